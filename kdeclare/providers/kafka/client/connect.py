@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.providers.kafka.client.access.login import can_log_in
 from kdeclare.providers.kafka.client.cluster import KafkaCluster
 from kdeclare.providers.kafka.client.connection_problems import (
     AddressProblem,
@@ -19,7 +20,6 @@ from kdeclare.providers.kafka.client.connection_problems import (
     is_closed_by_peer,
     probe_protocol,
 )
-from kdeclare.providers.kafka.client.login import can_log_in
 from kdeclare.providers.kafka.client.properties import build_client_arguments, resolve_config_providers
 from kdeclare.providers.kafka.client.wire import Wire
 

@@ -9,7 +9,7 @@ from pydantic import Field, PlainSerializer
 
 from kdeclare.core.documents import Diagnostics, Hidden, OneOf, build_document, publish_schemas
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.providers.kafka.commands.acl_views import AccessView, AclListView
+from kdeclare.providers.kafka.commands.acl.acl_views import AccessView, AclListView
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, PartitionCondition
 

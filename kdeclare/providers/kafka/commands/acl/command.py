@@ -11,7 +11,7 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.options import ConnectionOptions, Format, Yes
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.providers.kafka.commands.acl_options import (
+from kdeclare.providers.kafka.commands.acl.acl_options import (
     AclGrantOptions,
     AclPatternOptions,
     AclResourceOptions,
@@ -71,8 +71,8 @@ def list_acls(
 
     Without options, lists all ACLs of the cluster.
     """
-    from kdeclare.providers.kafka.commands.acl_changes import read_live_bindings
-    from kdeclare.providers.kafka.commands.acl_views import build_acl_list, render_bindings
+    from kdeclare.providers.kafka.commands.acl.acl_changes import read_live_bindings
+    from kdeclare.providers.kafka.commands.acl.acl_views import build_acl_list, render_bindings
 
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
@@ -103,7 +103,7 @@ def add(
     Takes the options of Kafka's kafka-acls. Shows the plan and asks for confirmation.
     """
     from kdeclare.app.adhoc.run import AdhocOptions
-    from kdeclare.providers.kafka.commands.acl_changes import change_acls
+    from kdeclare.providers.kafka.commands.acl.acl_changes import change_acls
 
     named = resources.list_resources()
     _require_literal_or_prefixed(pattern)
@@ -142,7 +142,7 @@ def remove(
     plan and asks for confirmation.
     """
     from kdeclare.app.adhoc.run import AdhocOptions
-    from kdeclare.providers.kafka.commands.acl_changes import change_acls
+    from kdeclare.providers.kafka.commands.acl.acl_changes import change_acls
 
     named = resources.list_resources()
     if not named:
@@ -194,12 +194,12 @@ def explain(
     Names the ACL that decides. Exits with 0 if the principal is allowed, and with 3 if not.
     """
     from kdeclare.providers.kafka.acl.authorization import AccessRequest
-    from kdeclare.providers.kafka.commands.acl_changes import (
+    from kdeclare.providers.kafka.commands.acl.acl_changes import (
         read_declared_bindings,
         read_live_bindings,
         read_planned_bindings,
     )
-    from kdeclare.providers.kafka.commands.acl_views import explain_access, render_access
+    from kdeclare.providers.kafka.commands.acl.acl_views import explain_access, render_access
 
     named = resources.list_resources()
     if len(named) != 1:
