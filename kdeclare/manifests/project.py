@@ -242,7 +242,7 @@ def _collect_plan_settings(
 ) -> dict[str, tuple[BaseModel, ...]]:
     """Return the values of the fields that providers added, by field name.
 
-    The value of the environment comes before the value of the project.
+    If both set a field, the first value is the value of the environment.
     """
     environment_values = {
         name: value for name, value in environment if name not in EnvironmentSpec.model_fields

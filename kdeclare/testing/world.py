@@ -80,7 +80,12 @@ class Secrets:
                 f"The secret '{secret.reference}' is not in 'secrets' of the test, or has a different value."
             )
             raise KdeclareError(
-                error("secret-changed", "Secret has changed", detail, hint="Correct 'secrets' of the test.")
+                error(
+                    "secret-changed",
+                    "Secret has changed",
+                    detail,
+                    hint="Set the value of this secret in the field 'secrets' of the test.",
+                )
             )
         return value
 

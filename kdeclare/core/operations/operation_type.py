@@ -387,7 +387,7 @@ class OperationType(Protocol):
         return False
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Return the meaning of a fault from `execute` for ``op``."""
+        """Return the cause of a fault that `execute` reported for ``op``, with a hint if there is one."""
         return Explanation()
 
     def execute(

@@ -88,7 +88,7 @@ class OfflineRequest:
 
     @property
     def principal(self) -> str | None:
-        """Unavailable without a connection. Reading the principal raises an error."""
+        """The principal is unknown without a connection, so reading this property raises an error."""
         self._raise_unavailable()
 
     @property

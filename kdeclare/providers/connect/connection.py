@@ -90,7 +90,7 @@ def locate_workers(settings: ConnectSettings, context: ConnectionContext) -> Con
 
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
-    """Return a diagnostic for a fault about workers, or None for all other faults."""
+    """Return a diagnostic if a request to Connect workers failed, or None for all other faults."""
     if fault.error not in ERRORS:
         return None
     return error(

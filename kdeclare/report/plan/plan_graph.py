@@ -195,7 +195,7 @@ def _has_other_path(source: int, target: int, edges: Iterable[NodePair]) -> bool
 
 
 def _assign_rows(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
-    """Return a row for each node that is close to its neighbors, so that few edges cross (Sugiyama)."""
+    """Assign each node to a row close to the rows of its neighbors, so that few edges cross (Sugiyama)."""
     sources: dict[int, list[int]] = {}
     targets: dict[int, list[int]] = {}
     for edge in edges:

@@ -296,9 +296,9 @@ def _warn_dangling(desired: DesiredResource, topics: Sequence[str], *, is_delete
     state = "this plan deletes" if is_deleted else "do not exist"
     return warning(
         "acl-dangling",
-        "Rights on topics that do not exist",
-        f"{desired.id} allows access to topics that {state}: {names}{more_text}. The next topic with such a "
-        "name inherits the rights.",
+        "ACLs for topics that do not exist",
+        f"{desired.id} allows access to topics that {state}: {names}{more_text}. If a topic with one of "
+        "these names is created later, the ACLs apply to it immediately.",
         hint="Remove these names from the manifest, or create the topics.",
         place=desired.source,
         resource=str(desired.id),

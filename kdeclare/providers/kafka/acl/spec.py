@@ -104,7 +104,7 @@ class AclSpec(BaseModel):
     ] = ["*"]
     produce: Annotated[Names, Field(description=f"Topics to write to. {_NAME_FORMS}")] = []
     consume: Annotated[
-        TopicsAndGroups, Field(description="Topics to read from, and the consumer groups for it.")
+        TopicsAndGroups, Field(description="Topics to read from, and the consumer groups that read them.")
     ] = TopicsAndGroups()
     transactions: Annotated[
         Names, Field(description=f"Transactional ids for transactions. {_NAME_FORMS}")

@@ -92,7 +92,7 @@ class ListedConfigsCodec:
         return flatten_body(body)
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None, because reports name configs as plans do."""
+        """Return None, because reports and plans use the same names for configs."""
         return None
 
 

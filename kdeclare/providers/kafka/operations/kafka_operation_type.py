@@ -156,7 +156,7 @@ class KafkaOperationType(OperationType):
         return ""
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return a footprint that updates the topics of the operation."""
+        """Return a footprint that lists the topics of the operation as updated."""
         return [FootprintEntry(TOPIC, topic, Access.UPDATE) for topic in sorted(self.find_topics(op))]
 
     def find_deadline_s(self, connections: Connections) -> float | None:

@@ -107,7 +107,7 @@ class PlacementConstraint:
     def explain_conflict(self, other: "PlacementConstraint") -> str:
         """Return the reason why two constraints conflict; an empty string if they are compatible.
 
-        If two constraints conflict, each of the two resources would undo the changes of the other.
+        Two resources with conflicting constraints would undo the changes of each other.
         """
         return self._explain_refusal(other) or other._explain_refusal(self)
 

@@ -35,7 +35,7 @@ class ScramCodec:
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all users. Raises Fault, such as for a principal that cannot describe credentials."""
+        """Read all users. Raises Fault, for example if the principal cannot describe credentials."""
         state = require_visible(read_scram_users(connections))
         return LiveListing(None, _list_objects(state))
 

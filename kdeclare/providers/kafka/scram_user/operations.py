@@ -70,7 +70,7 @@ class _ScramOperationType(KafkaOperationType):
         return "user", _get_args(op).user
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return a footprint that updates the credential."""
+        """Return a footprint that lists the credential as updated."""
         args = _get_args(op)
         return [FootprintEntry(CREDENTIAL, f"{args.mechanism}/{args.user}", Access.UPDATE)]
 

@@ -182,8 +182,8 @@ def _warn_literal_password(resource: str, mechanism: Mechanism) -> SpecProblem:
         warning(
             LITERAL_SECRET,
             "Secret in a manifest",
-            f"The manifest contains the password of {resource} for {mechanism} in plain text. A literal "
-            "secret cannot be saved in a plan file either.",
+            f"The manifest contains the password of {resource} for {mechanism} in plain text. Everyone who "
+            "can read the manifest can read the password, and plan files cannot contain it.",
             hint="Write ${env.NAME} or ${file.PATH} instead.",
             resource=resource,
             subject=mechanism,

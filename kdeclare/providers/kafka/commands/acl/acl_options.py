@@ -79,8 +79,8 @@ class AclPatternOptions:
         PatternType,
         typer.Option(
             metavar="TYPE",
-            help="How names are meant: literal (default) or prefixed. To select existing ACLs, also match "
-            "(every pattern that matches the name) or any.",
+            help="Pattern type of resource names: literal (default) or prefixed. To select existing ACLs, "
+            "you can also use 'match' (every pattern that matches the name) or 'any'.",
         ),
     ] = "literal"
 

@@ -91,7 +91,7 @@ def _find_swap_in_ranked_topics(
 def _find_first_topic(
     assignment: WorkingAssignment, giver: int, taker: int, heap: list[tuple[int, int]], limit: int
 ) -> int | None:
-    """Update the ranks that have risen. Then return the first topic if its rank is below the limit."""
+    """Return the topic with the lowest rank if that rank is below the limit. Update outdated ranks."""
     while heap and heap[0][0] < limit:
         rank, topic = heap[0]
         counts = assignment.topic_counts[topic]
