@@ -17,9 +17,12 @@ from kdeclare.fleet.row_builder import Row
 from kdeclare.providers.kafka.acl.binding import Binding, parse_binding
 from kdeclare.providers.kafka.acl.collector import build_acl_state
 from kdeclare.providers.kafka.acl.diff import parse_field
+from kdeclare.providers.kafka.acl.fleet import AclCodec
 from kdeclare.providers.kafka.acl.kind import AclKind
 from kdeclare.providers.kafka.acl.record import AclRecord
 from kdeclare.providers.kafka.acl.spec import AclBody
+from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 from tests.unit.fleet.fleets import make_desired
 from tests.unit.fleet.quotas import QuotaCluster
 
@@ -133,3 +136,9 @@ def test_body_of_element_round_trips(declared: list[str]) -> None:
         assert kind.from_json(kind.to_json("a", element.body)) == element.body
         assert kind.find_live_key("a", element.body, None) == element.key
     assert ResourceId("Acl", "a") == item.id
+
+
+def test_cluster_without_authorizer_is_read_as_one_without_acls() -> None:
+    cluster = MemoryCluster()
+    cluster.has_authorizer = False
+    assert list(AclCodec().list_objects(connections_to(cluster)).objects) == []

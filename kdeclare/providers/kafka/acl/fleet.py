@@ -15,7 +15,13 @@ from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.audit_rules import Element
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.providers.kafka.acl.binding import Binding, parse_binding, sort_bindings
-from kdeclare.providers.kafka.acl.collector import AclState, build_acl_state, read_acls, require_visible
+from kdeclare.providers.kafka.acl.collector import (
+    AclState,
+    Visibility,
+    build_acl_state,
+    read_acls,
+    require_visible,
+)
 from kdeclare.providers.kafka.acl.diff import BINDINGS_FIELD_PREFIX
 from kdeclare.providers.kafka.acl.record import AclRecord, get_owned_bindings
 from kdeclare.providers.kafka.acl.spec import AclBody
@@ -37,8 +43,11 @@ class AclCodec:
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all bindings. Raises Fault, such as for brokers without an authorizer."""
-        return LiveListing(None, _list_objects(require_visible(read_acls(connections))))
+        """Read all bindings; none without an authorizer. Raises Fault if ACLs are not visible."""
+        state = read_acls(connections)
+        if state.visibility is Visibility.DISABLED:
+            return LiveListing(None, iter(()))
+        return LiveListing(None, _list_objects(require_visible(state)))
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> AclState:
         """Return the live bindings. The key of an object is the binding itself."""
