@@ -44,7 +44,6 @@ TABLE = (
     f"add {A} --operation Read --topic new --group new",
     f"add {A} --operation Alter --cluster",
     f"add {A} --operation Alter --operation Describe --cluster",
-    f"add {A} --producer --transactional-id new",
     f"add {A} --operation Write --transactional-id new",
     f"add {A} --operation TwoPhaseCommit --transactional-id new",
     f"add {A} --operation Describe --delegation-token new",

@@ -464,7 +464,7 @@ def test_fleet_audit_finds_exactly_the_drift(story: Story) -> None:
     (grown,) = (row for row in found if (row["cluster"], row["name"]) == ("eu-1", "s.grown"))
     assert "has 3 partitions, but the manifest declares 1." in grown["message"]
     assert "The manifest of team orders (manifests/specials.yaml:" in grown["message"]
-    assert "must be changed: declare 3 or more" in grown["message"]
+    assert "must be changed: declare at least 3 partitions" in grown["message"]
     assert [c["labels"] for c in summary["clusters"]] == list(LABELS.values())
     assert len({c["cluster_id"] for c in summary["clusters"]}) == 3
     assert [c["topics"] for c in summary["clusters"]] == [TOPICS + 1, TOPICS - 1, TOPICS - 10]

@@ -111,7 +111,7 @@ LOST = ("rows of eu-1, but ", "Take a new snapshot.")
     [
         (
             truncate_file,
-            ("fleet folder/snapshots/data/", "part-0.parquet cannot be read in", "Restore the file"),
+            ("fleet folder/snapshots/data/", "part-0.parquet cannot be decoded", "Restore the file"),
         ),
         (remove_all_rows, (f"snapshot={SNAPSHOT} has 0 ", *LOST)),
         (remove_some_rows, (f"snapshot={SNAPSHOT} has 3 ", *LOST)),
@@ -157,7 +157,7 @@ def test_partial_audit_ignores_damage_in_other_clusters(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "words"),
-    [(truncate_file, ("cannot be read in the format",)), (remove_all_rows, ("has 0 ", *LOST))],
+    [(truncate_file, ("cannot be decoded",)), (remove_all_rows, ("has 0 ", *LOST))],
 )
 def test_history_of_damaged_snapshot_fails(
     shell: Shell, damage: Callable[[Path], None], words: tuple[str, ...]
@@ -191,7 +191,7 @@ def test_audit_on_full_disk_keeps_previous_audit(shell: Shell, spark: SparkSessi
     with limit_file_size(1000, java.pid):
         code, said = shell.audit()
     assert code == 1
-    expect_one_error(said, "Spark could not write: File too large.", "Free space")
+    expect_one_error(said, "Spark could not write: File too large.", "Free up disk space")
     assert shell.read_files() == before
     with limit_file_size(100):
         code, said = shell.audit()
@@ -216,7 +216,7 @@ def test_audit_after_damaged_audit_fails(shell: Shell) -> None:
     before = shell.read_files()
     code, said = shell.audit()
     assert code == 1
-    expect_one_error(said, "fleet folder/out/findings/audit_id=", "cannot be read in the format")
+    expect_one_error(said, "fleet folder/out/findings/audit_id=", "cannot be decoded")
     assert shell.read_files() == before
 
 

@@ -197,8 +197,8 @@ def test_secrets_are_not_sent_to_unprotected_master(fleet: RealFleet, tmp_path: 
     ("settings", "words"),
     [
         ({}, "spark.authenticate is not true and none of spark.network.crypto.enabled, spark.ssl.rpc"),
-        (AUTHENTICATED, "the clusters, but none of spark.network.crypto.enabled, spark.ssl.rpc.enabled"),
-        ({"spark.network.crypto.enabled": "true"}, "but spark.authenticate is not true."),
+        (AUTHENTICATED, "protection, because none of spark.network.crypto.enabled, spark.ssl.rpc.enabled"),
+        ({"spark.network.crypto.enabled": "true"}, "because spark.authenticate is not true."),
     ],
 )
 def test_missing_protection_of_master_is_reported(settings: dict[str, str], words: str) -> None:

@@ -86,7 +86,7 @@ def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     assert printed == ["exit code 1"] * 3, said
     assert said.count("error: Spark table incomplete") == 3, said
     for table in ("declared", "live", "plans"):
-        assert f"of the table '{table}', but 0 are in the folder on this machine." in said
+        assert f"of the table '{table}', but this machine sees 0 rows." in said
     assert said.count("Pass an --out location that the driver and all executors share") == 3
     assert read_files(out) == before
     assert not (out / "_unfinished").exists()

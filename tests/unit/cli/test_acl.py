@@ -110,7 +110,11 @@ def test_change_of_declared_binding_is_warned_about(kdeclare: CommandLine) -> No
         ("--allow-principal User:a --topic t --operation Reed", "Did you mean 'Read'?"),
         ("--allow-principal User:a --group g --operation Write", "has no meaning for a group"),
         ("--allow-principal User:a --topic t --resource-pattern-type any", "literal and prefixed"),
-        ("--allow-principal User:a --cluster --producer", "no rights on a cluster"),
+        ("--allow-principal User:a --topic t --cluster --producer", "no rights on a cluster"),
+        ("--allow-principal User:a --transactional-id x --producer", "--producer needs at least one --topic"),
+        ("--allow-principal User:a --topic t --consumer", "needs at least one --topic and one --group"),
+        ("--allow-principal User:a --group g --consumer", "needs at least one --topic and one --group"),
+        ("--allow-principal User:a --topic t --idempotent", "only available with --producer"),
         ("--allow-principal User:a --topic t --producer --operation Read", "cannot be combined"),
     ],
 )

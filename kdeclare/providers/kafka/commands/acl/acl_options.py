@@ -1,6 +1,6 @@
 """The options of Kafka's kafka-acls, and the bindings that they describe."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Annotated, Literal, NamedTuple
 
 import typer
@@ -146,12 +146,17 @@ class AclGrantOptions:
         )
 
     def _list_rights(self, resources: Sequence[Resource]) -> Iterator[tuple[Resource, str]]:
+        if self.idempotent and not self.producer:
+            raise typer.BadParameter(
+                "--idempotent is only available with --producer.", param_hint="--idempotent"
+            )
         if self.producer or self.consumer:
             if self.deny_principal or self.operation:
                 raise typer.BadParameter(
                     "--producer and --consumer cannot be combined with --deny-principal or --operation.",
                     param_hint="--producer",
                 )
+            self._check_role_resources({resource.resource_type for resource in resources})
             yield from self._list_role_rights(resources)
             return
         operations = [parse_operation(text) for text in self.operation or [ALL]]
@@ -165,6 +170,15 @@ class AclGrantOptions:
                         param_hint="--operation",
                     )
                 yield resource, operation
+
+    def _check_role_resources(self, resource_types: Set[str]) -> None:
+        """Refuse what kafka-acls refuses: a role without the resources that its clients need."""
+        if self.producer and TOPIC not in resource_types:
+            raise typer.BadParameter("--producer needs at least one --topic.", param_hint="--producer")
+        if self.consumer and not {TOPIC, GROUP} <= resource_types:
+            raise typer.BadParameter(
+                "--consumer needs at least one --topic and one --group.", param_hint="--consumer"
+            )
 
     def _list_role_rights(self, resources: Sequence[Resource]) -> Iterator[tuple[Resource, str]]:
         operations_by_type: dict[str, list[str]] = {}
