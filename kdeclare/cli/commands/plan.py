@@ -1,5 +1,6 @@
 """``kdeclare plan`` and ``kdeclare show``."""
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -78,8 +79,8 @@ def plan(
     if out is not None and is_saved:
         save_plan(new_plan, out)
     show_plan(console, new_plan, graph=graph)
-    if is_saved:
-        console.note(f"The plan was saved to {out}. To apply exactly this plan: kdeclare apply {out}")
+    if out is not None and is_saved:
+        note_saved_plan(console, out)
     elif out is not None:
         console.note(f"The plan was not saved to {out}, because it has errors.")
     return outcome.exit_code
@@ -122,6 +123,12 @@ def _find_category(options: "WorkspaceOptions") -> str | None:
 
     names = find_project_names(options.project, options.env)
     return format_plan_category(*names) if names else None
+
+
+def note_saved_plan(console: Console, file: Path) -> None:
+    """Tell where a plan was saved, and the command that applies it."""
+    command_line = shlex.join(["kdeclare", "apply", str(file)])
+    console.note(f"The plan was saved to {file}. To apply exactly this plan: {command_line}")
 
 
 def show_plan(console: Console, plan: "Plan", *, graph: bool = False, identity: str | None = None) -> None:

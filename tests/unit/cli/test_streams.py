@@ -20,6 +20,12 @@ def test_plan_prints_data_on_stdout(kdeclare: CommandLine) -> None:
     assert ran.err == "The plan was saved to it.plan. To apply exactly this plan: kdeclare apply it.plan\n"
 
 
+def test_plan_quotes_name_of_saved_plan(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    ran = kdeclare("plan", "--out", "a b")
+    assert ran.err == "The plan was saved to a b. To apply exactly this plan: kdeclare apply 'a b'\n"
+
+
 def test_quiet_plan_prints_data_only(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     ran = kdeclare("plan", "--out", "it.plan", "-q")
