@@ -436,6 +436,9 @@ def test_unknown_topic_key_without_live_topic_is_validated_by_broker() -> None:
     )
     severities = {d.code: d.severity for d in plan.diagnostics}
     assert severities == {"unknown-config": Severity.WARNING, "refused-by-cluster": Severity.ERROR}
+    (refusal,) = (d for d in plan.diagnostics if d.is_error)
+    (change,) = plan.changes
+    assert refusal.place == change.source is not None
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 

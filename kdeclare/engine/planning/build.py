@@ -94,8 +94,8 @@ def build_plan(
         preflight_result = run_preflight(connections, operations, secrets, progress)
         draft.verdicts += preflight_result.verdicts
         # A refusal by the system is more specific than a provider's prediction, so its code is set last.
-        draft.report(d for hook in hooks for d in hook.preflight(operations))
-        draft.report(preflight_result.diagnostics)
+        draft.report(draft.locate(d for hook in hooks for d in hook.preflight(operations)))
+        draft.report(draft.locate(preflight_result.diagnostics))
         draft.block((v.resource for v in preflight_result.verdicts), POLICY_VIOLATION)
         operations = draft.drop_blocked(operations)
 
@@ -161,6 +161,16 @@ class _Draft:
     def has_errors(self) -> bool:
         """Whether the plan has an error and cannot be applied."""
         return any(d.is_error for d in self.diagnostics)
+
+    def locate(self, diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+        """Yield the diagnostics, each with the position of its resource if it has no position of its own.
+
+        Systems do not know manifests, so their refusals come without a position.
+        """
+        sources = {str(item.id): item.source for item in self.request.desired}
+        for diagnostic in diagnostics:
+            place = diagnostic.place or sources.get(diagnostic.resource or "")
+            yield replace(diagnostic, place=place)
 
     def report(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Add diagnostics; an error or denial blocks its resource."""
