@@ -89,7 +89,7 @@ class GroupBed:
             enable_auto_commit=False,
         )
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while not consumer.assignment():
                 consumer.poll(timeout_ms=100)
                 assert time.monotonic() < deadline

@@ -87,7 +87,7 @@ def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     assert said.count("error: Spark table incomplete") == 3, said
     for table in ("declared", "live", "plans"):
         assert f"of the table '{table}', but this machine sees 0 rows." in said
-    assert said.count("Pass an --out location that the driver and all executors share") == 3
+    assert said.count("Pass an --out location that the Spark driver and all executors share") == 3
     assert read_files(out) == before
     assert not (out / "_unfinished").exists()
 
