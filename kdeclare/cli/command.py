@@ -175,7 +175,7 @@ def _find_offered_options(annotation: Any) -> tuple["OfferedOption", ...]:
         option
         for option in find_plan_options().usable.values()
         if marker is not None
-        and option.about.is_about_deletions == marker.deletions
+        and option.about.permits_loss == marker.deletions
         and marker.provider in (None, option.provider)
     )
 

@@ -52,6 +52,11 @@ def read(world: World) -> set[str]:
     return set(map(str, other.acls()))
 
 
+def list_changed(world: World) -> list[str]:
+    """Return the created and deleted bindings in the order of the requests."""
+    return [text for call in world.cluster.requests() for text in call.items]
+
+
 def list_codes(plan: Plan) -> list[str]:
     return [d.code for d in plan.diagnostics if d.code != "acl-dangling"]
 
@@ -300,8 +305,9 @@ OPS = {
 def start_as_ops() -> World:
     """A project that owns the rights with which it connects."""
     world = World()
-    world.apply(acl("ops", bindings=[{"cluster": True, "allow": ["ALTER", "DESCRIBE"]}]))
-    world.cluster.principal, world.cluster.is_super_user = "User:ops", False
+    world.cluster.principal = "User:ops"
+    assert world.apply(acl("ops", bindings=[{"cluster": True, "allow": ["ALTER", "DESCRIBE"]}])).complete
+    world.cluster.is_super_user = False
     world.cluster.calls.clear()
     return world
 
@@ -339,10 +345,50 @@ def test_orphaned_own_rights_are_not_deleted() -> None:
     assert (plan.operations, list_codes(plan)) == ((), ["acl-lockout"])
 
 
-def test_rollback_warns_about_lockout() -> None:
+def test_rollback_keeps_own_rights() -> None:
     world = start_as_ops()
     plan = world.plan_rollback()
-    assert [d.code for d in plan.diagnostics] == ["acl-lockout"]
+    assert [(d.code, d.severity) for d in plan.diagnostics] == [("acl-lockout", Severity.DENIED)]
+    assert plan.operations == ()
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    world.run(plan)
+    assert read(world) == OPS == set(world.owned()["Acl/ops"]["bindings"])
+
+
+def test_flag_permits_lockout_by_rollback() -> None:
+    world = start_as_ops()
+    plan = world.plan_rollback(allow_acl_lockout=True)
+    assert [(d.code, d.severity) for d in plan.diagnostics] == [("acl-lockout", Severity.WARNING)]
+    assert world.run(plan).complete
+    assert read(world) == set()
+
+
+def test_rollback_undoes_everything_but_the_lockout() -> None:
+    world = World()
+    world.cluster.principal = "User:ops"
+    rights = acl("ops", bindings=[{"cluster": True, "allow": ["ALTER", "DESCRIBE"]}])
+    assert world.apply(rights, acl("a", **READ_ONLY)).complete
+    world.cluster.is_super_user = False
+    plan = world.plan_rollback()
+    assert {str(op.resource) for op in plan.operations} == {"Acl/a"}
+    assert world.run(plan).complete
+    assert read(world) == OPS
+
+
+def test_admin_grants_are_created_first_and_deleted_last() -> None:
+    """Whichever principal kdeclare connects as, it keeps the right to change ACLs until the end."""
+    world = World()
+    world.cluster.principal = "User:ops"
+    everything: Mapping[str, Any] = {"bindings": [{"cluster": True, "allow": ["ALTER", "DESCRIBE"]}]}
+    assert world.apply(acl("a", **READ_WRITE), acl("ops", **everything), acl("z", **READ_WRITE)).complete
+    first, *_ = list_changed(world)
+    assert first == "ALLOW User:ops ALTER cluster:kafka-cluster from *"
+    world.cluster.is_super_user = False
+    scope = PlanScope(allow_deletes=True, options=PlanOptions(KafkaPlanOptions(allow_acl_lockout=True)))
+    world.cluster.calls.clear()
+    assert world.apply(scope=scope).complete
+    *_, last = list_changed(world)
+    assert last == "ALLOW User:ops ALTER cluster:kafka-cluster from *"
 
 
 def test_own_rights_may_be_replaced() -> None:

@@ -54,10 +54,15 @@ class World(world.World):
         return ProjectPolicyGate(self.policies)
 
     def plan_rollback(
-        self, run_id: str | None = None, *, delete_by_name: bool = False, **options: Any
+        self,
+        run_id: str | None = None,
+        *,
+        delete_by_name: bool = False,
+        allow_acl_lockout: bool = False,
+        **options: Any,
     ) -> Plan:
         """Plan the rollback of a run (default: the last one)."""
-        kafka = KafkaPlanOptions(delete_by_name=delete_by_name)
+        kafka = KafkaPlanOptions(delete_by_name=delete_by_name, allow_acl_lockout=allow_acl_lockout)
         return super().plan_rollback(run_id, options=PlanOptions(kafka, self.pace), **options)
 
     def overrides(self, name: str) -> dict[str, str]:

@@ -32,13 +32,13 @@ class PlanOption:
 
     help: a sentence that describes the option.
     metavar: the placeholder for the value in the help text; empty for a flag.
-    is_about_deletions: whether the option matters only if a resource is deleted. The help text groups these
-        options, and rollbacks accept them, too.
+    permits_loss: whether the option permits a loss: of a deleted resource, or of kdeclare's own rights. The
+        help text groups these options, and rollbacks accept them, too.
     """
 
     help: str
     metavar: str = ""
-    is_about_deletions: bool = False
+    permits_loss: bool = False
 
 
 @dataclass(frozen=True, slots=True)

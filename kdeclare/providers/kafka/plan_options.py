@@ -42,13 +42,14 @@ class KafkaPlanOptions:
         PlanOption(
             "Delete topics by name if the cluster has no topic ids. This also deletes a topic that was "
             "re-created under the same name in the meantime.",
-            is_about_deletions=True,
+            permits_loss=True,
         ),
     ] = False
     allow_acl_lockout: Annotated[
         bool,
         PlanOption(
             "Change ACLs even if kdeclare loses, or may lose, its own rights to change or read ACLs.",
+            permits_loss=True,
         ),
     ] = False
 

@@ -151,6 +151,14 @@ class KafkaPlanning(PlanHooks):
         problems = check_disk_capacity(operations, cluster, self._pace)
         return (*problems, *(d for hooks in self._hooks_of_kinds for d in hooks.preflight(operations)))
 
+    def find_refused_undos(self, operations: Sequence[Operation]) -> Mapping[str, Diagnostic]:
+        """Return the operations that the guards of kinds refuse."""
+        return {
+            id_: reason
+            for hooks in self._hooks_of_kinds
+            for id_, reason in hooks.find_refused_undos(operations).items()
+        }
+
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
         """Split reassignments into batches, with a temporary throttle and a final leader election."""
         findings: list[Diagnostic] = []

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from kdeclare.core.exit_codes import ExitCode
+from kdeclare.providers.kafka.acl.binding import parse_binding
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.conftest import kdeclare as kdeclare
 
@@ -104,11 +105,13 @@ def test_violation_is_denied_with_its_bindings(kdeclare: CommandLine, name: str)
     rule, config, spec, labels, message = BAD[name]
     use(kdeclare, rule, config)
     declare(kdeclare, labels, **spec)
+    root = parse_binding("ALLOW User:root ALL cluster:kafka-cluster from *")
+    kdeclare.cluster.create_acls([root])
     ran = kdeclare("plan", "--format", "json")
     assert ran.code == ExitCode.DENIED, ran
     assert message in ran.out
     assert kdeclare("apply", "--yes").code == ExitCode.DENIED
-    assert kdeclare.cluster.acls() == frozenset()
+    assert kdeclare.cluster.acls() == {root}
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -116,6 +119,7 @@ def test_permitted_change_passes(kdeclare: CommandLine, name: str) -> None:
     rule, config, spec, labels = GOOD[name]
     use(kdeclare, rule, config)
     declare(kdeclare, labels, **spec)
+    kdeclare.cluster.create_acls([parse_binding("ALLOW User:root ALL cluster:kafka-cluster from *")])
     ran = kdeclare("apply", "--yes")
     assert ran.code == 0, ran
 

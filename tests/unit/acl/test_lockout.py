@@ -68,10 +68,15 @@ def test_super_user_cannot_be_locked_out() -> None:
 
 
 def test_first_binding_of_cluster_takes_rights_of_everyone() -> None:
-    assert find([], create=[OTHER], everyone=frozenset({True})) == [("ALTER", True)]
-    assert find([], create=[OTHER], everyone=UNKNOWN) == [("ALTER", True)]
-    assert find([], create=[OTHER], everyone=NEVER) == []
+    assert find([], create=[OTHER], everyone=frozenset({True})) == [("ALTER", False)]
+    assert find([], create=[OTHER], everyone=UNKNOWN) == [("ALTER", False)]
     assert find([], create=[ALL], everyone=UNKNOWN) == []
+
+
+def test_brokers_do_not_prove_what_controllers_allow_without_acls() -> None:
+    """Only ACLs that do not explain a right prove that kdeclare is a super user."""
+    assert find([], create=[OTHER], everyone=NEVER) == [("ALTER", False)]
+    assert find([], create=[ALL], everyone=NEVER) == []
 
 
 def test_right_that_kdeclare_does_not_have_cannot_be_lost() -> None:

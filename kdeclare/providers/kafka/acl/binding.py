@@ -22,6 +22,7 @@ TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER = RESOURCE_TYPES
 LITERAL, PREFIXED = "literal", "prefixed"
 ALLOW, DENY = "ALLOW", "DENY"
 ALL = "ALL"
+ALTER = "ALTER"
 ANY_HOST = "*"
 ANY_NAME = "*"
 """The literal name that stands for all resources of a type."""

@@ -2,7 +2,8 @@
 
 A binding can only exist or not, so an existing binding is adopted without a request. Changes are in the order
 in which they are made, so that no principal loses a right that it keeps, or gets a right that it does not
-keep: create denials, create grants, delete grants, delete denials.
+keep: create denials, create grants, delete grants, delete denials. Grants of the right to change ACLs are
+created before all other grants, and deleted after them: kdeclare may need this right for the rest of the run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +26,15 @@ from kdeclare.core.resources.changes import (
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.plan_capabilities import PREVENT_DESTROY
-from kdeclare.providers.kafka.acl.binding import DENY, Binding, join_binding, sort_bindings
+from kdeclare.providers.kafka.acl.binding import (
+    ALL,
+    ALTER,
+    CLUSTER,
+    DENY,
+    Binding,
+    join_binding,
+    sort_bindings,
+)
 from kdeclare.providers.kafka.acl.collector import AclState
 from kdeclare.providers.kafka.acl.record import AclRecord
 from kdeclare.providers.kafka.acl.spec import AclBody
@@ -39,17 +48,19 @@ _MAX_UNMANAGED = 20
 
 
 class Phase(IntEnum):
-    """The phases of a change, in order."""
+    """The phases of a change, in order. Admin grants allow principals to change ACLs."""
 
     CREATE_DENIALS = 0
-    CREATE_GRANTS = 1
-    DELETE_GRANTS = 2
-    DELETE_DENIALS = 3
+    CREATE_ADMIN_GRANTS = 1
+    CREATE_GRANTS = 2
+    DELETE_GRANTS = 3
+    DELETE_ADMIN_GRANTS = 4
+    DELETE_DENIALS = 5
 
     @property
     def creates(self) -> bool:
         """Whether the phase creates bindings."""
-        return self in (Phase.CREATE_DENIALS, Phase.CREATE_GRANTS)
+        return self <= Phase.CREATE_GRANTS
 
     @property
     def limit(self) -> int:
@@ -59,9 +70,11 @@ class Phase(IntEnum):
 
 def find_phase(binding: Binding, *, creates: bool) -> Phase:
     """Return the phase in which a binding is created or deleted."""
-    if creates:
-        return Phase.CREATE_GRANTS if binding.is_allow else Phase.CREATE_DENIALS
-    return Phase.DELETE_GRANTS if binding.is_allow else Phase.DELETE_DENIALS
+    if not binding.is_allow:
+        return Phase.CREATE_DENIALS if creates else Phase.DELETE_DENIALS
+    if binding.resource_type == CLUSTER and binding.operation in (ALL, ALTER):
+        return Phase.CREATE_ADMIN_GRANTS if creates else Phase.DELETE_ADMIN_GRANTS
+    return Phase.CREATE_GRANTS if creates else Phase.DELETE_GRANTS
 
 
 def _never(_: Binding) -> bool:

@@ -1,10 +1,13 @@
 """Guard against plans that take away the rights with which kdeclare reads and changes ACLs.
 
 The guard evaluates kdeclare's rights on the cluster as they would be after the plan, for every explanation of
-its current rights: the principal and the host that it might connect as, and the broker config
-``allow.everyone.if.no.acl.found``. If nothing explains the current rights, kdeclare is a super user, and ACLs
-cannot take its rights away. The result holds for `StandardAuthorizer` and without concurrent changes by other
-clients.
+its current rights: the principal and the host that it might connect as, and the config
+``allow.everyone.if.no.acl.found``. Controllers authorize changes of ACLs with their own value of this config,
+and only brokers can be asked. If the cluster has no ACLs, the value can therefore be the reason for
+kdeclare's rights, whatever the brokers report. If the cluster has ACLs that do not explain the current
+rights, kdeclare is a super user, and ACLs cannot take its rights away.
+
+The result holds for `StandardAuthorizer` and without concurrent changes by other clients.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
@@ -90,7 +93,7 @@ def find_lockouts(
             ]
             losing = [e for e in explanations if not _is_allowed(after, operation, e)]
             if losing:
-                yield resource, operation, len(losing) == len(explanations)
+                yield resource, operation, bool(before) and len(losing) == len(explanations)
                 break
 
 
@@ -102,14 +105,15 @@ def select_relevant(operations: Iterable[Operation]) -> list[Operation]:
 
 
 def check_lockout(
-    operations: Sequence[Operation], live: Iterable[Binding], access: OwnAccess, *, is_permitted: bool
+    operations: Sequence[Operation], live: Collection[Binding], access: OwnAccess, *, is_permitted: bool
 ) -> Iterator[Diagnostic]:
     """Yield a denial for each resource that can lock kdeclare out, or a warning if the user permits it."""
     for resource, operation, is_certain in find_lockouts(operations, live, access):
         make_diagnostic = warning if is_permitted else denied
         verb = "takes" if is_certain else "may take"
         who = f"{access.principal}, which kdeclare connects as" if access.principal else "kdeclare"
-        reason = "" if is_certain else f" {_explain_doubt(access)}"
+        has_acls = any(binding.resource_type == CLUSTER for binding in live)
+        reason = "" if is_certain else f" {_explain_doubt(access, has_acls=has_acls)}"
         yield make_diagnostic(
             ACL_LOCKOUT,
             "Change locks kdeclare out",
@@ -127,7 +131,12 @@ def _select_about_cluster(bindings: Iterable[Binding]) -> frozenset[Binding]:
     return frozenset(binding for binding in bindings if binding.resource_type == CLUSTER)
 
 
-def _explain_doubt(access: OwnAccess) -> str:
+def _explain_doubt(access: OwnAccess, *, has_acls: bool) -> str:
+    if not has_acls:
+        return (
+            f"The cluster has no ACLs yet. If {_ALLOW_EVERYONE} is true on the controllers, which kdeclare "
+            "cannot ask, every principal has all rights until the first ACL exists."
+        )
     if access.principal is None:
         return "kdeclare does not know the principal that it connects as."
     if len(access.allows_everyone) > 1:
@@ -157,7 +166,8 @@ def _explain(before: Set[Binding], after: Set[Binding], access: OwnAccess) -> It
     named = {*before, *after}
     principals = {access.principal} if access.principal is not None else _list_principals(named)
     hosts = {_OTHER_HOST, *(b.host for b in named if b.host != ANY_HOST)}
-    for principal, host, allows_everyone in product(principals, hosts, access.allows_everyone):
+    possible_values = access.allows_everyone if before else {True, *access.allows_everyone}
+    for principal, host, allows_everyone in product(principals, hosts, possible_values):
         yield _Explanation(principal, host, allows_everyone)
 
 

@@ -72,7 +72,7 @@ class _ChangeAcls(KafkaOperationType):
         return "Alter on the cluster"
 
     def find_phase(self, op: Operation) -> Phase:
-        """Return the phase of an operation. All of its bindings have the same permission."""
+        """Return the phase of an operation. All of its bindings have the same phase."""
         return find_phase(list_bindings(op)[0], creates=self.is_creation)
 
     def compute_footprint(self, op: Operation) -> Footprint:

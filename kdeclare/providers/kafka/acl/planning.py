@@ -1,7 +1,7 @@
 """Planning hooks for ACLs that compare several resources: shared bindings, order, and dangling rights."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
 
@@ -28,6 +28,7 @@ from kdeclare.providers.kafka.plan_options import get_kafka_options
 
 _MAX_NAMED = 5
 _ORDER_REASON = "no right of the same principal is missing or too many meanwhile"
+_ADMIN_REASON = "kdeclare may need the right to change ACLs until then"
 
 
 class AclPlanning(PlanHooks):
@@ -103,13 +104,25 @@ class AclPlanning(PlanHooks):
         return PlanStep(self._order_operations(operations), problems)
 
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
-        """Check kdeclare's own rights after a rollback. All other plans are checked by `refine`."""
-        return tuple(self._check_lockout(operations)) if any(map(_is_undo, operations)) else ()
+        """Warn about a rollback that may take kdeclare's own rights away, if the user permits this."""
+        if not any(map(_is_undo, operations)):
+            return ()
+        return tuple(problem for problem in self._check_lockout(operations) if not problem.is_blocking)
+
+    def find_refused_undos(self, operations: Sequence[Operation]) -> Mapping[str, Diagnostic]:
+        """Refuse to undo the bindings of a resource if kdeclare would, or might, lose its own rights."""
+        problems = {p.resource: p for p in self._check_lockout(operations) if p.is_blocking}
+        return {
+            op.id: problems[str(op.resource)]
+            for op in operations
+            if str(op.resource) in problems and _is_acl_operation(op)
+        }
 
     def _order_operations(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
-        """Order the operations of different resources that concern the same principal.
+        """Order the operations of different resources that concern the same principal, and admin grants.
 
-        A failed operation does not stop the operations of other resources.
+        kdeclare may depend on any admin grant, so these are created first and deleted last. A failed
+        operation does not stop the operations of other resources.
         """
         own_operations = [op for op in operations if _is_acl_operation(op)]
         if len({op.resource for op in own_operations}) < 2:
@@ -130,6 +143,10 @@ class AclPlanning(PlanHooks):
                     follows[op.id] |= {
                         before.id: _ORDER_REASON for before in earlier if before.resource != op.resource
                     }
+        for op, earlier in _order_admin_grants(own_operations):
+            follows[op.id] |= {
+                before.id: _ADMIN_REASON for before in earlier if before.resource != op.resource
+            }
         return tuple(
             replace(op, follows={**follows[op.id], **op.follows}) if follows.get(op.id) else op
             for op in operations
@@ -192,7 +209,7 @@ class AclPlanning(PlanHooks):
         live = read_acls(connections)
         access = read_own_access(connections.get(KafkaConnection).cluster)
         is_permitted = get_kafka_options(self._inputs.options).allow_acl_lockout
-        return tuple(check_lockout(relevant, live.bindings, access, is_permitted=is_permitted))
+        return tuple(check_lockout(relevant, tuple(live.bindings), access, is_permitted=is_permitted))
 
     def count_unmanaged(self, known: Set[str]) -> int:
         """Count the live bindings that are neither declared nor owned."""
@@ -256,6 +273,24 @@ def _find_phase(op: Operation) -> Phase:
     operation_type = get_operation_type(op)
     assert isinstance(operation_type, CreateAcls | DeleteAcls)
     return operation_type.find_phase(op)
+
+
+def _order_admin_grants(operations: Sequence[Operation]) -> Iterator[tuple[Operation, list[Operation]]]:
+    """Yield operations with those that come before them because of the right to change ACLs.
+
+    The phases of the earlier operations are earlier as well, so these pairs cannot form a cycle with other
+    pairs.
+    """
+    by_phase: dict[Phase, list[Operation]] = defaultdict(list)
+    for op in operations:
+        by_phase[_find_phase(op)].append(op)
+    if admin_creations := by_phase[Phase.CREATE_ADMIN_GRANTS]:
+        for op in by_phase[Phase.CREATE_GRANTS]:
+            yield op, admin_creations
+    if admin_deletions := by_phase[Phase.DELETE_ADMIN_GRANTS]:
+        others = [*by_phase[Phase.CREATE_GRANTS], *by_phase[Phase.DELETE_GRANTS]]
+        for op in admin_deletions:
+            yield op, [*by_phase[Phase.CREATE_ADMIN_GRANTS], *others]
 
 
 def _list_principals(op: Operation) -> frozenset[str]:
