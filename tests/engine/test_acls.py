@@ -1,6 +1,6 @@
 """ACLs from the manifest to the request: diff, shared bindings, ownership, order, rollback, staleness."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -19,7 +19,10 @@ from kdeclare.policy.plain_requests import PlainSubjects
 from kdeclare.providers.kafka.acl.binding import parse_binding
 from kdeclare.providers.kafka.acl.kind import AclKind
 from kdeclare.providers.kafka.acl.operations import AclArgs
+from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
+from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome
 from tests.engine.world import World, desired, topic
 
@@ -587,3 +590,40 @@ def test_rollback_keeps_what_another_resource_owns() -> None:
     assert list_steps(plan) == [("acls.delete", WRITE_ORDERS)]
     assert world.run(plan).complete
     assert read(world) == {READ_ORDERS}
+
+
+# The first ACL of a resource.
+
+
+def test_first_acl_is_disruptive_where_brokers_may_allow_everyone() -> None:
+    """Brokers describe the key only if it is set, and never its value."""
+    world = World(MemoryCluster(static={"allow.everyone.if.no.acl.found": "true"}))
+    grant(world, "ALLOW User:z READ topic:t from *", "ALLOW User:z READ topic:p* from *")
+    plan = world.plan(
+        acl("a", produce=["orders", "t", "pay"], consume={"topics": ["p*"], "groups": ["g*"]}),
+        acl("b", produce=["t"]),
+    )
+    (problem,) = (d for d in plan.diagnostics if d.code == "first-acl")
+    assert (problem.severity, problem.resource) == (Severity.WARNING, "Acl/a")
+    assert problem.detail.startswith("Acl/a creates the first ACL on groups g*, topic orders. ")
+    risks = {change.id.name: change.risk for change in plan.changes}
+    assert risks == {"a": Risk.DISRUPTIVE, "b": Risk.SAFE}
+    risky = {field.path for field in plan.changes[0].fields if field.risk is Risk.DISRUPTIVE}
+    assert risky == {"bindings.group:g*", "bindings.topic:orders"}
+
+
+def test_first_acl_is_safe_where_brokers_deny_everyone() -> None:
+    plan = World().plan(acl("a", produce=["orders"]))
+    assert (list_codes(plan), plan.changes[0].risk) == ([], Risk.SAFE)
+
+
+def test_first_acl_is_reported_where_brokers_hide_their_configs(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+
+    def refuse(queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Fault]:
+        return {query.resource: Fault("CLUSTER_AUTHORIZATION_FAILED", "") for query in queries}
+
+    monkeypatch.setattr(world.cluster, "describe_configs_partially", refuse)
+    plan = world.plan(acl("a", produce=["orders"]))
+    (problem,) = (d for d in plan.diagnostics if d.code == "first-acl")
+    assert "The brokers do not show the value of allow.everyone.if.no.acl.found." in problem.detail

@@ -9,6 +9,7 @@ from kdeclare.core.live.faults import CreatedObject
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.changes import Action
+from kdeclare.providers.kafka.acl.binding import parse_binding
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.provider import PROVIDER
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -257,9 +258,18 @@ class AclContract(ProviderContract):
 
 
 class TestAcls(AclContract, KafkaContract):
-    """Rights and denials of several principals, with roles and hosts."""
+    """Rights and denials of several principals, with roles and hosts.
+
+    The cluster has an ACL. The first one could take kdeclare's own rights away.
+    """
 
     provider = select_kinds("Acl")
+
+    def make_system(self, folder: Path) -> object:
+        cluster = MemoryCluster()
+        cluster.create_acls([parse_binding("ALLOW User:root ALTER cluster:kafka-cluster from *")])
+        return cluster
+
     before = (
         acl("changed", "User:c", {"topic": "x", "allow": ["READ"], "deny": ["WRITE"]}, produce=["y"]),
         acl("gone", "User:g", streams=["app"], hosts=["10.0.0.1"]),

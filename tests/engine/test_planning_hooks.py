@@ -103,6 +103,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 def test_hooks_are_called_in_definition_order(hooks: Recorder) -> None:
     plan = World().plan(topic("a", partitions=1))
     documented = [name for name in vars(PlanHooks) if not name.startswith("_")]
+    documented.remove("find_refused_undos")  # only rollbacks call it
     # They describe the finished plan, in any order.
     assert hooks.calls[:8] == documented[:8]
     assert sorted(hooks.calls[8:]) == sorted(documented[8:]) == ["count_unmanaged", "locate_members"]

@@ -80,7 +80,7 @@ def plan(
         save_plan(new_plan, out)
     show_plan(console, new_plan, graph=graph)
     if out is not None and is_saved:
-        note_saved_plan(console, out)
+        announce_saved_plan(console, out)
     elif out is not None:
         console.note(f"The plan was not saved to {out}, because it has errors.")
     return outcome.exit_code
@@ -125,7 +125,7 @@ def _find_category(options: "WorkspaceOptions") -> str | None:
     return format_plan_category(*names) if names else None
 
 
-def note_saved_plan(console: Console, file: Path) -> None:
+def announce_saved_plan(console: Console, file: Path) -> None:
     """Tell where a plan was saved, and the command that applies it."""
     command_line = shlex.join(["kdeclare", "apply", str(file)])
     console.note(f"The plan was saved to {file}. To apply exactly this plan: {command_line}")

@@ -67,7 +67,7 @@ def rollback(
     them as well, or the next apply makes the same changes again.
     """
     from kdeclare.app.apply import roll_back
-    from kdeclare.cli.commands.plan import note_saved_plan, show_plan
+    from kdeclare.cli.commands.plan import announce_saved_plan, show_plan
     from kdeclare.core.provider.plan_options import choose_options
     from kdeclare.report.outcome import plan_outcome
 
@@ -94,6 +94,6 @@ def rollback(
     )
     if out is not None and prompt.plan is not None:
         show_plan(console, prompt.plan)
-        note_saved_plan(console, out)
+        announce_saved_plan(console, out)
         return plan_outcome(prompt.plan).exit_code
     return exit_code

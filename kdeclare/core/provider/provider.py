@@ -265,10 +265,14 @@ class SectionLine:
 
 @dataclass(frozen=True, slots=True)
 class PlanSection:
-    """A paragraph about a plan as a whole, displayed below the changes."""
+    """A paragraph about a plan as a whole, displayed below the changes.
+
+    is_for_reviews: whether comments on pull requests and HTML pages show the paragraph, too.
+    """
 
     title: str
     lines: tuple[SectionLine, ...]
+    is_for_reviews: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +318,8 @@ class Provider:
         after a request.
     find_cleanup: plans the cleanup of earlier runs that is possible now; returns None if there is no cleanup.
         Raises Fault.
-    describe_plan: describes the combined effect of a plan's operations; None if the changes are sufficient.
+    describe_plan: yields paragraphs about the combined effect of a plan's operations; None if the changes are
+        sufficient.
     is_secret_setting: returns whether histories and messages must not contain the value of a typed setting;
         None if the provider does not know the setting. If no provider knows a setting, its value is hidden.
     may_hold_secret: returns whether the value of a key in a manifest is possibly a secret. Lines with such a
@@ -343,7 +348,7 @@ class Provider:
     watch: Callable[[Connections], ActivityWatch] | None = None
     find_cleanup: Callable[[CleanupRequest], Cleanup | None] | None = None
     auxiliary_kinds: frozenset[str] = frozenset()
-    describe_plan: Callable[[Sequence[Operation]], PlanSection | None] | None = None
+    describe_plan: Callable[[Sequence[Operation]], Iterable[PlanSection]] | None = None
     is_secret_setting: Callable[[TypedSetting], bool | None] | None = None
     may_hold_secret: Callable[[str], bool] | None = None
     check_declared: Callable[[Sequence[DesiredResource]], Iterable[Diagnostic]] | None = None

@@ -318,11 +318,10 @@ def start_watches(connections: Connections) -> tuple[ActivityWatch, ...]:
 
 
 def describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
-    """Yield each provider's description of the combined effect of a plan's operations."""
+    """Yield the paragraphs of all providers about the combined effect of a plan's operations."""
     for provider in load_providers():
-        section = provider.describe_plan(operations) if provider.describe_plan is not None else None
-        if section is not None:
-            yield section
+        if provider.describe_plan is not None:
+            yield from provider.describe_plan(operations)
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:

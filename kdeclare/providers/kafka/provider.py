@@ -4,7 +4,7 @@ Brokers respond with their own copy of the metadata, which lags slightly behind 
 configs take effect even later.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from kdeclare.core.live.collector import PendingWrite
@@ -27,6 +27,7 @@ from kdeclare.providers.kafka.acl.fleet import AclCodec
 from kdeclare.providers.kafka.acl.kind import AclKind
 from kdeclare.providers.kafka.acl.operations import CREATE as CREATE_ACLS
 from kdeclare.providers.kafka.acl.operations import DELETE as DELETE_ACLS
+from kdeclare.providers.kafka.acl.plan_section import build_access_section
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
 from kdeclare.providers.kafka.client_quota.collector import QUOTAS
 from kdeclare.providers.kafka.client_quota.fleet import QuotaCodec
@@ -193,9 +194,12 @@ def _start_watch(connections: Connections) -> ActivityWatch:
     return MovesWatch(connections)
 
 
-def _describe_plan(operations: Sequence[Operation]) -> PlanSection | None:
-    """Describe the moves of a plan, or the offsets of an ad hoc command. No plan has both."""
-    return build_moves_section(operations) or build_offsets_section(operations)
+def _describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
+    """Describe the access that principals gain and lose, the moves, and the offsets of groups."""
+    for build_section in (build_access_section, build_moves_section, build_offsets_section):
+        section = build_section(operations)
+        if section is not None:
+            yield section
 
 
 def _find_cleanup(request: CleanupRequest) -> Cleanup | None:

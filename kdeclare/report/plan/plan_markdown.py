@@ -11,6 +11,7 @@ from functools import partial
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition, sort_diagnostics
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import Plan, Verdict
+from kdeclare.core.provider.registry import describe_plan
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.engine.planning.plan_document import compute_plan_id
 from kdeclare.report.elements.diagnostics_text import (
@@ -270,6 +271,7 @@ def plan_markdown(plan: Plan, identity: str | None = None) -> str:
     footer = _render_footer(plan, identity or compute_plan_id(plan))
     sections: tuple[tuple[Callable[[Plan, int], str], float], ...] = (
         (_render_risks, 0.9),
+        (_render_provider_sections, 0.3),
         (_render_changes, 0.3),
         (_render_policies, 0.3),
         (_render_warnings, 0.4),
@@ -285,6 +287,7 @@ def plan_markdown(plan: Plan, identity: str | None = None) -> str:
     blocks = [
         header,
         rendered[_render_risks],
+        rendered[_render_provider_sections],
         rendered[_render_changes],
         rendered[_render_policies],
         rendered[_render_all_details],
@@ -321,6 +324,21 @@ def _classify_risk(risk: Diagnostic | Verdict | Change) -> str:
     if isinstance(risk, Verdict):
         return get_verdict_label(risk)
     return "blocked" if risk.blocked else f"{risk.risk.value} {risk.action.value}"
+
+
+def _render_provider_sections(plan: Plan, max_length: int) -> str:
+    """Render the paragraphs of providers about the combined effect of the operations."""
+    sections = [section for section in describe_plan(plan.operations) if section.is_for_reviews]
+    blocks: list[str] = []
+    for section in sections:
+        rows: list[RenderItem] = [partial(_render_line, line.text) for line in section.lines]
+        text = _render_fitting_items(rows, "line", max_length // len(sections) - 20)
+        blocks.append(_render_section(section.title, text))
+    return "\n".join(blocks)
+
+
+def _render_line(text: str) -> str:
+    return f"- {escape_prose(text)}\n"
 
 
 def _render_changes(plan: Plan, max_length: int) -> str:

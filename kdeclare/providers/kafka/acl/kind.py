@@ -96,7 +96,7 @@ class AclKind:
         context: PlanContext,
     ) -> tuple[Operation, ...]:
         """Plan the operations in the order of the fields of the change."""
-        return build_acl_operations(change)
+        return build_acl_operations(change, desired.get_body(AclBody).bindings if desired is not None else {})
 
     def merge_ownership(
         self,

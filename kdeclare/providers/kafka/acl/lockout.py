@@ -24,12 +24,13 @@ from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_on_
 from kdeclare.providers.kafka.acl.binding import ANY_HOST, ANY_PRINCIPAL, CLUSTER, CLUSTER_NAME, Binding
 from kdeclare.providers.kafka.acl.operations import CreateAcls, DeleteAcls, list_bindings
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import ClusterInfo
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 
 ACL_LOCKOUT = "acl-lockout"
 NEEDED = ("ALTER", "DESCRIBE")
 """The operations on the cluster with which kdeclare changes and reads ACLs."""
-_ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
+ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
 _OTHER_HOST, _OTHER_PRINCIPAL = "(another host)", "User:(another principal)"
 _ANONYMOUS = "User:ANONYMOUS"
 
@@ -59,16 +60,30 @@ class _Explanation(NamedTuple):
 def read_own_access(cluster: Cluster) -> OwnAccess:
     """Read what kdeclare knows of its own access. Raises Fault if the cluster does not respond."""
     info = cluster.describe()
+    return OwnAccess(info.principal, cluster.find_cluster_rights(), read_allows_everyone(cluster, info))
+
+
+def read_allows_everyone(cluster: Cluster, info: ClusterInfo) -> frozenset[bool]:
+    """Read the possible values of ``allow.everyone.if.no.acl.found``: both if a broker does not tell.
+
+    Raises Fault if the cluster does not respond.
+    """
     resources = [ConfigResource(ConfigScope.BROKER, str(b.id)) for b in info.brokers if not b.fenced]
-    queries = [ConfigQuery(resource, frozenset({_ALLOW_EVERYONE})) for resource in resources]
+    queries = [ConfigQuery(resource, frozenset({ALLOW_EVERYONE})) for resource in resources]
     possible: set[bool] = set()
     for described in cluster.describe_configs_partially(queries).values():
         if isinstance(described, Fault):
             possible |= {True, False}
         else:
-            entry = described.get(_ALLOW_EVERYONE)  # brokers describe the key only if it is set
-            possible.add(entry is not None and (entry.value or "").strip().lower() == "true")
-    return OwnAccess(info.principal, cluster.find_cluster_rights(), frozenset(possible or {True, False}))
+            # Brokers describe the key only if it is set, and then without its value, because KafkaConfig does
+            # not know it: keys of authorizers count as sensitive.
+            entry = described.get(ALLOW_EVERYONE)
+            possible |= {False} if entry is None else _parse_flag(entry.value)
+    return frozenset(possible or {True, False})
+
+
+def _parse_flag(value: str | None) -> frozenset[bool]:
+    return frozenset({True, False} if value is None else {value.strip().lower() == "true"})
 
 
 def find_lockouts(
@@ -134,13 +149,13 @@ def _select_about_cluster(bindings: Iterable[Binding]) -> frozenset[Binding]:
 def _explain_doubt(access: OwnAccess, *, has_acls: bool) -> str:
     if not has_acls:
         return (
-            f"The cluster has no ACLs yet. If {_ALLOW_EVERYONE} is true on the controllers, which kdeclare "
+            f"The cluster has no ACLs yet. If {ALLOW_EVERYONE} is true on the controllers, which kdeclare "
             "cannot ask, every principal has all rights until the first ACL exists."
         )
     if access.principal is None:
         return "kdeclare does not know the principal that it connects as."
     if len(access.allows_everyone) > 1:
-        return f"kdeclare cannot read the broker config {_ALLOW_EVERYONE}."
+        return f"kdeclare cannot read the broker config {ALLOW_EVERYONE}."
     return "This depends on the host that kdeclare connects from."
 
 

@@ -1,7 +1,7 @@
 """The operation types `acls.create` and `acls.delete`, which are each other's inverse."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Fault, Result
-from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.argument_binding import OMIT_EMPTY, get_arguments
 from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
 from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, View, with_inverse
 from kdeclare.core.parts import Connections, LiveState
@@ -43,10 +43,19 @@ class AclArgs(Arguments):
     """The bindings to create or delete, as texts.
 
     whole: whether the operation, alone or with others of the plan, creates or deletes the whole resource.
+    roles: the role of the manifest that each binding comes from. Bindings that do not come from a role are
+        omitted.
     """
 
     bindings: Annotated[tuple[str, ...], Field(min_length=1)]
     whole: Annotated[bool, Field(exclude_if=_is_false)] = False
+    roles: Annotated[Mapping[str, str], OMIT_EMPTY] = field(default_factory=dict)
+
+    def keep(self, bindings: Sequence[str]) -> "AclArgs":
+        """Return the arguments with only some of the bindings."""
+        kept = frozenset(bindings)
+        roles = {text: role for text, role in self.roles.items() if text in kept}
+        return replace(self, bindings=tuple(bindings), roles=roles)
 
 
 @lru_cache(maxsize=65_536)
@@ -119,7 +128,7 @@ class _ChangeAcls(KafkaOperationType):
         args = get_arguments(op, AclArgs)
         remaining = tuple(text for text in args.bindings if text not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
-        return replace(op, args=replace(args, bindings=remaining), expect=expect) if remaining else None
+        return replace(op, args=args.keep(remaining), expect=expect) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """Return one claim for each binding."""
@@ -159,7 +168,7 @@ class _ChangeAcls(KafkaOperationType):
         changed = [text for text in expected if op.expect.get(text) != expected[text]]
         undone = tuple(text for text in changed if now.get(text) == expected[text])
         conflicts = tuple(text for text in changed if now.get(text) != expected[text])
-        args = replace(get_arguments(op, AclArgs), bindings=undone) if undone else None
+        args = get_arguments(op, AclArgs).keep(undone) if undone else None
         return UndoResult(self.inverse_name, args, conflicts)
 
 
@@ -201,8 +210,11 @@ class DeleteAcls(_ChangeAcls):
 CREATE, DELETE = CreateAcls(), DeleteAcls()
 
 
-def build_acl_operations(change: Change) -> tuple[Operation, ...]:
-    """Return the operations of a change. The operations of one phase need those of the phase before."""
+def build_acl_operations(change: Change, roles: Mapping[Binding, str]) -> tuple[Operation, ...]:
+    """Return the operations of a change. The operations of one phase need those of the phase before.
+
+    roles: the role that each declared binding comes from; empty for a binding that comes from no role.
+    """
     operations: list[Operation] = []
     previous: list[Operation] = []
     current: list[Operation] = []
@@ -217,7 +229,11 @@ def build_acl_operations(change: Change) -> tuple[Operation, ...]:
             id=f"{operation_type.name}:{change.id}#{len(operations) + 1:04}",
             verb=operation_type.name,
             resource=change.id,
-            args=AclArgs(texts, change.action is whole_action),
+            args=AclArgs(
+                texts,
+                change.action is whole_action,
+                {str(b): role for b in bindings if phase.creates and (role := roles.get(b, ""))},
+            ),
             expect=dict.fromkeys(texts, ABSENT if phase.creates else PRESENT),
             needs={earlier.id: _ORDER_REASON for earlier in previous},
         )
@@ -233,9 +249,9 @@ def _pack_fields(fields: Sequence[FieldChange]) -> Iterator[tuple[Phase, list[Bi
     """Yield the phase and the bindings of each operation. A field belongs to exactly one operation."""
     packed: list[Binding] = []
     packed_phase: Phase | None = None
-    for field in fields:
-        bindings = parse_field(field)
-        phase = find_phase(bindings[0], creates=field.op is FieldOp.APPEND)
+    for change in fields:
+        bindings = parse_field(change)
+        phase = find_phase(bindings[0], creates=change.op is FieldOp.APPEND)
         if packed_phase is not None and (
             phase is not packed_phase or len(packed) + len(bindings) > phase.limit
         ):

@@ -17,6 +17,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.providers.kafka.acl.binding import ANY_NAME, ANY_PRINCIPAL, LITERAL, TOPIC, Binding
 from kdeclare.providers.kafka.acl.collector import AclState, Visibility, read_acls
 from kdeclare.providers.kafka.acl.diff import Claims, Phase, diff_acl, parse_field
+from kdeclare.providers.kafka.acl.first_acls import FirstAclReview
 from kdeclare.providers.kafka.acl.lockout import check_lockout, read_own_access, select_relevant
 from kdeclare.providers.kafka.acl.operations import DELETE, KIND, CreateAcls, DeleteAcls, list_bindings
 from kdeclare.providers.kafka.acl.record import AclRecord, get_owned_bindings
@@ -39,6 +40,7 @@ class AclPlanning(PlanHooks):
         self._inputs = inputs
         self._live = inputs.live.find(AclState)
         self._is_without_authorizer_reported = False
+        self._first_acls = FirstAclReview(inputs.connections)
         self._declared = Counter(
             binding
             for item in inputs.desired
@@ -81,8 +83,20 @@ class AclPlanning(PlanHooks):
 
         The engine calls this method for one resource after another, in the order of their ids.
         """
-        if resource.kind != KIND or self._live is None or self._inputs.by_hand:
+        if resource.kind != KIND or self._live is None:
             return difference
+        if not self._inputs.by_hand:
+            difference = self._review_claims(resource, desired, owned, difference)
+        return self._first_acls.review(resource, desired.source if desired else None, difference)
+
+    def _review_claims(
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        owned: OwnedRecord | None,
+        difference: Difference,
+    ) -> Difference:
+        assert self._live is not None
         change = difference.change
         if change is not None and change.action in (Action.FORGET, Action.NO_OP) and desired is None:
             return self._review_orphan(resource, owned, difference)

@@ -1,0 +1,115 @@
+"""Find the first ACLs of resources, which can take away the access of everyone else.
+
+If the broker config ``allow.everyone.if.no.acl.found`` is true, all principals have access to a resource that
+no ACL is about (org.apache.kafka.metadata.authorizer.StandardAuthorizerData). The first ACL ends this.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, warning
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.parts import Connections
+from kdeclare.core.resources.changes import FieldChange, FieldOp, Risk, find_highest_risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Difference
+from kdeclare.providers.kafka.acl.binding import ANY_NAME, LITERAL, PREFIXED, Binding
+from kdeclare.providers.kafka.acl.collector import read_acls
+from kdeclare.providers.kafka.acl.diff import parse_field
+from kdeclare.providers.kafka.acl.lockout import ALLOW_EVERYONE, read_allows_everyone
+from kdeclare.providers.kafka.acl.plan_section import format_resource
+from kdeclare.providers.kafka.connection import KafkaConnection
+
+_MAX_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Coverage:
+    """The resources that live bindings are about: patterns as (type, pattern, name)."""
+
+    patterns: frozenset[tuple[str, str, str]]
+
+    def covers(self, binding: Binding) -> bool:
+        """Return whether a live binding is about every resource that ``binding`` is about."""
+        resource_type, name = binding.resource_type, binding.name
+        if (resource_type, LITERAL, ANY_NAME) in self.patterns:
+            return True
+        if (resource_type, binding.pattern, name) in self.patterns:
+            return True
+        if binding.pattern == LITERAL and name == ANY_NAME:
+            return False
+        prefixes = (name[:length] for length in range(1, len(name) + 1))
+        return any((resource_type, PREFIXED, prefix) in self.patterns for prefix in prefixes)
+
+
+def build_coverage(live: Collection[Binding]) -> _Coverage:
+    """Return the resources that bindings are about."""
+    return _Coverage(frozenset((b.resource_type, b.pattern, b.name) for b in live))
+
+
+class FirstAclReview:
+    """Rates the first ACL of a resource as disruptive. Reads the cluster only if a plan creates bindings."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    @cached_property
+    def _allows_everyone(self) -> frozenset[bool]:
+        cluster = self._connections.get(KafkaConnection).cluster
+        return read_allows_everyone(cluster, cluster.describe())
+
+    @cached_property
+    def _coverage(self) -> _Coverage:
+        return build_coverage(tuple(read_acls(self._connections).bindings))
+
+    def review(
+        self, resource: ResourceId, source: SourcePosition | None, difference: Difference
+    ) -> Difference:
+        """Return the difference with its risk and a warning. Raises Fault if brokers do not respond."""
+        change = difference.change
+        created = [f for f in change.fields if f.op is FieldOp.APPEND] if change is not None else []
+        if change is None or not created or True not in self._allows_everyone:
+            return difference
+        first = [b for field in created for b in parse_field(field) if not self._coverage.covers(b)]
+        if not first:
+            return difference
+        names = list(dict.fromkeys(map(format_resource, first)))
+        uncovered = frozenset(b.resource for b in first)
+        fields = tuple(_rate_field(field, uncovered) for field in change.fields)
+        problem = _warn_first_acls(resource, source, names, is_certain=False not in self._allows_everyone)
+        return replace(
+            difference,
+            change=replace(change, fields=fields, risk=find_highest_risk(fields, change.risk)),
+            diagnostics=(*difference.diagnostics, problem),
+        )
+
+
+def _rate_field(field: FieldChange, uncovered: Collection[str]) -> FieldChange:
+    is_first = field.op is FieldOp.APPEND and any(b.resource in uncovered for b in parse_field(field))
+    if not is_first:
+        return field
+    cause = "Principals that no ACL allows can lose their access with the first ACL of a resource."
+    return replace(field, risk=Risk.DISRUPTIVE, cause=cause)
+
+
+def _warn_first_acls(
+    resource: ResourceId, source: SourcePosition | None, names: Sequence[str], *, is_certain: bool
+) -> Diagnostic:
+    more_text = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+    listed = f"{', '.join(names[:_MAX_NAMED])}{more_text}"
+    state = (
+        f"{ALLOW_EVERYONE} is true, so all principals have access to a resource without ACLs. Principals "
+        "that no ACL allows lose this access with the first ACL."
+        if is_certain
+        else f"The brokers do not show the value of {ALLOW_EVERYONE}. If it is true, all principals have "
+        "access to a resource without ACLs, and principals that no ACL allows lose it with the first ACL."
+    )
+    return warning(
+        "first-acl",
+        "First ACL of a resource",
+        f"{resource} creates the first ACL on {listed}. {state}",
+        hint="Check that ACLs allow every principal that uses these resources.",
+        place=source,
+        resource=str(resource),
+    )
