@@ -11,6 +11,8 @@ from pathlib import Path
 import psutil
 
 from kdeclare.sandbox import SandboxSettings, is_free, reset, start
+from kdeclare.sandbox.security import ADMIN, get_password
+from kdeclare.sandbox.settings import HOST
 
 HEAP = "-Xms512m -Xmx1536m"
 """The JVM heap of one broker.
@@ -26,10 +28,15 @@ _LIMIT_S = 180
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A reachable cluster. pids: the process ids of the brokers, if known."""
+    """A reachable cluster.
+
+    pids: the process ids of the brokers, if known.
+    client: the client properties of the admin of a secured cluster.
+    """
 
     bootstrap: str
     pids: tuple[int, ...] = ()
+    client: Path | None = None
 
     def settle(self) -> None:
         """Wait until the brokers are idle, because they continue to work long after they have responded."""
@@ -62,10 +69,30 @@ def cluster(given: str | None = None, brokers: int = 3) -> Iterator[Bench]:
             reset(sandbox)
 
 
-def free_port() -> int:
+@contextmanager
+def secured_broker() -> Iterator[Bench]:
+    """Yield a temporary sandbox with one broker that has an authorizer, at its address without TLS."""
+    with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as folder:
+        settings = SandboxSettings(Path(folder) / "sandbox", 1, 1, free_port(secure=True), secure=True)
+        try:
+            status = start(settings, lambda _: None)
+            pids = tuple(broker.pid for broker in status.brokers if broker.pid is not None)
+            address = f"{HOST}:{settings.get_listener_port(1, 'SASL_PLAINTEXT')}"
+            client = Path(folder) / "client.properties"
+            client.write_text(
+                "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config="
+                "org.apache.kafka.common.security.plain.PlainLoginModule required "
+                f'username="{ADMIN}" password="{get_password(ADMIN)}";\n'
+            )
+            yield Bench(address, pids, client)
+        finally:
+            reset(settings.folder)
+
+
+def free_port(*, secure: bool = False) -> int:
     """Return the first port of a free block for a sandbox."""
     while True:
         port = random.randrange(20_000, 32_000, 10)
-        settings = SandboxSettings(Path("sandbox"), port=port)
+        settings = SandboxSettings(Path("sandbox"), port=port, secure=secure)
         if all(is_free(taken) for broker in settings.broker_ids for taken in settings.ports(broker)):
             return port

@@ -6,7 +6,6 @@ filter. Requests are therefore small and sent one at a time, and deletions leave
 time.
 """
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any
@@ -32,6 +31,7 @@ from kdeclare.providers.kafka.acl.binding import (
     USER,
     Binding,
 )
+from kdeclare.providers.kafka.client.access.deletion_pace import DeletionPace
 from kdeclare.providers.kafka.client.describe_cluster import read_cluster_rights
 from kdeclare.providers.kafka.client.faults import build_fault_from_code, build_unanswered_fault
 from kdeclare.providers.kafka.client.freshness import Freshness
@@ -41,13 +41,6 @@ _MAX_SINGLE_PRINCIPALS = 16
 """The maximum number of principals to describe one by one. For more, one request reads all bindings."""
 MAX_CREATIONS = 500
 """The maximum number of bindings that one request creates."""
-MAX_DELETIONS = 50
-"""The maximum number of bindings that one request deletes."""
-_FIRST_DELETIONS = 5
-_SHORT_S, _LONG_S = 0.03, 0.1
-"""A deletion that takes less time is followed by a larger request, and one that takes more by a smaller one.
-"""
-_MAX_PAUSE_S = 5.0
 
 _ANY = 1
 """The value of a filter's field that matches everything."""
@@ -126,20 +119,13 @@ def read_own_cluster_rights(wire: Wire) -> frozenset[str] | None:
 
 
 class AclWriter:
-    """Creates and deletes bindings, one request at a time. Thread-safe.
+    """Creates and deletes bindings, one request at a time. Thread-safe."""
 
-    sleep: pauses between deletions, so that the controller can handle the requests of other clients.
-    """
-
-    def __init__(
-        self,
-        wire: Wire,
-        monotonic: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._wire, self._monotonic, self._sleep = wire, monotonic, sleep
+    def __init__(self, wire: Wire, pace: DeletionPace | None = None) -> None:
+        """Use the open connections of ``wire``. pace: the size of deletions, and the pauses between them."""
+        self._wire = wire
         self._lock = Lock()
-        self._deletions = _FIRST_DELETIONS
+        self._pace = pace or DeletionPace()
 
     def create(self, bindings: Sequence[Binding]) -> dict[Binding, Result]:
         """Create bindings, and return a result for each.
@@ -163,22 +149,16 @@ class AclWriter:
         with self._lock:
             remaining = list(bindings)
             while remaining:
-                batch, remaining = remaining[: self._deletions], remaining[self._deletions :]
+                self._pace.begin()
+                batch, remaining = remaining[: self._pace.size], remaining[self._pace.size :]
                 request = DeleteAclsRequest(filters=[_build_filter(binding) for binding in batch])
-                begun = self._monotonic()
-                results |= self._send(batch, request, lambda response: response.filter_results, len(bindings))
-                taken_s = self._monotonic() - begun
-                self._adapt(taken_s)
-                if remaining:
-                    self._sleep(min(taken_s, _MAX_PAUSE_S))
+                try:
+                    results |= self._send(
+                        batch, request, lambda response: response.filter_results, len(bindings)
+                    )
+                finally:
+                    self._pace.end(len(batch))
         return results
-
-    def _adapt(self, taken_s: float) -> None:
-        """Adapt the size of the next deletion. Its cost depends on the number of bindings of the cluster."""
-        if taken_s < _SHORT_S:
-            self._deletions = min(2 * self._deletions, MAX_DELETIONS)
-        elif taken_s > _LONG_S:
-            self._deletions = max(1, self._deletions // 2)
 
     def _send(
         self,

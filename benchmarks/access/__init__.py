@@ -1,0 +1,1 @@
+"""Measure access control: ACLs, SCRAM users and client quotas, and what another client notices of it."""
