@@ -3,6 +3,7 @@
 One thread owns the graph and the journal. Worker threads send the batches.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -61,6 +62,9 @@ class Scheduler:
         # quadratic in their number.
         self._candidates = set(self._operations)
         self._has_failed = False
+        # Batches begin only when a worker is free. A queue in the pool could not be stopped, and the journal
+        # would say that its requests may have been sent.
+        self._queue: deque[list[Operation]] = deque()
         self._in_flight: dict[Future[Results], list[Operation]] = {}
         self._tracker = ProgressTracker(attempt.connections, clock, options, progress, operations)
         self._temporary: dict[str, JsonValue] = {}  # values that the run must still remove, by claim
@@ -113,11 +117,15 @@ class Scheduler:
             # All deletions form one batch. A second batch would first check for records, and this check would
             # wait until brokers show the deletions of the first batch.
             size = len(operations) if OPERATION_TYPES[verb].deletes else self._options.batch
-            for batch in batch_operations(OPERATION_TYPES[verb], operations, size):
-                self._begin(batch)
-                for op in batch:
-                    del self._todo[op.id]
-                self._in_flight[pool.submit(self._attempt.run, batch, dict(self._temporary))] = batch
+            self._queue.extend(batch_operations(OPERATION_TYPES[verb], operations, size))
+        while self._queue and len(self._in_flight) < self._options.workers:
+            batch = [op for op in self._queue.popleft() if op.id in self._todo]  # without those dropped
+            if not batch:
+                continue
+            self._begin(batch)
+            for op in batch:
+                del self._todo[op.id]
+            self._in_flight[pool.submit(self._attempt.run, batch, dict(self._temporary))] = batch
 
     def _begin(self, batch: Sequence[Operation]) -> None:
         """Record that a request is about to be sent; also called from the worker threads."""
