@@ -11,6 +11,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.parts import PlanOptions
 from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import Status
 from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
@@ -544,6 +545,38 @@ def test_many_bindings_are_changed_in_bounded_operations() -> None:
     plan = world.plan(acl("big"), scope=ALLOW_DELETES)
     assert {len(get_arguments(op, AclArgs).bindings) for op in plan.operations} == {100}
     assert world.run(plan).complete
+    assert read(world) == set()
+
+
+def test_small_operations_share_batches_of_bounded_size() -> None:
+    world = World()
+    declared = [acl(f"a{n}", produce=[f"t{n}-{m}" for m in range(10)]) for n in range(400)]
+    world.cluster.calls.clear()
+    assert world.apply(*declared).complete
+    sizes = [len(call.items) for call in world.cluster.requests()]
+    assert sum(sizes) == 4000
+    assert max(sizes) <= 500
+    assert len(sizes) < 40
+    world.cluster.calls.clear()
+    assert world.apply(*(acl(f"a{n}") for n in range(400))).complete
+    sizes = [len(call.items) for call in world.cluster.requests()]
+    assert sum(sizes) == 4000
+    assert max(sizes) <= 100
+    assert len(sizes) < 100
+
+
+def test_interrupted_deletion_sends_no_further_requests() -> None:
+    """Operations that wait for a worker do not begin, so that Ctrl-C ends a deletion of hours in seconds."""
+    world = World()
+    world.apply(acl("big", consume={"topics": [f"t-{n}" for n in range(3000)]}))
+    world.cluster.faults.run_before(lambda _: world.stop.set(), method="delete_acls")
+    result = world.run(world.plan(acl("big"), scope=ALLOW_DELETES))
+    begun = [r for r in result.results.values() if r.status is Status.DONE]
+    assert 1 <= len(begun) <= 4
+    assert {r.status for r in result.results.values()} == {Status.DONE, Status.INTERRUPTED}
+    assert len(read(world)) == 3000 - 100 * len(begun)
+    world.stop.clear()
+    assert world.apply(acl("big"), scope=ALLOW_DELETES).complete
     assert read(world) == set()
 
 

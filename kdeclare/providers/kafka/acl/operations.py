@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from functools import lru_cache
 from typing import Annotated
+from zlib import crc32
 
 from pydantic import Field
 
@@ -19,7 +20,14 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretSource, ValuePath
 from kdeclare.providers.kafka.acl.binding import Binding, parse_binding
 from kdeclare.providers.kafka.acl.collector import AclSelection, AclState, require_visible
-from kdeclare.providers.kafka.acl.diff import MAX_CREATED, Phase, build_phase_fields, find_phase, parse_field
+from kdeclare.providers.kafka.acl.diff import (
+    MAX_CREATED,
+    MAX_DELETED,
+    Phase,
+    build_phase_fields,
+    find_phase,
+    parse_field,
+)
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 from kdeclare.providers.kafka.port import Cluster
@@ -30,8 +38,6 @@ ACL = "kafka.acl"
 SCRAM_USER = "ScramUser"
 """The object type of users in footprints."""
 PRESENT, ABSENT = "present", "absent"
-_LARGE = 50
-"""Operations with at least this many bindings are sent alone, so that progress is shown between them."""
 
 
 def _is_false(value: bool) -> bool:
@@ -135,8 +141,14 @@ class _ChangeAcls(KafkaOperationType):
         return {text: f"acl/{text}" for text in get_arguments(op, AclArgs).bindings}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the id of the operation, or a key that only one operation of a batch can have."""
-        return op.id if len(get_arguments(op, AclArgs).bindings) < _LARGE else "large"
+        """Return one of as many keys as operations of this size together have the maximum of bindings.
+
+        So a batch ends soon, also if thousands of small operations are due: progress is shown, and the run
+        can be interrupted.
+        """
+        limit = MAX_CREATED if self.is_creation else MAX_DELETED
+        keys = max(1, limit // len(get_arguments(op, AclArgs).bindings))
+        return str(crc32(op.id.encode()) % keys)
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
         """Return the claims of all bindings."""
