@@ -31,7 +31,7 @@ from kdeclare.providers.kafka.acl.binding import (
     USER,
     Binding,
 )
-from kdeclare.providers.kafka.client.access.deletion_pace import DeletionPace
+from kdeclare.providers.kafka.client.access.deletion_pace import MEASURED_FROM, DeletionPace
 from kdeclare.providers.kafka.client.describe_cluster import read_cluster_rights
 from kdeclare.providers.kafka.client.faults import build_fault_from_code, build_unanswered_fault
 from kdeclare.providers.kafka.client.freshness import Freshness
@@ -149,16 +149,29 @@ class AclWriter:
         with self._lock:
             remaining = list(bindings)
             while remaining:
-                self._pace.begin()
                 batch, remaining = remaining[: self._pace.size], remaining[self._pace.size :]
                 request = DeleteAclsRequest(filters=[_build_filter(binding) for binding in batch])
+                self._pace.begin()
                 try:
                     results |= self._send(
                         batch, request, lambda response: response.filter_results, len(bindings)
                     )
                 finally:
                     self._pace.end(len(batch))
+                if len(remaining) >= self._pace.size and len(bindings) >= MEASURED_FROM:
+                    self._measure_scan(request, results[batch[-1]])
         return results
+
+    def _measure_scan(self, request: Any, result: Result) -> None:
+        """Send a deletion that succeeded again if the pace needs a measurement."""
+        if result is not None or not self._pace.is_measurement_due:
+            return
+        self._pace.begin()
+        try:
+            self._wire.send_one(request, lambda _: None, changes=True)
+        except Fault:
+            return  # the next deletion fails for the same reason, if it persists
+        self._pace.end_measurement(len(request.filters))
 
     def _send(
         self,

@@ -1,0 +1,165 @@
+"""Producers and consumers of secured brokers that send without a pause, and record every refusal."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import kafka
+from kafka.errors import AuthorizationError, TopicAuthorizationFailedError
+
+from kdeclare.sandbox import SandboxSettings
+from kdeclare.sandbox.settings import HOST
+
+_REFUSED = (AuthorizationError, TopicAuthorizationFailedError)
+_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class Credential:
+    """A user's password for one mechanism."""
+
+    user: str
+    password: str
+    mechanism: str = "SCRAM-SHA-512"
+
+    def connect_to(self, settings: SandboxSettings) -> Mapping[str, Any]:
+        """Return the arguments of kafka-python's clients."""
+        return {
+            "bootstrap_servers": f"{HOST}:{settings.get_listener_port(1, 'SASL_PLAINTEXT')}",
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": self.mechanism,
+            "sasl_plain_username": self.user,
+            "sasl_plain_password": self.password,
+            "metadata_max_age_ms": 200,  # so that a client notices new and lost rights soon
+            "bootstrap_timeout_ms": 10_000,
+        }
+
+
+@dataclass
+class Load:
+    """A client in a thread. attempts, refused: the times of all requests, and of those that were refused.
+
+    failures: the texts of all errors, refusals included.
+    """
+
+    settings: SandboxSettings
+    credential: Credential
+    topic: str
+    attempts: list[float] = field(default_factory=list)
+    refused: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run for as long as the block lasts."""
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop()
+
+    def start(self) -> None:
+        """Connect and begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and close the connection."""
+        self._stop.set()
+        self._thread.join(_TIMEOUT_S)
+        assert not self._thread.is_alive()
+
+    def wait_for_attempts(self, count: int = 3) -> None:
+        """Wait until that many further requests were answered."""
+        target, deadline = len(self.attempts) + count, time.monotonic() + _TIMEOUT_S
+        while len(self.attempts) < target:
+            assert self._thread.is_alive(), self.failures
+            assert time.monotonic() < deadline, "the client sends nothing"
+            time.sleep(0.01)
+
+    def is_refused(self) -> bool:
+        """Send until three requests in a row are refused, or none of them is, and return which."""
+        deadline = time.monotonic() + _TIMEOUT_S
+        while time.monotonic() < deadline:
+            attempts, refused = len(self.attempts), len(self.refused)
+            self.wait_for_attempts()
+            new = (len(self.attempts) - attempts, len(self.refused) - refused)
+            if new[1] in (0, new[0]):
+                return bool(new[1])
+        raise AssertionError("some requests are refused, and some are not")
+
+    def _run(self) -> None:
+        client: Any = None
+        try:
+            client = self._connect(dict(self.credential.connect_to(self.settings)))
+            while not self._stop.is_set():
+                self._attempt(client)
+        except Exception as exc:  # noqa: BLE001  a test reports it
+            self.failures.append(repr(exc))
+        finally:
+            if client is not None:
+                client.close()
+
+    def _attempt(self, client: Any) -> None:
+        at = time.monotonic()
+        try:
+            self._send(client)
+        except _REFUSED as exc:
+            self.refused.append(at)
+            self.failures.append(repr(exc))
+            time.sleep(0.01)
+        except Exception as exc:  # noqa: BLE001  counted, and the client goes on
+            self.failures.append(repr(exc))
+        self.attempts.append(at)
+
+    def _connect(self, arguments: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def _send(self, client: Any) -> None:
+        raise NotImplementedError
+
+
+@dataclass
+class LoadProducer(Load):
+    """Sends one record after the other. acknowledged: their keys."""
+
+    name: str = "p"
+    acknowledged: list[str] = field(default_factory=list)
+
+    def _connect(self, arguments: dict[str, Any]) -> Any:
+        return kafka.KafkaProducer(**arguments, acks="all", enable_idempotence=False, retries=0)
+
+    def _send(self, client: Any) -> None:
+        key = f"{self.name}-{len(self.attempts)}"
+        client.send(self.topic, b"x", key=key.encode()).get(_TIMEOUT_S)
+        self.acknowledged.append(key)
+        time.sleep(0.002)
+
+
+@dataclass
+class LoadConsumer(Load):
+    """Reads a topic from the beginning as a member of a group. received: the keys of its records."""
+
+    group: str = "readers"
+    received: list[str] = field(default_factory=list)
+
+    def _connect(self, arguments: dict[str, Any]) -> Any:
+        return kafka.KafkaConsumer(
+            self.topic,
+            **arguments,
+            group_id=self.group,
+            auto_offset_reset="earliest",
+            auto_commit_interval_ms=100,
+            fetch_max_wait_ms=20,
+            check_crcs=False,
+        )
+
+    def _send(self, client: Any) -> None:
+        for records in client.poll(timeout_ms=50).values():
+            self.received += [record.key.decode() for record in records]
