@@ -16,7 +16,7 @@ from pathlib import Path
 
 import kdeclare
 from benchmarks.access import resources
-from benchmarks.access.other_client import Latency, read_latencies
+from benchmarks.access.other_client import ALTER, PRODUCE, Latency, read_latencies
 from benchmarks.clusters import HEAP, Bench, secured_broker
 from benchmarks.measure import Cost, environment, run
 
@@ -29,15 +29,15 @@ _LONGEST_ROLLBACK = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One job. The latencies are those of another client during the job."""
+    """One job. The latencies are those of other clients during the job."""
 
     kind: str
     count: int
     job: str
     ours: Cost
     bare_s: float
-    other: Latency
-    other_beside_bare: Latency
+    others: Mapping[str, Latency]
+    others_beside_bare: Mapping[str, Latency]
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Measurement:
     latencies: Path
     idle: list[tuple[float, float]] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
-    bare: dict[str, tuple[float, Latency]] = field(default_factory=dict)
+    bare: dict[str, tuple[float, Mapping[str, Latency]]] = field(default_factory=dict)
 
     @property
     def _is_partial(self) -> bool:
@@ -94,9 +94,8 @@ class Measurement:
     def _add(self, job: str, *arguments: str) -> None:
         self.settle()
         cost, latency = self._measure(["kdeclare", *arguments], self.folder / "project")
-        self.rows.append(
-            Row(self.kind, self.count, job, cost, *self.bare[job][:1], latency, self.bare[job][1])
-        )
+        bare_s, beside_bare = self.bare[job]
+        self.rows.append(Row(self.kind, self.count, job, cost, bare_s, latency, beside_bare))
         _report(job, cost, latency)
 
     def settle(self) -> None:
@@ -106,7 +105,9 @@ class Measurement:
         time.sleep(_IDLE_S / 4)
         self.idle.append((begun, time.time()))
 
-    def _measure(self, arguments: list[str], folder: Path | None = None) -> tuple[Cost, Latency]:
+    def _measure(
+        self, arguments: list[str], folder: Path | None = None
+    ) -> tuple[Cost, Mapping[str, Latency]]:
         begun = time.time()
         cost = run(arguments, folder or self.folder, self.env)
         return cost, read_latencies(self.latencies, [(begun, time.time())])
@@ -115,16 +116,20 @@ class Measurement:
         return [self.bench.bootstrap, self.kind, str(self.count)]
 
 
-def _report(job: str, cost: Cost, latency: Latency) -> None:
+def _report(job: str, cost: Cost, latencies: Mapping[str, Latency]) -> None:
     print(
-        f"{cost.wall_s:7.2f} s {cost.cpu_s:7.2f} s of CPU {cost.peak_mb:5.0f} MB; other client p50"
-        f" {latency.p50:.0f} p99 {latency.p99:.0f} ms  {job}",
+        f"{cost.wall_s:7.2f} s {cost.cpu_s:7.2f} s of CPU {cost.peak_mb:5.0f} MB {job}; other clients:"
+        f" {_describe(latencies)}",
         file=sys.stderr,
     )
 
 
-def measure(kind: str, count: int) -> tuple[list[Row], Latency]:
-    """Measure all jobs. Return their rows, and the latencies of the other client without them."""
+def _describe(latencies: Mapping[str, Latency]) -> str:
+    return ", ".join(f"{name} p50 {x.p50:.0f} p99 {x.p99:.0f} ms" for name, x in latencies.items())
+
+
+def measure(kind: str, count: int) -> tuple[list[Row], Mapping[str, Latency]]:
+    """Measure all jobs. Return their rows, and the latencies of the other clients without them."""
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as temporary, secured_broker() as bench:
         folder = Path(temporary)
         env = {
@@ -132,7 +137,7 @@ def measure(kind: str, count: int) -> tuple[list[Row], Latency]:
             **resources.list_environment(count if kind == resources.SCRAM else 0),
             "KDECLARE_SECRET_KEY": "the key of a benchmark",
         }
-        with _other_client(bench, folder / "latencies", env) as latencies:
+        with _other_clients(bench, folder / "latencies", env) as latencies:
             measurement = Measurement(bench, folder, env, kind, count, latencies)
             measurement.run_bare()
             measurement.run_ours()
@@ -140,14 +145,14 @@ def measure(kind: str, count: int) -> tuple[list[Row], Latency]:
 
 
 @contextmanager
-def _other_client(bench: Bench, file: Path, env: Mapping[str, str]) -> Iterator[Path]:
+def _other_clients(bench: Bench, file: Path, env: Mapping[str, str]) -> Iterator[Path]:
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.access.other_client", bench.bootstrap, str(file)], env=env
     )
     try:
         time.sleep(_IDLE_S)  # the broker compiles the code for its requests
         yield file
-        assert process.poll() is None, "the other client failed"
+        assert process.poll() is None, "the other clients failed"
     finally:
         process.terminate()
         process.wait()
@@ -156,16 +161,19 @@ def _other_client(bench: Bench, file: Path, env: Mapping[str, str]) -> Iterator[
 def render_table(rows: Iterable[Row]) -> str:
     """Render the figures as a Markdown table."""
     lines = [
-        "| resources | job | s | CPU s | peak MB | bare requests s | ratio | other client p99 ms | beside the"
-        " bare requests |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+        "| resources | job | s | CPU s | peak MB | bare requests s | ratio | produce p99 ms | bare"
+        " | config change p99 ms | bare |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
         noun = {resources.ACL: "bindings", resources.SCRAM: "users", resources.QUOTA: "quotas"}[row.kind]
+        p99 = " | ".join(
+            f"{row.others[client].p99:.0f} | {row.others_beside_bare[client].p99:.0f}"
+            for client in (PRODUCE, ALTER)
+        )
         lines.append(
             f"| {row.count:,} {noun} | {row.job} | {row.ours.wall_s:.2f} | {row.ours.cpu_s:.2f}"
-            f" | {row.ours.peak_mb:.0f} | {row.bare_s:.2f} | {row.ours.wall_s / row.bare_s:.1f}"
-            f" | {row.other.p99:.0f} | {row.other_beside_bare.p99:.0f} |"
+            f" | {row.ours.peak_mb:.0f} | {row.bare_s:.2f} | {row.ours.wall_s / row.bare_s:.1f} | {p99} |"
         )
     return "\n".join(lines)
 
@@ -182,7 +190,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stop the broker, too
     busy = os.getloadavg()[0]
     rows: list[Row] = []
-    idle: list[Latency] = []
+    idle: list[Mapping[str, Latency]] = []
     for kind, counts in (
         (resources.ACL, options.bindings),
         (resources.SCRAM, options.users),
@@ -194,13 +202,14 @@ def main() -> None:
             idle.append(latency)
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, load before {busy:.1f}"
     print(f"{machine}\n\n{render_table(rows)}\n")
-    for latency in idle:
-        print(
-            f"The other client alone: p50 {latency.p50:.0f}, p99 {latency.p99:.0f} ms"
-            f" of {latency.count:,} changes."
-        )
+    for latencies in idle:
+        print(f"The other clients alone: {_describe(latencies)}.")
     if options.json is not None:
-        figures = {"machine": machine, "rows": [asdict(row) for row in rows], "idle": [*map(asdict, idle)]}
+        figures = {
+            "machine": machine,
+            "rows": [asdict(row) for row in rows],
+            "idle": [{n: asdict(x) for n, x in o.items()} for o in idle],
+        }
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 

@@ -1,63 +1,80 @@
-"""A client that changes a topic config every 20 ms on average: ``other_client BOOTSTRAP FILE``.
+"""Two other clients of the same broker: ``other_client BOOTSTRAP FILE``.
 
-The changes go through the controller, like those of ACLs, so their latency shows how long the controller is
-busy. Appends the time and the latency of each change to FILE, in seconds.
+One sends a record every 20 ms on average, and waits for its acknowledgement. The other changes a topic config
+every 100 ms. The broker forwards this change to the controller, which also handles changes of ACLs. Appends
+to FILE one line per request: the client, the time and the latency in seconds.
 """
 
 import random
 import sys
+import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafka import KafkaProducer
 from kafka.admin import ConfigResource, NewTopic
 
-from benchmarks.access.raw import connect
+from benchmarks.access.raw import connect, get_connection
 
-_TOPIC = "changed-by-another-client"
-_SHORTEST_S, _LONGEST_S = 0.01, 0.03
+PRODUCE, ALTER = "produce", "alter"
+_TOPIC = "topic-of-another-client"
+_INTERVALS_S = {PRODUCE: 0.02, ALTER: 0.1}
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The latencies of one period, in milliseconds."""
+    """The latencies of one client in one period, in milliseconds."""
 
     count: int
     p50: float
     p99: float
-    longest: float
 
 
-def read_latencies(file: Path, periods: Iterable[tuple[float, float]]) -> Latency:
-    """Return the latencies of the changes that began in one of the periods (seconds since the epoch)."""
-    lines = [line.split() for line in file.read_text().splitlines()]
+def read_latencies(file: Path, periods: Iterable[tuple[float, float]]) -> dict[str, Latency]:
+    """Return the latencies of the requests that began in one of the periods (seconds since the epoch)."""
     spans = list(periods)
-    latencies = sorted(
-        1000 * float(latency)
-        for at, latency in (line for line in lines if len(line) == 2)
-        if any(begin <= float(at) < end for begin, end in spans)
-    )
-    return Latency(len(latencies), _rank(latencies, 0.5), _rank(latencies, 0.99), latencies[-1])
+    latencies: dict[str, list[float]] = {PRODUCE: [], ALTER: []}
+    for line in file.read_text().splitlines():
+        client, at, latency = line.split()
+        if any(begin <= float(at) < end for begin, end in spans):
+            latencies[client].append(1000 * float(latency))
+    return {client: _summarize(sorted(values)) for client, values in latencies.items()}
 
 
-def _rank(latencies: Sequence[float], share: float) -> float:
-    return latencies[min(len(latencies) - 1, int(len(latencies) * share))]
+def _summarize(latencies: Sequence[float]) -> Latency:
+    if not latencies:
+        return Latency(0, 0.0, 0.0)
+    return Latency(len(latencies), latencies[len(latencies) // 2], latencies[int(len(latencies) * 0.99)])
 
 
 def main(bootstrap: str, file: str) -> None:
-    """Change the config until the process is terminated."""
+    """Send until the process is terminated."""
     client = connect(bootstrap)
     client.create_topics([NewTopic(_TOPIC, 1, 1)])
+    producer = KafkaProducer(**get_connection(bootstrap))
+
+    def produce() -> None:
+        producer.send(_TOPIC, b"record").get(60)
+
+    def alter() -> None:
+        configs = {"retention.ms": str(random.randrange(1_000_000, 2_000_000))}
+        client.alter_configs(
+            [ConfigResource("TOPIC", _TOPIC, configs)], raise_on_unknown=False, incremental=True
+        )
+
     with Path(file).open("a", buffering=1) as lines:
-        for number in range(sys.maxsize):
-            configs = {"retention.ms": str(1_000_000 + number % 1000)}
-            at, begun = time.time(), time.perf_counter()
-            client.alter_configs(
-                [ConfigResource("TOPIC", _TOPIC, configs)], raise_on_unknown=False, incremental=True
-            )
-            lines.write(f"{at:.6f} {time.perf_counter() - begun:.6f}\n")
-            time.sleep(random.uniform(_SHORTEST_S, _LONGEST_S))
+
+        def send_all(name: str, send: Callable[[], None]) -> None:
+            while True:
+                at, begun = time.time(), time.perf_counter()
+                send()
+                lines.write(f"{name} {at:.6f} {time.perf_counter() - begun:.6f}\n")
+                time.sleep(random.uniform(0.5, 1.5) * _INTERVALS_S[name])
+
+        threading.Thread(target=send_all, args=(ALTER, alter), daemon=True).start()
+        send_all(PRODUCE, produce)
 
 
 if __name__ == "__main__":

@@ -35,16 +35,20 @@ _ITERATIONS = 6144
 """The average of the random iterations that kdeclare chooses."""
 
 
+def get_connection(bootstrap: str) -> dict[str, Any]:
+    """Return the arguments of kafka-python's clients for the admin."""
+    return {
+        "bootstrap_servers": bootstrap,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": ADMIN,
+        "sasl_plain_password": get_password(ADMIN),
+    }
+
+
 def connect(bootstrap: str) -> Any:
     """Connect as the admin."""
-    return KafkaAdminClient(
-        bootstrap_servers=bootstrap,
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="PLAIN",
-        sasl_plain_username=ADMIN,
-        sasl_plain_password=get_password(ADMIN),
-        request_timeout_ms=120_000,
-    )
+    return KafkaAdminClient(**get_connection(bootstrap), request_timeout_ms=120_000)
 
 
 class AclRequests:
