@@ -9,9 +9,8 @@ log, so its response time shows how long the scan takes.
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable
-
-from kdeclare.core.frozen_dataclass import dataclass
 
 TARGET_S = 0.01
 """The intended time of a scan, including the way to the controller and back."""
@@ -20,13 +19,8 @@ MAX_DELETIONS = 50
 MEASURED_FROM = 20
 """The scan time is measured only for a deletion of at least this many bindings. Others are few requests."""
 _REQUESTS_PER_MEASUREMENT = 25
+_FIRST_MEASUREMENTS, _KEPT_MEASUREMENTS = 3, 5
 _MAX_PAUSE_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Measurement:
-    filters: int
-    taken_s: float
 
 
 class DeletionPace:
@@ -42,7 +36,9 @@ class DeletionPace:
     ) -> None:
         """Begin with one filter, because the scan time is unknown."""
         self._monotonic, self._sleep = monotonic, sleep
-        self._measurement: _Measurement | None = None
+        # The seconds per filter. The shortest are right, because requests of other clients delay a response.
+        self._filter_s: deque[float] = deque(maxlen=_KEPT_MEASUREMENTS)
+        self._measured_size = 0
         self._requests = 0
         self._sent_at = self._resume_at = 0.0
         self.size = 1
@@ -52,10 +48,13 @@ class DeletionPace:
     def is_measurement_due(self) -> bool:
         """Whether the previous deletion should be sent again, which then matches nothing.
 
-        This is so as long as the size grows, and regularly, because the number of bindings changes.
+        This is so as long as the size grows, regularly, because the number of bindings changes, and after a
+        measurement that differs much from the earlier ones.
         """
-        is_growing = self._measurement is None or self._measurement.filters < self.size
-        return is_growing or self._requests >= _REQUESTS_PER_MEASUREMENT
+        if len(self._filter_s) < _FIRST_MEASUREMENTS or self._measured_size < self.size:
+            return True
+        is_doubtful = self._filter_s[-1] > 2 * min(self._filter_s)
+        return is_doubtful or self._requests >= _REQUESTS_PER_MEASUREMENT
 
     def begin(self) -> None:
         """Wait until the pause after the previous request is over. Call this right before each request."""
@@ -69,21 +68,21 @@ class DeletionPace:
         answered_at = self._monotonic()
         taken_s = answered_at - self._sent_at
         self._requests += 1
-        scan_s = taken_s  # in the worst case
-        if self._measurement is not None:
-            scan_s = min(taken_s, filters * self._measurement.taken_s / self._measurement.filters)
+        # If it is not known, the whole response time could be scan time.
+        scan_s = min(taken_s, filters * min(self._filter_s)) if self._filter_s else taken_s
         self._pause(answered_at, 2 * scan_s - taken_s)
 
     def end_measurement(self, filters: int) -> None:
         """Adapt the size to the scan time. Call this right after the response to the repeated deletion."""
         answered_at = self._monotonic()
         taken_s = answered_at - self._sent_at
-        self._measurement = _Measurement(filters, taken_s)
-        self._requests = 0
-        affordable = filters * TARGET_S / max(taken_s, TARGET_S / MAX_DELETIONS)
-        rounded = math.ceil(affordable) if taken_s <= TARGET_S else math.floor(affordable)
+        self._filter_s.append(taken_s / filters)
+        self._measured_size, self._requests = filters, 0
+        affordable = TARGET_S / max(min(self._filter_s), TARGET_S / MAX_DELETIONS)
+        # Rounded up, it grows although a part of a short response time is the way to the controller.
+        rounded = math.ceil(affordable) if affordable >= filters else math.floor(affordable)
         self.size = max(1, min(rounded, 2 * filters, MAX_DELETIONS))
-        self._pause(answered_at, taken_s)
+        self._pause(answered_at, min(taken_s, filters * min(self._filter_s)))
 
     def _pause(self, answered_at: float, pause_s: float) -> None:
         self._resume_at = answered_at + min(max(0.0, pause_s), _MAX_PAUSE_S)
