@@ -15,6 +15,9 @@ from kdeclare.sandbox.settings import HOST
 
 _REFUSED = (AuthorizationError, TopicAuthorizationFailedError)
 _TIMEOUT_S = 60
+_IN_A_ROW = 3
+_QUIET_S = 0.7
+"""For how long no request must succeed to count as refused."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,9 @@ class Credential:
 
 @dataclass
 class Load:
-    """A client in a thread. attempts, refused: the times of all requests, and of those that were refused.
+    """A client in a thread.
 
+    attempts, refused: the times of all requests with a result, and of those that were refused.
     failures: the texts of all errors, refusals included.
     """
 
@@ -84,15 +88,19 @@ class Load:
             time.sleep(0.01)
 
     def is_refused(self) -> bool:
-        """Send until three requests in a row are refused, or none of them is, and return which."""
-        deadline = time.monotonic() + _TIMEOUT_S
-        while time.monotonic() < deadline:
-            attempts, refused = len(self.attempts), len(self.refused)
-            self.wait_for_attempts()
-            new = (len(self.attempts) - attempts, len(self.refused) - refused)
-            if new[1] in (0, new[0]):
-                return bool(new[1])
-        raise AssertionError("some requests are refused, and some are not")
+        """Return whether requests from now on are refused. Some clients then wait before they try again."""
+        begun = time.monotonic()
+        while time.monotonic() < begun + _TIMEOUT_S:
+            time.sleep(0.05)
+            refused = set(self.refused)
+            new = [(at, at in refused) for at in self.attempts if at > begun]
+            if len(new) >= _IN_A_ROW and not any(is_refused for _, is_refused in new[-_IN_A_ROW:]):
+                return False
+            if new and new[-1][1] and time.monotonic() > new[0][0] + _QUIET_S:
+                last_success = max((at for at, is_refused in new if not is_refused), default=begun)
+                if time.monotonic() > last_success + _QUIET_S:
+                    return True
+        raise AssertionError(f"{self.failures[-3:]}, {len(self.attempts)} attempts")
 
     def _run(self) -> None:
         client: Any = None
@@ -109,19 +117,23 @@ class Load:
     def _attempt(self, client: Any) -> None:
         at = time.monotonic()
         try:
-            self._send(client)
+            has_effect = self._send(client)
         except _REFUSED as exc:
+            has_effect = True
             self.refused.append(at)
             self.failures.append(repr(exc))
             time.sleep(0.01)
         except Exception as exc:  # noqa: BLE001  counted, and the client goes on
+            has_effect = True
             self.failures.append(repr(exc))
-        self.attempts.append(at)
+        if has_effect:
+            self.attempts.append(at)
 
     def _connect(self, arguments: dict[str, Any]) -> Any:
         raise NotImplementedError
 
-    def _send(self, client: Any) -> None:
+    def _send(self, client: Any) -> bool:
+        """Return whether a broker has done something. Raises an error if it refused to."""
         raise NotImplementedError
 
 
@@ -135,11 +147,12 @@ class LoadProducer(Load):
     def _connect(self, arguments: dict[str, Any]) -> Any:
         return kafka.KafkaProducer(**arguments, acks="all", enable_idempotence=False, retries=0)
 
-    def _send(self, client: Any) -> None:
+    def _send(self, client: Any) -> bool:
         key = f"{self.name}-{len(self.attempts)}"
         client.send(self.topic, b"x", key=key.encode()).get(_TIMEOUT_S)
         self.acknowledged.append(key)
         time.sleep(0.002)
+        return True
 
 
 @dataclass
@@ -160,6 +173,8 @@ class LoadConsumer(Load):
             check_crcs=False,
         )
 
-    def _send(self, client: Any) -> None:
-        for records in client.poll(timeout_ms=50).values():
+    def _send(self, client: Any) -> bool:
+        batches = client.poll(timeout_ms=50).values()
+        for records in batches:
             self.received += [record.key.decode() for record in records]
+        return bool(batches)

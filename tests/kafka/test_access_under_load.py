@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import kafka
 import pytest
 
 from kdeclare import sandbox as kafka_sandbox
@@ -18,7 +19,7 @@ from kdeclare.providers.kafka.port import NewTopic, ScramAlteration, ScramUpsert
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from kdeclare.sandbox import SandboxSettings
 from kdeclare.sandbox.layout import resolve_layout
-from kdeclare.sandbox.security import ADMIN
+from kdeclare.sandbox.security import ADMIN, get_password
 from tests.conftest import free_port
 from tests.kafka.access_load import Credential, Load, LoadConsumer, LoadProducer
 from tests.kafka.test_secured import SecuredBrokers
@@ -75,6 +76,12 @@ class Project:
     def create_topics(self, *names: str) -> None:
         topics = [NewTopic(self.prefix + name, 1, 1, None, {}) for name in names]
         assert all(not isinstance(r, Exception) for r in self.cluster.create_topics(topics).values())
+
+    def produce_as_admin(self, topic: str) -> None:
+        """Send a record."""
+        producer = kafka.KafkaProducer(**Credential(ADMIN, get_password(ADMIN)).connect_to(self.settings))
+        producer.send(topic, b"x", key=b"secret").get(30)
+        producer.close()
 
     def create_user(self, name: str) -> Credential:
         """Create a user outside kdeclare."""
@@ -174,31 +181,34 @@ def test_no_client_loses_or_gains_access_between_steps(project: Project, steps: 
     orders, old = f"{project.prefix}orders", f"{project.prefix}old"
     group = f"{project.prefix}readers"
     shop = project.create_user("shop")
-    permitted: list[Load] = [
-        LoadProducer(project.settings, shop, orders),
-        LoadConsumer(project.settings, shop, orders, group=group),
-    ]
-    denied: list[Load] = [
-        LoadProducer(project.settings, shop, f"{orders}-secret"),
-        LoadProducer(project.settings, shop, f"{old}-secret"),
-        LoadConsumer(project.settings, shop, f"{orders}-secret", group=group),
-        LoadConsumer(project.settings, shop, f"{old}-secret", group=group),
-    ]
 
-    def declare(topics: list[str], secret: str) -> None:
+    def produce(topic: str) -> LoadProducer:
+        return LoadProducer(project.settings, shop, topic)
+
+    def consume(topic: str) -> LoadConsumer:
+        return LoadConsumer(project.settings, shop, topic, group=f"{group}-{topic}")
+
+    def declare(topics: list[str], secret: str | None) -> None:
+        denial = [{"topic": f"{secret}-secret", "deny": ["READ", "WRITE"]}] if secret else []
         project.declare(
             "Acl",
             "shop",
             principal=f"User:{shop.user}",
             produce=topics,
-            consume={"topics": topics, "groups": [group]},
-            bindings=[{"topic": f"{secret}-secret", "deny": ["READ", "WRITE"]}],
+            consume={"topics": topics, "groups": [f"{group}*"]},
+            bindings=denial,
         )
 
+    for topic in (f"{orders}-secret", f"{old}-secret"):
+        project.produce_as_admin(topic)
+    producer = produce(orders)
+    permitted: list[Load] = [producer, consume(orders)]
+    denied: list[Load] = [produce(f"{orders}-secret"), produce(f"{old}-secret")]
+    spies = [consume(f"{orders}-secret"), consume(f"{old}-secret")]
     declare([orders, f"{old}*"], old)
     project("apply", "--yes")
     with ExitStack() as stack:
-        for load in (*permitted, *denied):
+        for load in (*permitted, *denied, *spies):
             stack.enter_context(load.running())
         for load in permitted:
             assert not load.is_refused()
@@ -213,18 +223,24 @@ def test_no_client_loses_or_gains_access_between_steps(project: Project, steps: 
         ended = time.monotonic()
         for load in (*permitted, *denied):
             load.wait_for_attempts()
-    assert len(steps) == 8, "each apply has four steps"
+        assert [spy.received for spy in spies] == [[], []]
+        changes = list(steps)
+        declare([f"{orders}*", f"{old}*"], None)
+        project("apply", "--yes")
+        for load in (*permitted, *denied):
+            assert not load.is_refused()
+        for spy in spies:
+            spy.wait_for_attempts(1)
+            assert spy.received, "without the denial, this client reads records"
+    assert len(changes) == 8, "each of the two applies has four steps"
     for load in permitted:
         assert [at for at in load.refused if at >= begun] == []
     for load in denied:
-        attempts = [at for at in load.attempts if at >= begun]
-        assert attempts == [at for at in load.refused if at >= begun]
+        attempts = [at for at in load.attempts if begun <= at < ended]
+        assert attempts == [at for at in load.refused if begun <= at < ended]
     for load in (*permitted, *denied):
-        for step in steps:
-            assert any(step <= at < step + _STEP_S for at in load.attempts if at < ended)
-    producer, consumer = permitted
-    assert isinstance(producer, LoadProducer)
-    assert isinstance(consumer, LoadConsumer)
+        for step in changes:
+            assert any(step <= at < step + _STEP_S for at in load.attempts)
     assert producer.failures == []
     assert len(producer.acknowledged) == len(producer.attempts)
 

@@ -126,7 +126,7 @@ def delete_all(controller: SlowController, operation_size: int = 100) -> None:
 
 def test_deletions_grow_to_target_from_one_filter() -> None:
     """The wait for the log does not count: a deletion that is sent again shows the scan time."""
-    controller = SlowController(10_000, 1e-7)
+    controller = SlowController(10_000, TARGET_S / 100_000)
     bindings = make_bindings(100)
     open_writer(controller).delete(bindings)
     assert controller.sizes[:8] == [1, 2, 4, 8, 11, 10, 10, 10]
@@ -174,7 +174,7 @@ def test_deletions_use_half_of_controllers_time(
 
 
 def test_size_follows_number_of_bindings() -> None:
-    controller = SlowController(10_000, 2e-7)
+    controller = SlowController(10_000, TARGET_S / 50_000)
     bindings = make_bindings(10_000)
     writer = open_writer(controller)
     writer.delete(bindings[:1000])
