@@ -7,7 +7,7 @@ COUNT items) or ``clear``.
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kafka import KafkaAdminClient
@@ -135,7 +135,7 @@ class QuotaRequests:
     """The requests for client quotas. KafkaAdminClient has no methods for them."""
 
     def __init__(self, client: Any, count: int) -> None:
-        self._send = lambda request: client._manager.run(client._manager.send, request)
+        self._send: Callable[[Any], Any] = lambda request: client._manager.run(client._manager.send, request)
         self._users = [resources.name_of(number) for number in range(count)]
 
     def read(self) -> None:
