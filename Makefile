@@ -11,7 +11,8 @@ unexport PYTHONDONTWRITEBYTECODE
 KEEPS = tests/kafka/test_examples.py::test_example_succeeds_and_cleans_up
 APART := tests/kafka/test_sandbox_connect.py tests/kafka/test_sandbox_clusters.py tests/kafka/connect \
 	tests/kafka/test_tutorial.py tests/kafka/test_trailing_broker.py tests/kafka/test_old_broker.py \
-	tests/kafka/test_demo.py tests/kafka/test_prefixed.py tests/kafka/test_secured.py tests/kafka/test_scram_users.py tests/kafka/test_log_dirs.py \
+	tests/kafka/test_demo.py tests/kafka/test_prefixed.py tests/kafka/test_secured.py tests/kafka/test_scram_users.py \
+	tests/kafka/test_access_under_load.py tests/kafka/test_log_dirs.py \
 	'$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]' \
 	$(addprefix tests/kafka/test_broker_policies,.py _shown.py _side_by_side.py)
 # The moves share five brokers, and wait for them most of the time.

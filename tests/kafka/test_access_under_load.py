@@ -73,8 +73,8 @@ class Project:
         assert code == ExitCode.OK, shown.out + shown.err
         return shown.out
 
-    def create_topics(self, *names: str) -> None:
-        topics = [NewTopic(self.prefix + name, 1, 1, None, {}) for name in names]
+    def create_topics(self, *names: str, partitions: int = 1) -> None:
+        topics = [NewTopic(self.prefix + name, partitions, 1, None, {}) for name in names]
         assert all(not isinstance(r, Exception) for r in self.cluster.create_topics(topics).values())
 
     def produce_as_admin(self, topic: str) -> None:
@@ -165,7 +165,7 @@ def test_clients_gain_and_lose_access_as_planned(project: Project) -> None:
             "shop",
             principal=f"User:{shop.user}",
             produce=[topic],
-            bindings=[{"topic": topic, "deny": ["WRITE"]}],
+            bindings=[{"topic": topic, "deny": ["ALL"]}],
         )
         project("apply", "--yes")
         assert producer.is_refused()
@@ -245,10 +245,19 @@ def test_no_client_loses_or_gains_access_between_steps(project: Project, steps: 
     assert len(producer.acknowledged) == len(producer.attempts)
 
 
+@pytest.fixture
+def loads() -> Iterator[list[Load]]:
+    """The clients of a test, which run at most until its end."""
+    loads: list[Load] = []
+    yield loads
+    for load in loads:
+        load.stop()
+
+
 @pytest.mark.parametrize("second", ["mechanism", "user"])
-def test_password_rotates_without_a_failed_request(project: Project, second: str) -> None:
+def test_password_rotates_without_a_failed_request(project: Project, second: str, loads: list[Load]) -> None:
     """docs/howto/rotate-a-password.md, with two producers and two consumers that restart one by one."""
-    project.create_topics("orders")
+    project.create_topics("orders", partitions=6)
     topic, group = f"{project.prefix}orders", f"{project.prefix}readers"
     user = f"{project.prefix}checkout"
     other = f"{user}-2" if second == "user" else user
@@ -277,6 +286,7 @@ def test_password_rotates_without_a_failed_request(project: Project, second: str
         )
         consumer = LoadConsumer(project.settings, credential, topic, group=group)
         for load in (producer, consumer):
+            loads.append(load)
             load.start()
             load.wait_for_attempts()
         return producer, consumer
@@ -286,14 +296,12 @@ def test_password_rotates_without_a_failed_request(project: Project, second: str
     declare(before)
     project("apply", "--yes")
     instances = {number: start(number, before) for number in (1, 2)}
-    every = [load for pair in instances.values() for load in pair]
     declare(before, after)
     project("apply", "--yes")
     for number in list(instances):
         for load in instances[number]:
             load.stop()
         instances[number] = start(number, after)
-        every += instances[number]
     declare(after)
     project("apply", "--yes", "--allow-deletes")
     refused = LoadProducer(project.settings, before, topic)
@@ -304,15 +312,15 @@ def test_password_rotates_without_a_failed_request(project: Project, second: str
     for producer, _ in instances.values():
         producer.wait_for_attempts(20)
         producer.stop()
-    acknowledged = [key for load in every if isinstance(load, LoadProducer) for key in load.acknowledged]
-    consumers = [load for load in every if isinstance(load, LoadConsumer)]
+    acknowledged = [key for load in loads if isinstance(load, LoadProducer) for key in load.acknowledged]
+    consumers = [load for load in loads if isinstance(load, LoadConsumer)]
     deadline = time.monotonic() + 30
     while sum(len(load.received) for load in consumers) < len(acknowledged) and time.monotonic() < deadline:
         time.sleep(0.05)
     for _, consumer in instances.values():
         consumer.stop()
-    assert [load.failures for load in every] == [[]] * len(every)
-    assert sum(len(load.attempts) for load in every if isinstance(load, LoadProducer)) == len(acknowledged)
+    assert [load.failures for load in loads] == [[]] * 8
+    assert sum(len(load.attempts) for load in loads if isinstance(load, LoadProducer)) == len(acknowledged)
     received = [key for load in consumers for key in load.received]
     assert sorted(received) == sorted(acknowledged)
     assert len(acknowledged) > 100
