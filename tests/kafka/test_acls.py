@@ -1,5 +1,6 @@
 """The kind `Acl` on a real broker with an authorizer: the provider contract, and clients that gain rights."""
 
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,3 +90,31 @@ class TestAclsOnBroker(AclContract):
 
     def dump(self, system: object) -> Json:
         return list(map(str, self._read()))
+
+
+def test_many_deletions_delete_exactly_their_bindings(secured_sandbox: SandboxStatus) -> None:
+    """Some deletions are sent twice, to measure how long the controller scans."""
+    principal = f"User:{PREFIX}many"
+    bindings = [
+        Binding("topic", f"{PREFIX}{n}", "literal", principal, "*", operation, "ALLOW")
+        for n in range(400)
+        for operation in ("READ", "WRITE")
+    ]
+    cluster = connect_as(secured_sandbox, ADMIN)
+    try:
+        assert set(cluster.create_acls(bindings).values()) == {None}
+        deleted = [binding for binding in bindings if binding.operation == "READ"]
+        assert set(cluster.delete_acls(deleted).values()) == {None}
+        await_bindings(cluster, principal, set(bindings) - set(deleted))
+        assert set(cluster.delete_acls(bindings).values()) == {None}
+        await_bindings(cluster, principal, set())
+    finally:
+        cluster.close()
+
+
+def await_bindings(cluster: KafkaCluster, principal: str, expected: set[Binding]) -> None:
+    """Wait until the broker shows these bindings."""
+    deadline = time.monotonic() + 30
+    while cluster.acls([principal]) != expected and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert cluster.acls([principal]) == expected
