@@ -1,4 +1,4 @@
-"""ACL requests of the in-memory cluster: what brokers validate, and the rights that the requests need.
+"""ACL requests of the in-memory cluster: what brokers validate, and the rights of the client.
 
 Modeled on AclApis and AclControlManager of Apache Kafka, which validate very little.
 """
@@ -53,17 +53,18 @@ class Access:
 
     def find_cluster_rights(self) -> frozenset[str]:
         """Return the authorized operations of DescribeCluster."""
-        return frozenset(o for o in list_operations(CLUSTER) if o != ALL and self._is_allowed(o))
+        return frozenset(o for o in list_operations(CLUSTER) if o != ALL and self.is_allowed(o))
+
+    def is_allowed(self, operation: str, resource_type: str = CLUSTER, name: str = CLUSTER_NAME) -> bool:
+        """Return whether the client may do this. By default, the operation is on the cluster."""
+        if self.is_super_user or not self.has_authorizer:
+            return True
+        principal = self.principal or "User:ANONYMOUS"
+        request = AccessRequest(principal, operation, resource_type, name, HOST)
+        return decide_access(self.bindings, request).is_allowed
 
     def _require(self, operation: str) -> None:
         if not self.has_authorizer:
             raise Fault("SECURITY_DISABLED", "No Authorizer is configured.")
-        if not self._is_allowed(operation):
+        if not self.is_allowed(operation):
             raise Fault("CLUSTER_AUTHORIZATION_FAILED", f"the request needs {operation} on the cluster")
-
-    def _is_allowed(self, operation: str) -> bool:
-        if self.is_super_user or not self.has_authorizer:
-            return True
-        principal = self.principal or "User:ANONYMOUS"
-        request = AccessRequest(principal, operation, CLUSTER, CLUSTER_NAME, HOST)
-        return decide_access(self.bindings, request).is_allowed

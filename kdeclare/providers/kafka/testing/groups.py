@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kdeclare.core.live.faults import Fault, Result
+from kdeclare.providers.kafka.acl.binding import GROUP, TOPIC
 from kdeclare.providers.kafka.consumer_group.group import (
     CommittedOffset,
     DescribedGroup,
@@ -26,7 +27,12 @@ from kdeclare.providers.kafka.consumer_group.port import (
     OffsetChanges,
 )
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import EARLIEST, LATEST
+from kdeclare.providers.kafka.port import (
+    EARLIEST,
+    GROUP_AUTHORIZATION_FAILED,
+    LATEST,
+    TOPIC_AUTHORIZATION_FAILED,
+)
 from kdeclare.providers.kafka.testing.topics import TopicState
 
 if TYPE_CHECKING:
@@ -96,7 +102,9 @@ class MemoryGroups:
         """See `Groups.list_groups`."""
 
         def respond() -> dict[str, ListedGroup]:
-            return {id_: self._store.list_group(id_) for id_ in self._store.groups}
+            lists_all = self._cluster._access.is_allowed("DESCRIBE")
+            visible = [id_ for id_ in self._store.groups if lists_all or self._is_visible(id_)]
+            return {id_: self._store.list_group(id_) for id_ in visible}
 
         with self._cluster._lock:
             return self._cluster._handle_read("list_groups", (), respond)
@@ -105,12 +113,14 @@ class MemoryGroups:
         """See `Groups.describe_groups`."""
 
         def respond() -> dict[str, DescribedGroup]:
-            return {id_: self._describe(id_) for id_ in dict.fromkeys(ids) if id_ in self._store.groups}
+            listed = self.list_groups()
+            return {id_: self._describe(id_) for id_ in dict.fromkeys(ids) if id_ in listed}
 
         with self._cluster._lock:
             return self._cluster._handle_read("describe_groups", ids, respond)
 
     def _describe(self, id_: str) -> DescribedGroup:
+        self._require("DESCRIBE", id_)
         record = self._store.groups[id_]
         has_members = record.type in (GroupType.CLASSIC, GroupType.CONSUMER)
         return DescribedGroup(self._store.list_group(id_), tuple(record.members) if has_members else None)
@@ -124,13 +134,24 @@ class MemoryGroups:
         with self._cluster._lock:
             return self._cluster._handle_read("fetch_offsets", ids, respond)
 
+    def _is_visible(self, id_: str) -> bool:
+        return self._cluster._access.is_allowed("DESCRIBE", GROUP, id_)
+
+    def _require(self, operation: str, id_: str) -> None:
+        """Raise Fault if the client may not do this with the group, or may not find its coordinator."""
+        access = self._cluster._access
+        if not (self._is_visible(id_) and access.is_allowed(operation, GROUP, id_)):
+            raise Fault(GROUP_AUTHORIZATION_FAILED, f"group {id_}")
+
     def _read_offsets(self, id_: str) -> GroupOffsets:
+        self._require("DESCRIBE", id_)
         record = self._store.groups.get(id_, GroupRecord())
         names = {topic.topic_id: name for name, topic in self._cluster._state.topics.items()}
+        access = self._cluster._access
         return {
             TopicPartition(names[topic_id], partition): offset
             for (topic_id, partition), offset in record.offsets.items()
-            if topic_id in names
+            if topic_id in names and access.is_allowed("DESCRIBE", TOPIC, names[topic_id])
         }
 
     def alter_offsets(self, changes: Mapping[str, OffsetChanges]) -> Mapping[GroupPartition, Result]:
@@ -147,6 +168,9 @@ class MemoryGroups:
             )
 
     def _alter(self, id_: str, where: TopicPartition, offset: CommittedOffset | None) -> None:
+        self._require("READ" if offset is not None else "DELETE", id_)
+        if not self._cluster._access.is_allowed("READ", TOPIC, where.topic):
+            raise Fault(TOPIC_AUTHORIZATION_FAILED, f"offset of {where} in group {id_}")
         record = self._store.groups.get(id_)
         if offset is None and record is None:
             raise Fault(GROUP_ID_NOT_FOUND, f"group {id_}")
@@ -173,6 +197,7 @@ class MemoryGroups:
             )
 
     def _delete(self, id_: str) -> None:
+        self._require("DELETE", id_)
         record = self._store.groups.get(id_)
         if record is None:
             raise Fault(GROUP_ID_NOT_FOUND, f"group {id_}")
