@@ -15,7 +15,7 @@ PRINTED_BY = {
     "acl-explain": "`kdeclare acl explain`",
     "acl-list": "`kdeclare acl list`",
     "by-hand": "`kdeclare topic create|alter|delete`, `config alter`, `acl add|remove` and "
-    "`group reset-offsets|delete`",
+    "`group reset-offsets|delete-offsets|delete`",
     "config-describe": "`kdeclare config describe`",
     "connect-change": "`kdeclare connect worker-config patch|delete`",
     "connect-overrides": "`kdeclare connect worker-config get`",

@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from kdeclare.cli.main import main
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.java import find_java
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset, GroupType
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.sandbox import SandboxStatus, resolve_kafka_classpath
 from tests.beds import KafkaBed
-from tests.kafka.java import KafkaTools, ToolResult
+from tests.kafka.java import KafkaTools, ToolResult, compile_java
 
 pytestmark = pytest.mark.kafka
 
@@ -77,6 +78,12 @@ TABLE = (
     CommandLine("reset-offsets --group {g} --topic no-such-topic --to-latest", ended=REFUSED),
     CommandLine("reset-offsets --group {g} --to-latest", ended=REFUSED),
     CommandLine("reset-offsets --group {g} --topic {t} --to-latest --to-earliest", ended=REFUSED),
+    CommandLine("delete-offsets --group {g} --topic {t}"),
+    CommandLine("delete-offsets --group {g} --topic {t}:0,2 --topic {u}"),
+    CommandLine("delete-offsets --group {g} --topic {t}:2"),
+    CommandLine("delete-offsets --group {g} --topic no-such-topic", ended=REFUSED),
+    CommandLine("delete-offsets --group {g}", ended=REFUSED),
+    CommandLine("delete-offsets --group {g} --topic {t}", exists=False, ended=REFUSED),
     CommandLine("delete --group {g}"),
     CommandLine("delete --group {g}", exists=False, ended=REFUSED),
 )
@@ -140,9 +147,7 @@ class BothTools:
         self.names.append(group)
         try:
             deadline = time.monotonic() + 90
-            while (found := self.bed.cluster.groups.list_groups().get(group)) is None or (
-                found.state != "Stable"
-            ):
+            while not self.is_stable(group):
                 assert consumer.poll() is None, "the consumer ended"
                 assert time.monotonic() < deadline
                 time.sleep(0.2)
@@ -150,6 +155,37 @@ class BothTools:
         finally:
             consumer.terminate()  # a consumer that is killed stays a member until its session times out
             consumer.wait(timeout=30)
+
+    def is_stable(self, group: str) -> bool:
+        """Whether a group is Stable. The first member in a cluster waits for the coordinators."""
+        try:
+            found = self.bed.cluster.groups.list_groups().get(group)
+        except Fault as fault:
+            if fault.kind is not FaultKind.RETRIABLE:
+                raise
+            return False
+        return found is not None and found.state == "Stable"
+
+    @contextmanager
+    def run_streams_member(self, group: str, classes: Path) -> Iterator[None]:
+        """Run the only member of a streams group until the end of the block. Kafka Streams is not needed."""
+        compile_java(Path(__file__).with_name("StreamsMember.java"), classes)
+        command = [
+            *(find_java(), "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{resolve_kafka_classpath()}"),
+            *("kdeclare.test.StreamsMember", self.bootstrap, group, self.topics["t"]),
+        ]
+        member = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.names.append(group)
+        try:
+            self.bed.eventually(lambda: self.expect_state(group, "Stable"))
+            yield
+        finally:
+            errors, _ = member.communicate("leave\n", timeout=30)
+        assert member.returncode == 0, errors
+
+    def expect_state(self, group: str, state: str) -> None:
+        """Check the state of a group."""
+        assert self.bed.cluster.groups.list_groups()[group].state == state
 
     def clean(self) -> None:
         """Delete all groups that can be deleted."""
@@ -224,19 +260,22 @@ def test_command_line_has_same_effect_as_kafkas_tool(both_tools: BothTools, line
     assert both_tools.read_offsets(mine) == offsets
     assert (went_well, code == 0) == (line.ended == DONE,) * 2, kafka.text
     before = {"t-0": 4, "t-1": 8, "u-0": 2} if line.exists else None
-    is_kept = line.ended == REFUSED or line.command.endswith("--all-topics --to-current")
+    keeps_all = ("--all-topics --to-current", "delete-offsets --group {g} --topic {t}:2")
+    is_kept = line.ended == REFUSED or line.command.endswith(keeps_all)
     assert (offsets == before) == is_kept
 
 
 def test_rollback_restores_offsets_that_kafkas_tool_shows(both_tools: BothTools) -> None:
     group = both_tools.make_group()
     before = _describe_with_kafkas_tool(both_tools, group)
-    reset = ("reset-offsets", group, "--all-topics", "--to-latest", "--yes", "--quiet")
-    assert both_tools.run_kdeclare(*reset) == 0
-    assert _describe_with_kafkas_tool(both_tools, group) != before
     rollback = ["rollback", "--yes", "--quiet", "--bootstrap-server", both_tools.bootstrap]
-    assert main(rollback) == 0
-    assert _describe_with_kafkas_tool(both_tools, group) == before
+    reset = ("reset-offsets", group, "--all-topics", "--to-latest")
+    deletion = ("delete-offsets", group, "--topic", both_tools.topics["t"])
+    for change in (reset, deletion):
+        assert both_tools.run_kdeclare(*change, "--yes", "--quiet") == 0
+        assert _describe_with_kafkas_tool(both_tools, group) != before
+        assert main(rollback) == 0
+        assert _describe_with_kafkas_tool(both_tools, group) == before
     assert both_tools.run_kdeclare("delete", group, "--yes", "--quiet") == 0
     assert both_tools.read_offsets(group) is None
     assert main(rollback) == 0
@@ -302,6 +341,34 @@ def test_exported_files_are_read_by_the_other_tool(
     assert both_tools.read_offsets(first) == both_tools.read_offsets(second) == expected
 
 
+def test_streams_group_is_listed_as_streams_group_and_refused(
+    both_tools: BothTools, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group, topic = both_tools.make_group(exists=False), both_tools.topics["t"]
+    changes = (
+        ("reset-offsets", group, "--topic", topic, "--to-latest"),
+        ("delete-offsets", group, "--topic", topic),
+        ("delete", group),
+    )
+
+    def expect_refusals() -> None:
+        for change in changes:
+            capsys.readouterr()
+            assert both_tools.run_kdeclare(*change, "--yes") == 3
+            out = capsys.readouterr().out
+            assert f"Group '{group}' is a streams group" in out
+            assert "kafka-streams-groups" in out
+
+    with both_tools.run_streams_member(group, tmp_path):
+        assert both_tools.run_kdeclare("list", "--type", "streams", "--format", "names") == 0
+        assert capsys.readouterr().out == f"{group}\n"
+        assert both_tools.run_kdeclare("describe", group) == 0
+        assert f"{group}: streams group, Stable\n" in capsys.readouterr().out
+        expect_refusals()
+    both_tools.bed.eventually(lambda: both_tools.expect_state(group, "Empty"))
+    expect_refusals()
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_active_group_is_refused_until_its_members_stop(
     both_tools: BothTools, protocol: str, capsys: pytest.CaptureFixture[str]
@@ -312,7 +379,10 @@ def test_active_group_is_refused_until_its_members_stop(
     with both_tools.run_consumer(group, "ConsoleConsumer", *setting):
         assert both_tools.run_kdeclare(*reset, "--yes") == 3
         assert both_tools.run_kdeclare("delete", group, "--yes") == 3
-        assert f"Group '{group}' has members (state Stable)" in capsys.readouterr().out
+        topic = both_tools.topics["t"]
+        assert both_tools.run_kdeclare("delete-offsets", group, "--topic", topic, "--yes") == 3
+        refusals = capsys.readouterr().out.count(f"Group '{group}' has members (state Stable)")
+        assert refusals == 2 * 3  # each command shows it in the plan and in the result
         theirs = both_tools.run_kafkas_tool(f"--{reset[0]}", *reset[1:], "--execute")
         assert "can only be reset if the group" in theirs.text
         assert both_tools.run_kdeclare("describe", group, "--format", "json") == 0

@@ -156,7 +156,88 @@ def test_file_with_groups_resets_each_group(shop: CommandLine) -> None:
     assert (read_offsets(shop)["orders-0"], read_offsets(shop, "mail")) == (31, {"orders-0": 32})
 
 
-@pytest.mark.parametrize("command", [("reset-offsets", "--topic", "orders", "--to-earliest"), ("delete",)])
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        (["--topic", "orders"], {"refunds-0": 7}),
+        (["--topic", "orders:1,2", "--topic", "refunds"], {"orders-0": 40}),
+        (["--all-topics"], {}),
+    ],
+)
+def test_deleted_offsets_are_restored_by_rollback(
+    shop: CommandLine, scope: list[str], expected: dict[str, int]
+) -> None:
+    ran = shop("group", "delete-offsets", "billing", *scope, "--yes")
+    assert ran.code == 0, ran.err
+    assert "Group/billing: consumers start where their auto.offset.reset says\n" in ran.out
+    assert "✓ Group/billing  altered\n" in ran.out
+    assert read_offsets(shop) == expected
+    assert "group delete-offsets" in shop("history").out
+    assert shop("rollback", "--yes").code == 0
+    assert dict(shop.cluster.groups.fetch_offsets(["billing"])["billing"]) == BILLING
+
+
+def test_dry_run_of_offset_deletion_changes_nothing(shop: CommandLine) -> None:
+    ran = shop("group", "delete-offsets", "billing", "--topic", "orders", "--dry-run")
+    assert (ran.code, ran.err) == (0, "")
+    assert "      offsets.orders-0  40  → (unset)\n" in ran.out
+    assert "      offsets.orders-1  100 → (unset)\n" in ran.out
+    assert "    orders-1  no committed offset afterwards\n" in ran.out
+    assert read_offsets(shop) == BEFORE
+
+
+def test_offsets_are_deleted_only_after_confirmation(shop: CommandLine) -> None:
+    line = ("group", "delete-offsets", "billing", "--all-topics")
+    assert shop(*line).code == 64
+    assert shop(*line, answer="no\n").code == 1
+    assert read_offsets(shop) == BEFORE
+    assert shop(*line, answer="yes\n").code == 0
+    assert read_offsets(shop) == {}
+
+
+def test_partitions_without_committed_offset_are_up_to_date(shop: CommandLine) -> None:
+    ran = shop("group", "delete-offsets", "billing", "--topic", "orders:2", "--yes")
+    assert ran.code == 0
+    assert "already up to date" in ran.out
+    assert len(shop.cluster.requests("alter_offsets")) == 1  # of the fixture
+
+
+def test_rollback_of_offset_deletion_keeps_offsets_of_others(shop: CommandLine) -> None:
+    assert shop("group", "delete-offsets", "billing", "--all-topics", "--yes").code == 0
+    shop.cluster.groups.alter_offsets({"billing": {FIRST: CommittedOffset(99)}})
+    ran = shop("rollback", "--yes")
+    assert ran.code == 5
+    assert "Group/billing: orders-0 was changed after the run" in ran.out
+    assert read_offsets(shop) == BEFORE | {"orders-0": 99}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["billing", "--topic", "odrers"], 1, "Did you mean 'orders'?"),
+        (["billing", "--topic", "orders:7"], 1, "Topic 'orders' has no partition 7."),
+        (["biling", "--topic", "orders"], 1, "Did you mean 'billing'?"),
+        (["billing"], 64, "specify the topics, or pass --all-topics"),
+        (["billing", "--topic", "orders", "--all-topics"], 64, "cannot be combined with --topic"),
+    ],
+)
+def test_impossible_offset_deletions_are_errors(
+    shop: CommandLine, arguments: list[str], code: int, message: str
+) -> None:
+    ran = shop("group", "delete-offsets", *arguments, "--yes")
+    assert (ran.code, ran.out) == (code, "")
+    assert message in " ".join(ran.err.split())
+    assert read_offsets(shop) == BEFORE
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("reset-offsets", "--topic", "orders", "--to-earliest"),
+        ("delete-offsets", "--topic", "orders"),
+        ("delete",),
+    ],
+)
 def test_active_and_other_groups_are_refused_and_the_rest_is_done(
     shop: CommandLine, command: tuple[str, ...]
 ) -> None:
@@ -260,7 +341,7 @@ def test_rollback_restores_offsets_of_partly_failed_reset(shop: CommandLine) -> 
     shop.cluster.faults.fail(refusal, method="alter_offsets", item="billing/orders-1")
     ran = shop(*RESET, "--topic", "orders", "--to-earliest", "--yes")
     assert ran.code == 5
-    assert "(UNKNOWN_TOPIC_OR_PARTITION). 2 other offsets changed" in ran.out
+    assert "orders-1: refused (UNKNOWN_TOPIC_OR_PARTITION). 2 other offsets changed" in ran.out
     assert read_offsets(shop) == BEFORE | {"orders-0": 30, "orders-2": 0}
     assert shop("rollback", "--yes").code == 0
     assert read_offsets(shop) == BEFORE
@@ -271,6 +352,7 @@ def test_rollback_restores_offsets_of_partly_failed_reset(shop: CommandLine) -> 
     ("method", "command"),
     [
         ("alter_offsets", ("reset-offsets", "--topic", "orders", "--to-latest")),
+        ("alter_offsets", ("delete-offsets", "--topic", "orders")),
         ("delete_groups", ("delete",)),
     ],
 )

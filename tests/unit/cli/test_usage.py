@@ -27,7 +27,7 @@ COMMANDS = (
 )
 GROUPS = {
     "config": ("describe",),
-    "group": ("list", "describe", "reset-offsets", "delete"),
+    "group": ("list", "describe", "reset-offsets", "delete-offsets", "delete"),
     "connect": ("plugin", "plugin build", "plugin install"),
     "lock": ("show", "break"),
     "new": ("topic",),

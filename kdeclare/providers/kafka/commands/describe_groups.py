@@ -1,10 +1,11 @@
 """Read groups with their members, their offsets and their lag. The functions here change nothing."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.providers.kafka.commands.group_changes import GroupNames, report_unknown_group
+from kdeclare.core.live.faults import Fault
+from kdeclare.providers.kafka.commands.group_changes import GroupNames
 from kdeclare.providers.kafka.commands.group_views import (
     GroupDetail,
     GroupListView,
@@ -21,8 +22,14 @@ from kdeclare.providers.kafka.consumer_group.group import (
     GroupOffsets,
     GroupType,
 )
+from kdeclare.providers.kafka.consumer_group.missing_groups import (
+    is_hidden,
+    report_hidden_group,
+    report_missing_group,
+)
+from kdeclare.providers.kafka.consumer_group.port import Groups
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import EARLIEST, LATEST, Cluster
+from kdeclare.providers.kafka.port import EARLIEST, GROUP_AUTHORIZATION_FAILED, LATEST, Cluster
 
 _Logs = Mapping[TopicPartition, tuple[int, ...]]
 
@@ -45,20 +52,30 @@ def list_groups(
 
 
 def describe_groups(workspace: Workspace, names: GroupNames) -> GroupsView:
-    """Return groups with their members and offsets. Raises KdeclareError if a named group does not exist."""
+    """Return groups with their members and offsets. Raises KdeclareError if a named group is missing."""
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
         ids = names.ids or tuple(sorted(cluster.groups.list_groups()))
-        described = cluster.groups.describe_groups(ids)
+        described = _describe_visible_groups(cluster.groups, ids)
         missing = [id_ for id_ in names.ids if id_ not in described]
         if missing:
-            existing = cluster.groups.list_groups()
-            raise KdeclareError(*(report_unknown_group(id_, existing) for id_ in missing))
+            raise KdeclareError(*(report_missing_group(id_, cluster.groups) for id_ in missing))
         with_offsets = [id_ for id_, found in described.items() if found.group.has_consumer_offsets]
         offsets = cluster.groups.fetch_offsets(with_offsets)
         logs = _read_logs(cluster, described.values(), offsets.values())
     details = tuple(_build_detail(described[id_], offsets.get(id_), logs) for id_ in ids if id_ in described)
     return GroupsView(workspace.cluster_name, details)
+
+
+def _describe_visible_groups(groups: Groups, ids: Sequence[str]) -> Mapping[str, DescribedGroup]:
+    """Return the groups that exist. Raises KdeclareError if the principal may not describe one of them."""
+    try:
+        return groups.describe_groups(ids)
+    except Fault as fault:
+        hidden = [id_ for id_ in ids if is_hidden(id_, groups)]
+        if fault.error != GROUP_AUTHORIZATION_FAILED or not hidden:
+            raise
+    raise KdeclareError(*map(report_hidden_group, hidden))
 
 
 def _read_logs(

@@ -1,4 +1,4 @@
-"""The command ``kdeclare group``: list, describe, reset and delete groups as kafka-consumer-groups does."""
+"""The command ``kdeclare group``, with the actions of Kafka's kafka-consumer-groups."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,8 +15,9 @@ from kdeclare.providers.kafka.commands.group_options import (
     ExecutionOptions,
     GroupSelectionOptions,
     ListFilter,
-    ResetScope,
+    OffsetScope,
     ResetTargets,
+    build_offset_deletion_request,
     build_reset_request,
 )
 
@@ -47,6 +48,12 @@ _RESET_EPILOG = build_epilog(
     "kdeclare rollback                                      restore the recorded offsets",
     codes=_CODES,
 )
+_DELETE_OFFSETS_EPILOG = build_epilog(
+    "kdeclare group delete-offsets billing --topic orders --dry-run",
+    "kdeclare group delete-offsets billing --topic orders:0,1",
+    "kdeclare rollback                 commit the recorded offsets again",
+    codes=_CODES,
+)
 _DELETE_EPILOG = build_epilog(
     "kdeclare group delete billing",
     "kdeclare rollback                 commit the recorded offsets again",
@@ -60,6 +67,7 @@ ListFormat = Annotated[
         help="Output format: text for people, JSON for scripts, or one id per line.",
     ),
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan without changing anything.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -68,6 +76,7 @@ def register(app: typer.Typer) -> None:
     command(group, "list", epilog=_LIST_EPILOG)(list_groups)
     command(group, "describe", epilog=_DESCRIBE_EPILOG)(describe)
     command(group, "reset-offsets", epilog=_RESET_EPILOG)(reset_offsets)
+    command(group, "delete-offsets", epilog=_DELETE_OFFSETS_EPILOG)(delete_offsets)
     command(group, "delete", epilog=_DELETE_EPILOG)(delete)
     app.add_typer(group, name="group", help="List, describe, reset and delete groups of consumers.")
 
@@ -145,7 +154,7 @@ def describe(
 def reset_offsets(
     *,
     groups: GroupSelectionOptions,
-    scope: ResetScope,
+    scope: OffsetScope,
     targets: ResetTargets,
     execution: ExecutionOptions,
     yes: Yes = False,
@@ -171,12 +180,36 @@ def reset_offsets(
     return _run(console, "Reset these offsets?", lambda how: run_reset(workspace, request, how), yes=yes)
 
 
+def delete_offsets(
+    *,
+    groups: GroupSelectionOptions,
+    scope: OffsetScope,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    output: Format = "text",
+    reach: ConnectionOptions,
+    console: Console,
+) -> ExitCode:
+    """Delete committed offsets of consumer groups.
+
+    Afterwards, a consumer of the group starts at the position that its 'auto.offset.reset' says. Shows the
+    offsets and asks for confirmation. 'kdeclare rollback' commits them again. A group that has members is
+    refused: stop its members first.
+    """
+    from kdeclare.providers.kafka.commands.group_changes import delete_offsets as run_deletion
+    from kdeclare.providers.kafka.commands.group_changes import plan_offset_deletion
+
+    request, workspace = build_offset_deletion_request(groups, scope), reach.workspace()
+    if dry_run:
+        console.progress("Reading the cluster", 0, 0)
+        return _show_plan(console, plan_offset_deletion(workspace, request))
+    return _run(console, "Delete these offsets?", lambda how: run_deletion(workspace, request, how), yes=yes)
+
+
 def delete(
     *,
     groups: GroupSelectionOptions,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the plan without changing anything.")
-    ] = False,
+    dry_run: DryRun = False,
     yes: Yes = False,
     output: Format = "text",
     reach: ConnectionOptions,

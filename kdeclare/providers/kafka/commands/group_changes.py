@@ -1,7 +1,7 @@
-"""The use cases of ``kdeclare group reset-offsets`` and ``kdeclare group delete``.
+"""The use cases of ``kdeclare group``: reset offsets, delete offsets, and delete groups.
 
-Both make a plan, ask for confirmation, and run the plan with a journal. No manifest declares a group, so the
-plan does not come from a kind.
+Each makes a plan, asks for confirmation, and runs the plan with a journal. No manifest declares a group, so
+the plan does not come from a kind.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +20,6 @@ from kdeclare.core.plans.plan import ClusterRef, Plan
 from kdeclare.core.resources.changes import Action
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.name_scope import report_out_of_scope
-from kdeclare.core.suggestions import format_suggestion
 from kdeclare.providers.kafka.commands.group_plan import (
     GroupChange,
     PlanSource,
@@ -30,9 +29,15 @@ from kdeclare.providers.kafka.commands.group_plan import (
 )
 from kdeclare.providers.kafka.commands.topic_selection import report_unknown_topic
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.consumer_group.arguments import AlterOffsetsArgs, LogRange
-from kdeclare.providers.kafka.consumer_group.collector import LiveGroup, read_groups
+from kdeclare.providers.kafka.consumer_group.arguments import AlterOffsetsArgs, LogRange, OffsetChange
+from kdeclare.providers.kafka.consumer_group.collector import LiveGroup
 from kdeclare.providers.kafka.consumer_group.group import KIND, GroupOffsets
+from kdeclare.providers.kafka.consumer_group.missing_groups import (
+    is_hidden,
+    read_visible_groups,
+    report_hidden_group,
+    report_missing_group,
+)
 from kdeclare.providers.kafka.consumer_group.reset import LogOffsets, Reset, ResetTarget, compute_reset
 from kdeclare.providers.kafka.consumer_group.reset_values import FileOffsets
 from kdeclare.providers.kafka.ids import TopicPartition
@@ -61,6 +66,14 @@ class ResetRequest:
 
     groups: GroupNames
     reset: Reset
+    topics: TopicPartitions = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetDeletionRequest:
+    """Committed offsets to delete. topics: as in `ResetRequest`."""
+
+    groups: GroupNames
     topics: TopicPartitions = field(default_factory=dict)
 
 
@@ -97,6 +110,12 @@ def plan_reset(workspace: Workspace, request: ResetRequest) -> GroupPlan:
         return _build_plan(workspace, connections, lambda cluster: _draft_reset(cluster, request))
 
 
+def plan_offset_deletion(workspace: Workspace, request: OffsetDeletionRequest) -> GroupPlan:
+    """Plan the deletion of offsets without changing anything. Raises KdeclareError."""
+    with workspace.open_connections() as connections:
+        return _build_plan(workspace, connections, lambda cluster: _draft_offset_deletion(cluster, request))
+
+
 def plan_deletion(workspace: Workspace, names: GroupNames) -> GroupPlan:
     """Plan the deletion of groups without changing anything. Raises KdeclareError."""
     with workspace.open_connections() as connections:
@@ -108,6 +127,13 @@ def reset_offsets(
 ) -> AdhocResult | None:
     """Reset offsets. Return None if the user declined. Raises KdeclareError."""
     return _run(workspace, lambda cluster: _draft_reset(cluster, request), apply_options)
+
+
+def delete_offsets(
+    workspace: Workspace, request: OffsetDeletionRequest, apply_options: ApplyOptions
+) -> AdhocResult | None:
+    """Delete committed offsets. Return None if the user declined. Raises KdeclareError."""
+    return _run(workspace, lambda cluster: _draft_offset_deletion(cluster, request), apply_options)
 
 
 def delete_groups(workspace: Workspace, names: GroupNames, apply_options: ApplyOptions) -> AdhocResult | None:
@@ -173,7 +199,7 @@ def _read_selected(cluster: Cluster, names: GroupNames) -> tuple[tuple[str, ...]
     if not ids:
         listed = cluster.groups.list_groups()
         ids = tuple(sorted(id_ for id_, group in listed.items() if group.has_consumer_offsets))
-    return ids, read_groups(cluster.groups, ids).groups
+    return ids, read_visible_groups(cluster.groups, ids).groups
 
 
 def _draft_deletion(cluster: Cluster, names: GroupNames) -> tuple[_PlanDraft, Mapping[str, LiveGroup]]:
@@ -183,11 +209,35 @@ def _draft_deletion(cluster: Cluster, names: GroupNames) -> tuple[_PlanDraft, Ma
         found = live.get(id_)
         denial = find_denial(found.group) if found else None
         if found is None:
-            problem = report_unknown_group(id_, cluster.groups.list_groups())
-            draft.failed[str(ResourceId(KIND, id_))] = (problem,)
+            draft.failed[str(ResourceId(KIND, id_))] = (report_missing_group(id_, cluster.groups),)
         else:
             args = None if denial else build_deletion(found)
             draft.changes.append(GroupChange(id_, args, denial, Action.DELETE))
+    return draft, live
+
+
+def _draft_offset_deletion(
+    cluster: Cluster, request: OffsetDeletionRequest
+) -> tuple[_PlanDraft, Mapping[str, LiveGroup]]:
+    ids, live = _read_selected(cluster, request.groups)
+    counts = {name: len(topic.partitions) for name, topic in cluster.topics(sorted(request.topics)).items()}
+    draft = _PlanDraft()
+    for id_ in ids:
+        found = live.get(id_)
+        problems = tuple(_find_unknown_partitions(id_, request.topics, counts, cluster))
+        if found is None:
+            draft.failed[str(ResourceId(KIND, id_))] = (report_missing_group(id_, cluster.groups),)
+        elif (denial := find_denial(found.group)) is not None:
+            draft.changes.append(GroupChange(id_, denial=denial))
+        elif problems:
+            draft.failed[str(ResourceId(KIND, id_))] = problems
+        else:
+            selected = _list_partitions(request.topics, counts) if request.topics else sorted(found.offsets)
+            committed = {where: found.offsets[where] for where in selected if where in found.offsets}
+            args = AlterOffsetsArgs(
+                id_, {str(where): OffsetChange(None, offset) for where, offset in committed.items()}
+            )
+            draft.changes.append(GroupChange(id_, args if committed else None))
     return draft, live
 
 
@@ -203,7 +253,9 @@ def _draft_reset(cluster: Cluster, request: ResetRequest) -> tuple[_PlanDraft, M
         found = live.get(id_)
         denial = find_denial(found.group) if found else None
         problems = tuple(_find_unknown_partitions(id_, partitions[id_], counts, cluster))
-        if denial is not None:
+        if found is None and is_hidden(id_, cluster.groups):
+            draft.failed[str(ResourceId(KIND, id_))] = (report_hidden_group(id_),)
+        elif denial is not None:
             draft.changes.append(GroupChange(id_, denial=denial))
         elif problems:
             draft.failed[str(ResourceId(KIND, id_))] = problems
@@ -295,16 +347,5 @@ def _warn_new_group(id_: str) -> Diagnostic:
         "Group does not exist",
         f"There is no group '{id_}'. The reset creates it.",
         hint="Check the id of the group, and list the groups with 'kdeclare group list'.",
-        resource=str(ResourceId(KIND, id_)),
-    )
-
-
-def report_unknown_group(id_: str, existing: Iterable[str]) -> Diagnostic:
-    """Build the error for a group that does not exist."""
-    return error(
-        "no-such-group",
-        "No such group",
-        f"There is no group '{id_}'.",
-        hint=format_suggestion(id_, list(existing)),
         resource=str(ResourceId(KIND, id_)),
     )

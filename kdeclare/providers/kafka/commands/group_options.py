@@ -11,7 +11,12 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.commands.options import split_names
 
 if TYPE_CHECKING:
-    from kdeclare.providers.kafka.commands.group_changes import GroupNames, ResetRequest, TopicPartitions
+    from kdeclare.providers.kafka.commands.group_changes import (
+        GroupNames,
+        OffsetDeletionRequest,
+        ResetRequest,
+        TopicPartitions,
+    )
     from kdeclare.providers.kafka.consumer_group.group import GroupType
     from kdeclare.providers.kafka.consumer_group.reset import Reset
 
@@ -80,8 +85,8 @@ class ListFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class ResetScope:
-    """The partitions that a reset changes."""
+class OffsetScope:
+    """The partitions whose offsets a command changes."""
 
     topic: Annotated[
         list[str] | None,
@@ -217,7 +222,7 @@ class ExecutionOptions:
 
 
 def build_reset_request(
-    groups: GroupSelectionOptions, scope: ResetScope, targets: ResetTargets
+    groups: GroupSelectionOptions, scope: OffsetScope, targets: ResetTargets
 ) -> "ResetRequest":
     """Return the requested reset. Raises BadParameter for options that contradict each other."""
     from kdeclare.providers.kafka.commands.group_changes import ResetRequest
@@ -227,15 +232,31 @@ def build_reset_request(
     has_scope = bool(scope.topic) or scope.all_topics
     if reset.target is ResetTarget.FILE and has_scope:
         raise typer.BadParameter("the file names the partitions.", param_hint="--from-file")
-    if reset.target is not ResetTarget.FILE and not has_scope:
-        raise typer.BadParameter("specify the topics, or pass --all-topics.", param_hint="--topic")
-    if scope.topic and scope.all_topics:
-        raise typer.BadParameter("cannot be combined with --topic.", param_hint="--all-topics")
+    if reset.target is not ResetTarget.FILE:
+        _require_scope(scope)
     if "" in reset.offsets and len(names.ids) != 1:
         raise typer.BadParameter(
             "for several groups, each line must start with a group.", param_hint="--from-file"
         )
     return ResetRequest(names, reset, scope.parse_topics())
+
+
+def build_offset_deletion_request(
+    groups: GroupSelectionOptions, scope: OffsetScope
+) -> "OffsetDeletionRequest":
+    """Return the offsets to delete. Raises BadParameter for options that contradict each other."""
+    from kdeclare.providers.kafka.commands.group_changes import OffsetDeletionRequest
+
+    names = groups.select()
+    _require_scope(scope)
+    return OffsetDeletionRequest(names, scope.parse_topics())
+
+
+def _require_scope(scope: OffsetScope) -> None:
+    if not scope.topic and not scope.all_topics:
+        raise typer.BadParameter("specify the topics, or pass --all-topics.", param_hint="--topic")
+    if scope.topic and scope.all_topics:
+        raise typer.BadParameter("cannot be combined with --topic.", param_hint="--all-topics")
 
 
 def read_text(file: Path) -> str:

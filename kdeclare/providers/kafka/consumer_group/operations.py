@@ -10,16 +10,14 @@ from dataclasses import replace
 from kdeclare.core.diagnostics import Diagnostic, warning
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.collector import Selections
-from kdeclare.core.live.faults import Explanation, Fault, FaultCause, FaultKind, Result
+from kdeclare.core.live.faults import Explanation, Fault, FaultCause, Result
 from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation, UndoResult
 from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, View
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.plans.run import NOT_PROPAGATED
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretSource
-from kdeclare.core.units import format_count
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.consumer_group.arguments import AlterOffsetsArgs, DeleteGroupArgs, OffsetChange
 from kdeclare.providers.kafka.consumer_group.collector import (
@@ -34,9 +32,13 @@ from kdeclare.providers.kafka.consumer_group.port import (
     NON_EMPTY_GROUP,
     UNKNOWN_MEMBER_ID,
 )
+from kdeclare.providers.kafka.consumer_group.refusals import (
+    describe_right,
+    explain_refused_deletion,
+    merge_offset_results,
+)
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
-from kdeclare.providers.kafka.operations.partitions import merge_results
 
 OFFSETS_FIELD_PREFIX = "offsets."
 STATE = "state"
@@ -68,8 +70,8 @@ class GroupOperationType(KafkaOperationType):
     is_shown_late = False
 
     def find_right(self, op: Operation) -> str:
-        """Return the required permission."""
-        return f"Read on group {_get_group(op)} and on its topics"
+        """Return the required permission. Subclasses implement this."""
+        raise NotImplementedError
 
     def compute_footprint(self, op: Operation) -> Footprint:
         """Return a footprint that updates the group."""
@@ -121,6 +123,10 @@ class AlterOffsets(GroupOperationType):
     name = "group.alter-offsets"
     done_label = ("group with changed offsets", "groups with changed offsets")
     arguments = AlterOffsetsArgs
+
+    def find_right(self, op: Operation) -> str:
+        """Return the required permissions."""
+        return describe_right(_get_group(op), _get_args(op).partitions)
 
     def is_confined(self, op: Operation) -> bool:
         """Return whether the arguments contain the group of the resource, and its expected offsets."""
@@ -189,7 +195,10 @@ class AlterOffsets(GroupOperationType):
         results: dict[str, dict[TopicPartition, Result]] = {}
         for (group, where), result in answers.items():
             results.setdefault(group, {})[where] = result
-        return {op.id: _merge_results(results[_get_group(op)]) for op in ops}
+        return {
+            op.id: merge_offset_results(_get_group(op), _get_args(op).partitions, results[_get_group(op)])
+            for op in ops
+        }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Return the changes that restore the recorded offsets, or the deletion of a group that was created.
@@ -276,7 +285,11 @@ class DeleteGroup(GroupOperationType):
         results = connections.get(KafkaConnection).cluster.groups.delete_groups(
             [_get_group(op) for op in ops]
         )
-        return {op.id: _accept_missing(results[_get_group(op)]) for op in ops}
+        return {
+            op.id: explain_refused_deletion(group, _accept_missing(results[group]))
+            for op in ops
+            for group in [_get_group(op)]
+        }
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
         """Report the groups that a rollback keeps: those with members, or with offsets of other clients."""
@@ -326,21 +339,6 @@ def _get_group(op: Operation) -> str:
 
 def _get_number(offset: CommittedOffset | None) -> int | None:
     return None if offset is None else offset.offset
-
-
-def _merge_results(results: Mapping[TopicPartition, Result]) -> Result:
-    """Merge the results of the partitions of one group.
-
-    If only some offsets were changed, the error is one after which a rollback restores these offsets.
-    """
-    merged = merge_results(map(str, results), results)
-    if merged is None or merged.kind is FaultKind.UNKNOWN:
-        return merged
-    done_count = sum(result is None for result in results.values())
-    if not done_count:
-        return merged
-    message = f"{merged.message} ({merged.error}). {format_count(done_count, 'other offset')} changed"
-    return Fault(NOT_PROPAGATED, message)
 
 
 def _accept_missing(result: Result) -> Result:

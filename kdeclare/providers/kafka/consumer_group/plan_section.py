@@ -12,6 +12,7 @@ from kdeclare.providers.kafka.consumer_group.operations import AlterOffsets
 _MAX_PARTITIONS = 50
 """The maximum number of partitions of one group in the section."""
 _NOTHING = "no record skipped or read again"
+_AUTO_RESET = "consumers start where their auto.offset.reset says"
 
 
 def build_offsets_section(operations: Iterable[Operation]) -> PlanSection | None:
@@ -34,7 +35,9 @@ def _build_group_lines(op: Operation) -> list[SectionLine]:
             f"{format_count(skipped, 'record')} skipped" if skipped else "",
         ]
     )
-    if not known:
+    if all(change.after is None for change in partitions.values()):
+        total = _AUTO_RESET
+    elif not known:
         total = "no committed offsets to compare with"
     lines = [SectionLine(f"{op.resource}: {total or _NOTHING}")]
     width = max(map(len, counts))
