@@ -72,15 +72,18 @@ def free_port(brokers: int, workers: int = 0, *, secure: bool = False) -> int:
             return settings.port
 
 
-def free_ports_of_clusters(clusters: int) -> int:
+def free_ports_of_clusters(clusters: int, workers: int = 0, *, secure: bool = False) -> int:
     """Return a free first port for a sandbox with this many clusters of one broker."""
     from kdeclare import sandbox as kafka_sandbox
     from kdeclare.sandbox import GroupSettings
 
     while True:
-        members = GroupSettings(Path(), clusters, 1, 1, free_port(1)).members
-        if all(kafka_sandbox.is_free(port) for one in members for port in one.ports(1)):
-            return members[0].port
+        first = free_port(1, workers, secure=secure)
+        members = GroupSettings(Path(), clusters, 1, 1, first, workers, secure).members
+        ports = [port for one in members for port in one.ports(1)]
+        ports += [one.get_worker_port(i) for one in members for i in one.worker_ids]
+        if all(map(kafka_sandbox.is_free, ports)):
+            return first
 
 
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kdeclare import sandbox
-from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox import GroupSettings, GroupStatus, SandboxSettings, SandboxStatus
 
@@ -31,10 +30,6 @@ def start_sandbox(folder: Path, request: SandboxRequest, progress: Progress) -> 
     group_settings = sandbox.group_settings(folder)
     if group_settings is None and request.clusters in (None, 1):
         return sandbox.start(_resolve_settings(folder, request), progress)
-    if request.connect_workers or request.secure:
-        raise _build_single_cluster_error(
-            folder, "Connect workers" if request.connect_workers else "Users with ACLs"
-        )
     if group_settings is None:
         single_settings = _resolve_settings(folder, request)
         group_settings = GroupSettings(
@@ -43,6 +38,8 @@ def start_sandbox(folder: Path, request: SandboxRequest, progress: Progress) -> 
             single_settings.brokers,
             single_settings.racks,
             single_settings.port,
+            single_settings.connect_workers,
+            single_settings.secure,
         )
     requested_settings = GroupSettings(
         group_settings.folder,
@@ -50,6 +47,8 @@ def start_sandbox(folder: Path, request: SandboxRequest, progress: Progress) -> 
         _choose_number(request.brokers, group_settings.brokers),
         _choose_number(request.racks, group_settings.racks),
         _choose_number(request.port, group_settings.port),
+        _choose_number(request.connect_workers, group_settings.connect_workers),
+        group_settings.secure if request.secure is None else request.secure,
     )
     return sandbox.start_group(requested_settings, progress)
 
@@ -97,16 +96,3 @@ def _resolve_settings(folder: Path, request: SandboxRequest) -> SandboxSettings:
 
 def _choose_number(requested: int | None, default: int) -> int:
     return default if requested is None else requested
-
-
-def _build_single_cluster_error(folder: Path, feature: str) -> KdeclareError:
-    return KdeclareError(
-        error(
-            "sandbox-settings",
-            "Invalid sandbox settings",
-            f"{feature} are supported only in a sandbox with one cluster, but several clusters were "
-            f"requested or already exist in {folder}.",
-            hint="For a sandbox with one cluster, omit --clusters and choose a new folder with --folder. For "
-            "several clusters, omit --connect-workers and --secure.",
-        )
-    )

@@ -68,8 +68,15 @@ def group_settings(folder: Path) -> GroupSettings | None:
         content: dict[str, Any] = json.loads(layout.group_marker.read_text("utf-8"))
         if content["kdeclare_sandboxes"] != _FORMAT:
             raise build_marker_error(layout.group_marker, "a different version of kdeclare wrote the file")
-        values = (int(content[name]) for name in ("clusters", "brokers", "racks", "port"))
-        return GroupSettings(layout.folder, *values)
+        return GroupSettings(
+            layout.folder,
+            clusters=int(content["clusters"]),
+            brokers=int(content["brokers"]),
+            racks=int(content["racks"]),
+            port=int(content["port"]),
+            connect_workers=int(content.get("connect_workers", 0)),
+            secure=bool(content.get("secure", False)),
+        )
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:
@@ -134,13 +141,17 @@ def _write_group_marker(layout: Layout, settings: GroupSettings) -> None:
         "brokers": settings.brokers,
         "racks": settings.racks,
         "port": settings.port,
+        "connect_workers": settings.connect_workers,
+        "secure": settings.secure,
     }
     write_atomically(layout.group_marker, json.dumps(content, indent=2) + "\n")
 
 
 def _format_settings(settings: GroupSettings) -> str:
     brokers = f"{settings.brokers} broker(s) on {settings.racks} rack(s)"
-    return f"{settings.clusters} clusters of {brokers}, port {settings.port}"
+    workers = f", {settings.connect_workers} Connect worker(s) each" if settings.connect_workers else ""
+    secure = ", secure" if settings.secure else ""
+    return f"{settings.clusters} clusters of {brokers}, port {settings.port}{workers}{secure}"
 
 
 def _build_mismatch_error(difference: str, settings: GroupSettings) -> KdeclareError:

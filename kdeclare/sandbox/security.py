@@ -105,6 +105,11 @@ USERS = (ADMIN, READER)
 """The users of a secure sandbox. The admin can do everything, regardless of ACLs. ACLs allow the reader only
 to read metadata."""
 
+WORKER = "connect"
+"""The user of the Connect workers of a secure sandbox. ACLs allow this user only what workers need."""
+
+_LOGINS = (*USERS, WORKER)
+
 BROKER = "broker"
 """The name in the brokers' certificates, which is also the brokers' principal."""
 
@@ -124,7 +129,7 @@ def get_password(user: str) -> str:
 
 def broker_properties(files: SecurityFiles) -> dict[str, str]:
     """Return the security settings of the brokers in a secure sandbox, except for the listener settings."""
-    logins = {"PLAIN": _format_jaas("PLAIN", **{f"user_{user}": get_password(user) for user in USERS})}
+    logins = {"PLAIN": _format_jaas("PLAIN", **{f"user_{user}": get_password(user) for user in _LOGINS})}
     logins |= {mechanism: _format_jaas(mechanism) for mechanism in SCRAM}
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -152,7 +157,7 @@ def build_format_arguments() -> list[str]:
     """Return the arguments of Kafka's storage tool that add SCRAM credentials of users to the metadata."""
     arguments = []
     for mechanism in SCRAM:
-        for user in USERS:
+        for user in _LOGINS:
             arguments += ["--add-scram", f"{mechanism}=[name={user},password={get_password(user)}]"]
     return arguments
 

@@ -119,10 +119,10 @@ class SandboxSettings:
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """The settings of several clusters with the same numbers of brokers and racks.
+    """The settings of several clusters that differ only in their folders and ports.
 
     folder: the folder that contains a sandbox for each cluster: ``cluster-1``, ``cluster-2``, …
-    brokers, racks: the numbers of brokers and racks in each cluster.
+    brokers, racks, connect_workers: the numbers in each cluster.
     port: the port of the first broker of the first cluster. The ports of each further cluster are 200 higher.
     """
 
@@ -131,6 +131,8 @@ class GroupSettings:
     brokers: int = 3
     racks: int = 3
     port: int = 19092
+    connect_workers: int = 0
+    secure: bool = False
 
     @property
     def members(self) -> tuple[SandboxSettings, ...]:
@@ -141,6 +143,8 @@ class GroupSettings:
                 self.brokers,
                 self.racks,
                 self.port + (number - 1) * CLUSTER_PORT_STEP,
+                connect_workers=self.connect_workers,
+                secure=self.secure,
             )
             for number in range(1, self.clusters + 1)
         )
@@ -176,10 +180,6 @@ def validate_settings(settings: SandboxSettings) -> None:
         raise _build_settings_error(
             f"A sandbox has 0 to {MAX_WORKERS} Connect workers, not {settings.connect_workers}.",
             "--connect-workers",
-        )
-    if settings.secure and settings.connect_workers:
-        raise _build_settings_error(
-            "A secure sandbox cannot have Connect workers.", "--secure or --connect-workers"
         )
     ports = [port for i in settings.broker_ids for port in settings.ports(i)]
     highest_port = max(*ports, *map(settings.get_worker_port, settings.worker_ids))

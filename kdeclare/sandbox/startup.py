@@ -22,12 +22,14 @@ from kdeclare.sandbox.security import (
     ADMIN,
     BROKER,
     READER,
+    WORKER,
     build_client_properties,
     create_authority,
     issue_keystore,
 )
 from kdeclare.sandbox.settings import SandboxSettings, require_free_ports, validate_settings
 from kdeclare.sandbox.status import SandboxStatus, observe_sandbox, running_process
+from kdeclare.sandbox.workers.properties import GROUP
 from kdeclare.sandbox.workers.worker_startup import WorkerStartup, build_worker_startup
 
 
@@ -43,17 +45,23 @@ def create_broker_certificates(java: str, files: SecurityFiles, progress: Progre
 
 
 def grant_access(files: SecurityFiles, settings: SandboxSettings, progress: Progress) -> None:
-    """Write the client properties of both users, and grant permissions to the user 'reader'.
+    """Write the client properties of all users, and grant permissions to the reader and to Connect workers.
 
     The client properties are written at each start, with the current path of the folder. Permissions are
-    granted only once: if the client properties of the reader exist, the reader already has its permissions.
+    granted only once: if the client properties of a user exist, the user already has its permissions.
     Raises KdeclareError ``sandbox-access``.
     """
     _write_client_properties(files, settings, ADMIN)
     if not files.client(READER).exists():
         progress(f"granting user '{READER}' permission to describe all topics")
-        _grant_reader_acls(files, settings)
+        _grant(files, settings, READER, *_READER_ACLS)
     _write_client_properties(files, settings, READER)
+    if not settings.connect_workers:
+        return
+    if not files.client(WORKER).exists():
+        progress(f"granting user '{WORKER}' the permissions of Connect workers")
+        _grant(files, settings, WORKER, *_WORKER_ACLS)
+    _write_client_properties(files, settings, WORKER)
 
 
 def _write_client_properties(files: SecurityFiles, settings: SandboxSettings, user: str) -> None:
@@ -62,13 +70,24 @@ def _write_client_properties(files: SecurityFiles, settings: SandboxSettings, us
     )
 
 
-def _grant_reader_acls(files: SecurityFiles, settings: SandboxSettings) -> None:
-    """Allow the reader to describe topics, the cluster and configs, which is enough for plans."""
+# The reader may describe topics, the cluster and configs, which is enough for plans.
+_READER_ACLS = ("--operation", "Describe", "--operation", "DescribeConfigs", "--topic", "*", "--cluster")
+
+# Workers store their data in the topics connect-configs, connect-offsets and connect-status. Their group is
+# connect, and the groups of sinks are connect-NAME. Everything else has to be granted, such as the topics of
+# connectors.
+_WORKER_ACLS = (
+    *("--operation", "All", "--topic", f"{GROUP}-", "--group", GROUP),
+    *("--resource-pattern-type", "prefixed"),
+)
+
+
+def _grant(files: SecurityFiles, settings: SandboxSettings, user: str, *arguments: str) -> None:
+    """Grant permissions to a user with Kafka's ACL tool. Raises KdeclareError."""
     completed = launch.run_kafka_tool(
         "org.apache.kafka.tools.AclCommand",
         *("--bootstrap-server", settings.bootstrap, "--command-config", str(files.client(ADMIN))),
-        *("--add", "--force", "--allow-principal", f"User:{READER}"),
-        *("--operation", "Describe", "--operation", "DescribeConfigs", "--topic", "*", "--cluster"),
+        *("--add", "--force", "--allow-principal", f"User:{user}", *arguments),
     )
     if completed.returncode != 0:
         output = (completed.stderr or completed.stdout).strip()

@@ -41,7 +41,6 @@ def test_number_of_controllers_is_odd(brokers: int, controllers: list[int]) -> N
         (SandboxSettings(Path("/s"), port=80), "needs ports 80 to 182"),
         (SandboxSettings(Path("/s"), port=65500), "65602"),
         (SandboxSettings(Path("/a,b")), "comma"),
-        (SandboxSettings(Path("/s"), connect_workers=1, secure=True), "cannot have Connect workers"),
     ],
 )
 def test_validate_settings_rejects_impossible_settings(settings: SandboxSettings, message: str) -> None:
@@ -68,17 +67,18 @@ def test_secure_broker_has_listener_for_every_protocol() -> None:
 
 
 def test_listener_ports_of_most_brokers_are_distinct() -> None:
-    settings = SandboxSettings(Path("/s"), brokers=20, secure=True)
+    settings = SandboxSettings(Path("/s"), brokers=20, connect_workers=10, secure=True)
     validate_settings(settings)
     ports = [port for i in settings.broker_ids for port in settings.ports(i)]
-    assert len(set(ports)) == len(ports) == 20 * 4 + 3
+    ports += map(settings.get_worker_port, settings.worker_ids)
+    assert len(set(ports)) == len(ports) == 20 * 4 + 3 + 10
 
 
 def test_client_properties_match_broker_properties() -> None:
     settings = SandboxSettings(Path("/s"), secure=True)
     files = resolve_layout(Path("/s")).security
     told = " ".join(security.build_format_arguments())
-    for user in security.USERS:
+    for user in (*security.USERS, security.WORKER):
         made = security.build_client_properties(files, settings, user)
         assert made["sasl.mechanism"] in security.broker_properties(files)["sasl.enabled.mechanisms"]
         assert f'username="{user}" password="{security.get_password(user)}"' in made["sasl.jaas.config"]

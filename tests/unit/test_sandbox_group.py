@@ -21,6 +21,7 @@ from kdeclare.sandbox import (
     stop_group,
 )
 from kdeclare.sandbox.broker_properties import broker_properties
+from kdeclare.sandbox.group import _write_group_marker
 from kdeclare.sandbox.layout import Marker, resolve_layout, write_marker
 from kdeclare.sandbox.settings import MAX_BROKERS, MAX_CLUSTERS, validate_group
 
@@ -51,6 +52,13 @@ def test_each_cluster_of_group_has_own_folder() -> None:
     first, second = GroupSettings(Path("/s"), 2, 1, 1, 20000).members
     assert (first.folder, first.bootstrap) == (Path("/s/cluster-1"), "127.0.0.1:20000")
     assert (second.folder, second.bootstrap) == (Path("/s/cluster-2"), "127.0.0.1:20200")
+
+
+def test_group_is_read_as_it_was_written(tmp_path: Path) -> None:
+    settings = GroupSettings(tmp_path, 2, 1, 1, 20000, connect_workers=1, secure=True)
+    _write_group_marker(resolve_layout(tmp_path), settings)
+    assert group_settings(tmp_path) == settings
+    assert {(one.connect_workers, one.secure) for one in settings.members} == {(1, True)}
 
 
 @given(clusters=st.integers(1, MAX_CLUSTERS), brokers=st.integers(1, MAX_BROKERS))

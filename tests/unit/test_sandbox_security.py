@@ -1,6 +1,7 @@
 """Users of a secure sandbox: their files and permissions, with a fake of Kafka's tools."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,21 @@ def test_grant_access_grants_once_and_writes_files_each_time(
     for user in ("admin", "reader"):
         arguments, unused = build_client_arguments(read_properties(files.client(user)))
         assert (arguments["sasl_plain_username"], unused) == (user, ())
+
+
+def test_workers_get_only_their_own_permissions_once(
+    tmp_path: Path, kafka_tool_calls: list[tuple[str, ...]]
+) -> None:
+    files = SecurityFiles(tmp_path)
+    settings = replace(SETTINGS, connect_workers=1)
+    for _ in range(2):
+        startup.grant_access(files, settings, print)
+    (granted,) = (call for call in kafka_tool_calls if "User:connect" in call)
+    assert granted[-8:] == (
+        *("--operation", "All", "--topic", "connect-", "--group", "connect"),
+        *("--resource-pattern-type", "prefixed"),
+    )
+    assert 'username="connect"' in read_properties(files.client("connect"))["sasl.jaas.config"]
 
 
 def test_failed_kafka_tool_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

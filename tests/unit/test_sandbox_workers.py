@@ -100,7 +100,19 @@ def test_old_marker_means_no_workers(tmp_path: Path) -> None:
 def make_worker_properties(brokers: int = 3, worker_id: int = 2, *extensions: str) -> dict[str, str]:
     """Return a worker's properties."""
     settings = SandboxSettings(Path("/s"), brokers, 1, connect_workers=3)
-    return build_worker_properties(settings, worker_id, Layout(Path("/s")).connect, extensions)
+    layout = Layout(Path("/s"))
+    return build_worker_properties(settings, worker_id, layout.connect, extensions, layout.security)
+
+
+def test_clients_of_secure_workers_log_in() -> None:
+    settings = SandboxSettings(Path("/s"), 1, 1, connect_workers=1, secure=True)
+    layout = Layout(Path("/s"))
+    properties = build_worker_properties(settings, 1, layout.connect, (), layout.security)
+    for prefix in ("", "producer.", "consumer.", "admin."):
+        assert properties[f"{prefix}security.protocol"] == "SASL_SSL"
+        assert 'username="connect"' in properties[f"{prefix}sasl.jaas.config"]
+    assert properties["bootstrap.servers"] == settings.bootstrap
+    assert not [key for key in make_worker_properties() if "sasl" in key or key.endswith("security.protocol")]
 
 
 def test_worker_serves_https_on_loopback_with_own_certificate() -> None:
@@ -166,7 +178,7 @@ def test_overrides_change_and_remove_settings(tmp_path: Path, monkeypatch: pytes
     assert [one.mark for one in crew.spawn()] == [
         f"-Dkdeclare.sandbox.worker={layout.connect.worker(1).folder}"
     ]
-    usual = build_worker_properties(MARKER.settings(tmp_path), 1, layout.connect, ())
+    usual = build_worker_properties(MARKER.settings(tmp_path), 1, layout.connect, (), layout.security)
     usual["ssl.client.auth"] = "required"
     del usual["plugin.discovery"]
     assert written == [render(usual)]

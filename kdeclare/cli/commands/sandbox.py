@@ -62,14 +62,17 @@ def start(
     connect_workers: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="Number of Kafka Connect workers (default: 0).", show_default=False
+            metavar="N",
+            min=0,
+            help="Number of Kafka Connect workers in each cluster (default: 0).",
+            show_default=False,
         ),
     ] = None,
     secure: Annotated[
         bool,
         typer.Option(
             "--secure",
-            help="Require encryption, authentication and ACLs. Only for one cluster without Connect workers.",
+            help="Require encryption, authentication and ACLs.",
         ),
     ] = False,
     folder: Folder = _FOLDER,
@@ -80,19 +83,20 @@ def start(
     The address is printed when the brokers are ready. Needs Java 17 or later. The first start downloads Kafka
     (46 MB). A running sandbox is left unchanged.
 
-    With several clusters, each cluster has its own subfolder: cluster-1, cluster-2, … The command prints one
-    line per cluster, in this order. All sandbox commands work on all clusters. To use only one cluster, pass
-    for example --folder .sandbox/cluster-2.
+    With several clusters, each cluster has its own subfolder: cluster-1, cluster-2, … The command prints the
+    lines of each cluster in this order. All sandbox commands work on all clusters. To use only one cluster,
+    pass for example --folder .sandbox/cluster-2.
 
     Connect workers serve HTTPS. Their ports start 50 above the port of the first broker. After the address of
     the brokers, the command prints the URL of each worker, one per line, and then the PEM file of the
-    certificate authority that clients must trust. Workers can be added to an existing sandbox. Connect is a
-    separate download (37 MB).
+    certificate authority that clients must trust. Workers can be added to an existing sandbox with one
+    cluster. Connect is a separate download (37 MB).
 
     With --secure, brokers require authentication over TLS (SASL_SSL with SCRAM or PLAIN) and authorize
     requests by ACLs. After the address, the command prints two files of client properties: one for 'admin',
     who may do everything, and one for 'reader', who may only read. A broker also listens on its port plus 20
-    (SSL), plus 60 (SASL_PLAINTEXT) and plus 80 (PLAINTEXT).
+    (SSL), plus 60 (SASL_PLAINTEXT) and plus 80 (PLAINTEXT). Connect workers log in as 'connect', who may use
+    only the topics and groups of the workers: grant this user the topics of connectors.
     """
     from kdeclare.app.sandbox import SandboxRequest, start_sandbox
     from kdeclare.cli.commands.sandbox_text import format_addresses, list_clusters
@@ -105,12 +109,15 @@ def start(
     cluster_statuses = list_clusters(started)
     counts = format_count(len(started.brokers), "broker")
     if len(cluster_statuses) > 1:
-        console.note(
-            f"{counts} in {len(cluster_statuses)} clusters ready after {elapsed}. Addresses, one per cluster:"
-        )
+        has_more = cluster_statuses[0].workers or cluster_statuses[0].client_files
+        addresses = "Addresses and files of each cluster" if has_more else "Addresses, one per cluster"
+        console.note(f"{counts} in {len(cluster_statuses)} clusters ready after {elapsed}. {addresses}:")
     elif cluster_statuses[0].workers:
         counts += f" and {format_count(len(cluster_statuses[0].workers), 'Connect worker')}"
-        console.note(f"{counts} ready after {elapsed}. Address, worker URLs and certificate authority:")
+        clients = ", and client properties" if cluster_statuses[0].client_files else ""
+        console.note(
+            f"{counts} ready after {elapsed}. Address, worker URLs and certificate authority{clients}:"
+        )
     elif cluster_statuses[0].client_files:
         console.note(
             f"{counts} ready after {elapsed}. Address, and client properties of 'admin' and 'reader':"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from kdeclare.sandbox.layout import ConnectFiles
-from kdeclare.sandbox.security import KEYSTORE_PASSWORD
+from kdeclare.sandbox.layout import ConnectFiles, SecurityFiles
+from kdeclare.sandbox.security import KEYSTORE_PASSWORD, WORKER, build_client_properties
 from kdeclare.sandbox.settings import HOST, SandboxSettings
 
 GROUP = "connect"
@@ -15,15 +15,25 @@ PASSWORD_VARIABLE = "KEYSTORE_PASSWORD"
 
 PLUGIN_OPEN = "kdeclare.worker.config.open"
 
+# The clients of the worker itself, and the clients of its connectors.
+_CLIENT_PREFIXES = ("", "producer.", "consumer.", "admin.")
+
 _TLS = "listeners.https.ssl."
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 _PROVIDERS = "org.apache.kafka.common.config.provider."
 
 
 def build_worker_properties(
-    settings: SandboxSettings, worker_id: int, files: ConnectFiles, extensions: Iterable[str]
+    settings: SandboxSettings,
+    worker_id: int,
+    files: ConnectFiles,
+    extensions: Iterable[str],
+    security: SecurityFiles,
 ) -> dict[str, str]:
-    """Return the configuration of a worker. extensions: the class names of the REST extensions to load."""
+    """Return the configuration of a worker. extensions: the class names of the REST extensions to load.
+
+    security: the files from which the clients of a worker in a secure sandbox log in.
+    """
     replication_factor = str(min(3, settings.brokers))
     port = str(settings.get_worker_port(worker_id))
     properties = {
@@ -60,13 +70,23 @@ def build_worker_properties(
         "config.providers.file.class": f"{_PROVIDERS}FileConfigProvider",
         # With the default of five minutes, the tasks of a stopped worker would not run during this time.
         "scheduled.rebalance.max.delay.ms": "3000",
+        **_build_client_properties(settings, security),
     }
     extension_names = ",".join(extensions)
     if not extension_names:
         return properties
-    # All users of this machine can change the configuration of the workers. Brokers and workers listen only
-    # on the loopback address, and brokers do not require authentication.
+    # All users of this machine can change the configuration of the workers, even in a secure sandbox. Brokers
+    # and workers listen only on the loopback address, and the passwords of all sandboxes are public.
     return {**properties, "rest.extension.classes": extension_names, PLUGIN_OPEN: "true"}
+
+
+def _build_client_properties(settings: SandboxSettings, security: SecurityFiles) -> dict[str, str]:
+    """Return the security settings of a worker's clients. The clients of connectors do not inherit them."""
+    if not settings.secure:
+        return {}
+    properties = build_client_properties(security, settings, WORKER)
+    del properties["bootstrap.servers"]
+    return {f"{prefix}{key}": value for prefix in _CLIENT_PREFIXES for key, value in properties.items()}
 
 
 def build_worker_environment(worker_id: int, files: ConnectFiles) -> dict[str, str]:

@@ -128,7 +128,11 @@ class WorkerStartup:
     def _build_properties(self, worker_id: int) -> dict[str, str]:
         connect_files = self.layout.connect
         default_properties = build_worker_properties(
-            self.settings, worker_id, connect_files, plugins.find_extensions(connect_files.plugins)
+            self.settings,
+            worker_id,
+            connect_files,
+            plugins.find_extensions(connect_files.plugins),
+            self.layout.security,
         )
         merged = {**default_properties, **self.overrides}
         return {key: value for key, value in merged.items() if value is not None}

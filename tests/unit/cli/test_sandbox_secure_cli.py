@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kdeclare import sandbox
-from kdeclare.sandbox import BrokerStatus, GroupSettings, SandboxSettings, SandboxStatus
+from kdeclare.sandbox import BrokerStatus, SandboxSettings, SandboxStatus
+from kdeclare.sandbox.layout import resolve_layout
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.sandbox_starts import record_starts
 
@@ -55,12 +56,14 @@ def test_secure_sandbox_status_names_client_properties_files(kdeclare: CommandLi
     assert json.loads(kdeclare("sandbox", "status", "--format", "json").out)["client_files"] == FILES
 
 
-def test_sandbox_start_rejects_secure_with_several_clusters(kdeclare: CommandLine) -> None:
-    ran = kdeclare("sandbox", "start", "--clusters", "2", "--secure")
-    assert (ran.code, "Users with ACLs are supported only in a sandbox with one cluster" in ran.err) == (
-        1,
-        True,
-    )
-    several = GroupSettings(Path(".sandbox"), 2)
-    kdeclare.monkeypatch.setattr(sandbox, "group_settings", lambda folder: several)
-    assert "--secure" in kdeclare("sandbox", "start", "--secure").err
+def test_sandbox_start_rejects_secure_for_existing_clusters_without_security(
+    kdeclare: CommandLine, tmp_path: Path
+) -> None:
+    layout = resolve_layout(tmp_path / "s")
+    layout.folder.mkdir()
+    made = {"kdeclare_sandboxes": 1, "clusters": 2, "brokers": 1, "racks": 1, "port": 19092}
+    layout.group_marker.write_text(json.dumps(made))
+    ran = kdeclare("sandbox", "start", "--secure", "--folder", layout.folder)
+    assert ran.code == 1
+    assert "was created with 2 clusters of 1 broker(s) on 1 rack(s), port 19092, not 2 clusters" in ran.err
+    assert "port 19092, secure." in ran.err

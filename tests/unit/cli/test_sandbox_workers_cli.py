@@ -9,7 +9,14 @@ from jsonschema import Draft202012Validator
 
 from kdeclare import sandbox
 from kdeclare.cli.commands.sandbox_text import sandbox_schemas
-from kdeclare.sandbox import BrokerStatus, GroupSettings, SandboxSettings, SandboxStatus, WorkerStatus
+from kdeclare.sandbox import (
+    BrokerStatus,
+    GroupSettings,
+    GroupStatus,
+    SandboxSettings,
+    SandboxStatus,
+    WorkerStatus,
+)
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.sandbox_starts import record_starts
 
@@ -87,17 +94,30 @@ def test_sandbox_status_shows_each_worker(kdeclare: CommandLine) -> None:
     }
 
 
-def test_sandbox_start_rejects_workers_with_several_clusters(
+def test_sandbox_start_gives_workers_to_each_cluster(
     kdeclare: CommandLine, started_sandboxes: list[SandboxSettings]
 ) -> None:
-    ran = kdeclare("sandbox", "start", "--clusters", "2", "--connect-workers", "1")
-    assert ran.code == 1
-    assert "Connect workers are supported only in a sandbox with one cluster" in ran.err
-    kdeclare.monkeypatch.setattr(
-        sandbox, "group_settings", lambda folder: GroupSettings(Path(".sandbox"), 2, 1, 1)
-    )
-    assert (
-        "Connect workers are supported only in a sandbox with one cluster"
-        in kdeclare("sandbox", "start", "--connect-workers", "1").err
-    )
+    groups: list[GroupSettings] = []
+
+    def start_group(settings: GroupSettings, progress: object) -> GroupStatus:
+        groups.append(settings)
+        return GroupStatus(settings, tuple(map(_make_status, settings.members)))
+
+    kdeclare.monkeypatch.setattr(sandbox, "start_group", start_group)
+    options = ("--clusters", "2", "--brokers", "1", "--connect-workers", "1", "--secure")
+    ran = kdeclare("sandbox", "start", *options, "--folder", "/s")
+    assert groups == [GroupSettings(Path("/s"), 2, 1, 1, connect_workers=1, secure=True)]
+    lines = ran.out.splitlines()
+    assert len(lines) == 2 * 5
+    assert lines[5:] == [
+        "127.0.0.1:19292",
+        "https://127.0.0.1:19342",
+        "/s/cluster-2/connect/ca.pem",
+        "/s/cluster-2/security/admin.properties",
+        "/s/cluster-2/security/reader.properties",
+    ]
+    assert "Addresses and files of each cluster:" in ran.err
+    kdeclare.monkeypatch.setattr(sandbox, "group_settings", lambda folder: groups[0])
+    kdeclare("sandbox", "start", "--folder", "/s")
+    assert groups[1] == groups[0]
     assert not started_sandboxes
