@@ -1,11 +1,12 @@
 """The provider contract for kinds of the Kafka provider on real brokers.
 
 `tests/engine/test_kafka_contract.py` tests all kinds in memory; these are the kinds that are cheap to reset.
+`tests/kafka/test_acls.py` tests ACLs, which need an authorizer.
 """
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,11 +18,20 @@ from kdeclare.core.resources.changes import Action
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource
-from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery, ScramAlteration
+from kdeclare.providers.kafka.scram_user.credential import Credentials
 from kdeclare.sandbox import SandboxStatus
 from kdeclare.testing.provider_contract import ProviderContract
+from tests.beds import DELETE
 from tests.connections import connections_to
-from tests.engine.test_kafka_contract import quota, select_kinds, topic
+from tests.engine.test_kafka_contract import (
+    group_config,
+    quota,
+    scram_user,
+    select_kinds,
+    subscription,
+    topic,
+)
 from tests.jsontypes import Json
 
 pytestmark = pytest.mark.kafka
@@ -132,3 +142,97 @@ class TestTopic(RealKafkaContract):
             }
             for entity, entries in configs.items()
         }
+
+
+class ListedConfigsContract(RealKafkaContract):
+    """The configs of groups or of client metrics subscriptions. All changes are updates."""
+
+    scope: ClassVar[ConfigScope]
+    actions = frozenset({Action.UPDATE})
+
+    def _read(self) -> Mapping[ConfigResource, Mapping[str, str | None]]:
+        mine = [r for r in self.cluster.list_config_resources(self.scope) if r.name.startswith(PREFIX)]
+        found = self.cluster.configs([ConfigQuery(resource, overrides=True) for resource in sorted(mine)])
+        own = {ConfigSource.GROUP, ConfigSource.CLIENT_METRICS}
+        return {
+            r: {k: e.value for k, e in entries.items() if e.source in own} for r, entries in found.items()
+        }
+
+    def empty(self) -> None:
+        items = [
+            ConfigAlteration(resource, tuple(ConfigOp(key, DELETE, None) for key in values))
+            for resource, values in self._read().items()
+        ]
+        if items:
+            assert set(self.cluster.alter_configs(items).values()) == {None}
+
+    def dump(self, system: object) -> Json:
+        return {resource.name: dict(values) for resource, values in self._read().items()}
+
+
+class TestGroupConfig(ListedConfigsContract):
+    """Every group id counts as existing."""
+
+    scope = ConfigScope.GROUP
+    provider = select_kinds("GroupConfig")
+    before = (
+        group_config(
+            f"{PREFIX}changed", consumer_session_timeout_ms=50000, share_isolation_level="read_committed"
+        ),
+        group_config(f"{PREFIX}gone", streams_num_standby_replicas=1),
+    )
+    after = (
+        group_config(
+            f"{PREFIX}changed", consumer_session_timeout_ms=60000, share_auto_offset_reset="earliest"
+        ),
+        group_config(f"{PREFIX}new", consumer_heartbeat_interval_ms=6000),
+    )
+    elsewhere = (group_config(f"{PREFIX}changed", consumer_session_timeout_ms=47000),)
+
+
+class TestClientMetrics(ListedConfigsContract):
+    """A subscription exists as long as it has configs. Lists are set as a whole."""
+
+    scope = ConfigScope.CLIENT_METRICS
+    provider = select_kinds("ClientMetrics")
+    before = (
+        subscription(f"{PREFIX}changed", "org.a.", "org.b.", interval="30s", match={"client_id": "app-.*"}),
+        subscription(f"{PREFIX}gone", "*"),
+    )
+    after = (
+        subscription(
+            f"{PREFIX}changed", "org.a.", match={"client_id": "app-.*", "client_software_name": "java"}
+        ),
+        subscription(f"{PREFIX}new", "org.c.", interval="1min"),
+    )
+    elsewhere = (subscription(f"{PREFIX}changed", "org.other."),)
+
+
+class TestScramUser(RealKafkaContract):
+    """Passwords cannot be read, so only iterations show a change."""
+
+    provider = select_kinds("ScramUser")
+    actions = frozenset({Action.UPDATE, Action.DELETE})
+    before = (
+        scram_user(f"{PREFIX}changed", sha512="${env.OLD}", sha256="${env.OLD}"),
+        scram_user(f"{PREFIX}gone", sha256="${env.OLD}"),
+        scram_user(f"{PREFIX}same", sha512="${env.OLD}"),
+    )
+    after = (
+        scram_user(f"{PREFIX}changed", sha512="${env.NEW}"),
+        scram_user(f"{PREFIX}new", sha512="${env.NEW}", sha256="${env.NEW}"),
+        scram_user(f"{PREFIX}same", sha512="${env.OLD}"),
+    )
+    elsewhere = (scram_user(f"{PREFIX}changed", 16_000, sha512="${env.OLD}"),)
+    secrets: ClassVar[Mapping[str, str]] = {"${env.OLD}": "old-secret-123", "${env.NEW}": "new-secret-456"}
+
+    def empty(self) -> None:
+        for user, credentials in self._read().items():
+            for mechanism in credentials:
+                assert self.cluster.alter_scram_users([ScramAlteration(user, mechanism)]) == {user: None}
+
+    def _read(self) -> Mapping[str, Credentials]:
+        return {n: found for n, found in self.cluster.scram_users().items() if n.startswith(PREFIX)}
+
+    def dump(self, system: object) -> Json:
+        return {name: {m.value: n for m, n in found.items()} for name, found in self._read().items()}
