@@ -5,12 +5,11 @@ A policy evaluates only the bindings that a change adds. Bindings that violated 
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.resources.policy_subjects import PolicyViolation, ResourcePolicy, ResourceRequest
+from kdeclare.core.resources.policy_subjects import PolicyViolation, ResourceRequest
 from kdeclare.core.suggestions import format_alternatives
 from kdeclare.providers.kafka.acl.binding import (
     ALL,
@@ -22,32 +21,13 @@ from kdeclare.providers.kafka.acl.binding import (
     join_binding,
     sort_bindings,
 )
+from kdeclare.providers.kafka.policies.settings_policy import NoSettings, PolicySettings, S, SettingsPolicy
 
 _MAX_NAMED = 3
 
 
-class _Settings(BaseModel):
-    """The settings of a policy in the project file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class NoSettings(_Settings):
-    """The settings of a policy that has none."""
-
-
-_S = TypeVar("_S", bound=_Settings)
-
-
-class AclPolicy(ResourcePolicy, Generic[_S]):
-    """The base class of the policies. settings_model: the model of the settings."""
-
-    settings_model: type[_S]
-    settings: _S
-
-    def configure(self, configs: Mapping[str, JsonValue]) -> None:
-        """Validate and apply the settings. Raises Pydantic's ValidationError."""
-        self.settings = self.settings_model.model_validate(dict(configs))
+class AclPolicy(SettingsPolicy[S]):
+    """The base class of the policies for ACLs."""
 
     @abstractmethod
     def find_violation(self, binding: Binding, labels: Mapping[str, str]) -> str | None:
@@ -89,10 +69,10 @@ class NoAllOperations(AclPolicy[NoSettings]):
         return "allows ALL operations" if binding.is_allow and binding.operation == ALL else None
 
 
-class ClusterOperations(_Settings):
+class ClusterOperations(PolicySettings):
     """The settings of `NoClusterOperations`."""
 
-    forbidden: Annotated[list[str], Field(description="The operations that no principal may get.")] = [
+    forbidden: Annotated[list[str], Field(description="The operations that no principal may get.")] = [  # noqa: RUF012  frozen
         "ALTER",
         ALL,
         "CLUSTER_ACTION",
@@ -111,10 +91,10 @@ class NoClusterOperations(AclPolicy[ClusterOperations]):
         return f"allows {binding.operation} on the cluster" if binding.is_allow and is_forbidden else None
 
 
-class Hosts(_Settings):
+class Hosts(PolicySettings):
     """The settings of `BoundedHosts`. Without hosts, every single address is permitted."""
 
-    allowed: Annotated[list[str], Field(description="The hosts that may be allowed.")] = []
+    allowed: Annotated[list[str], Field(description="The hosts that may be allowed.")] = []  # noqa: RUF012  frozen
 
 
 class BoundedHosts(AclPolicy[Hosts]):
@@ -131,7 +111,7 @@ class BoundedHosts(AclPolicy[Hosts]):
         return f"allows {'all hosts' if binding.host == ANY_HOST else binding.host} instead of {hosts}"
 
 
-class Prefixes(_Settings):
+class Prefixes(PolicySettings):
     """The settings of `OwnPrefixes`.
 
     By default, a team may grant rights on names that begin with its label and a dot or a hyphen.
@@ -140,7 +120,7 @@ class Prefixes(_Settings):
     label: Annotated[str, Field(description="The label whose value is the owner.")] = "team"
     prefixes: Annotated[
         dict[str, list[str]], Field(description="The prefixes of each owner, by value of the label.")
-    ] = {}
+    ] = {}  # noqa: RUF012  frozen
 
 
 class OwnPrefixes(AclPolicy[Prefixes]):

@@ -1,0 +1,33 @@
+"""The base classes of the ready-made policies for kinds other than `Topic`, which have typed settings."""
+
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.resources.policy_subjects import ResourcePolicy
+
+
+class PolicySettings(BaseModel):
+    """The settings of a policy in the project file. Unknown settings are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class NoSettings(PolicySettings):
+    """The settings of a policy that has none."""
+
+
+S = TypeVar("S", bound=PolicySettings)
+
+
+class SettingsPolicy(ResourcePolicy, Generic[S]):
+    """The base class of the policies. settings_model: the model of the settings."""
+
+    settings_model: type[S]
+    settings: S
+
+    def configure(self, configs: Mapping[str, JsonValue]) -> None:
+        """Validate and apply the settings. Raises Pydantic's ValidationError."""
+        self.settings = self.settings_model.model_validate(dict(configs))
