@@ -41,7 +41,7 @@ from kdeclare.providers.kafka.collector import (
     observe,
     select_topics,
 )
-from kdeclare.providers.kafka.config.catalog import is_likely_secret_key, is_secret_setting
+from kdeclare.providers.kafka.config.catalog import is_likely_secret_key
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.consumer_group.collector import GROUPS
 from kdeclare.providers.kafka.consumer_group.group import KIND as GROUP_KIND
@@ -77,6 +77,7 @@ from kdeclare.providers.kafka.scram_user.kind import ScramUserKind
 from kdeclare.providers.kafka.scram_user.operations import DELETE, UPSERT
 from kdeclare.providers.kafka.topic.kind import TopicKind
 from kdeclare.providers.kafka.topic.operations import check_colliding_names
+from kdeclare.providers.kafka.typed_settings import is_secret_setting
 
 _METADATA_ONLY_WRITES = frozenset(
     (verb, TopicKind.name)

@@ -163,13 +163,19 @@ def test_config_alter_reports_undefined_reference(kdeclare: CommandLine) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "specify topics, brokers, groups or client metrics"),
+        ((), "specify topics, brokers, groups, client metrics, users, client ids or IP addresses"),
         (("--entity-type", "topics"), "specify a resource"),
         (("--topic", "t"), "specify a change"),
         (("--topic", "t", "--broker", "1"), "use only one of these options in a command"),
-        (("--entity-type", "users", "--entity-name", "u"), "for users, use Kafka's kafka-configs.sh"),
+        (
+            ("--entity-type", "broker-loggers", "--entity-name", "1"),
+            "for broker-loggers, use Kafka's kafka-configs.sh",
+        ),
         (("--entity-type", "topcs", "--entity-name", "u"), "is not an entity type"),
-        (("--entity-name", "t"), "specify topics, brokers, groups or client metrics"),
+        (
+            ("--entity-name", "t"),
+            "specify topics, brokers, groups, client metrics, users, client ids or IP addresses",
+        ),
         (("--entity-type", "topics", "--entity-default"), "topics have no default entity"),
         (("--group", "g", "--entity-default"), "groups have no default entity"),
         (("--group", "g", "--client-metrics", "m"), "use only one of these options in a command"),

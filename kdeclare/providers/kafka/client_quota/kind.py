@@ -100,8 +100,8 @@ def export_quotas(live: QuotaState, request: ExportRequest) -> Export:
         return Export({}, (OmittedObjects(1, "kind", "kinds", reason),))
     entities_by_name: dict[str, QuotaEntity] = {}
     for entity in sorted(live.limits, key=lambda entity: entity.key):
-        name = _make_name(entity)
-        entities_by_name[name if name not in entities_by_name else f"{name}-{_hash_entity(entity)}"] = entity
+        name = make_manifest_name(entity)
+        entities_by_name[name if name not in entities_by_name else f"{name}-{hash_entity(entity)}"] = entity
     requested = {
         name: entities_by_name[name]
         for name in sorted(entities_by_name)
@@ -153,7 +153,7 @@ def _render_limit(key: str, value: LiveLimit) -> Iterator[str]:
     yield f"  {key}: {value}" + ("" if is_plain else f"  # {formatted_limit}")
 
 
-def _make_name(entity: QuotaEntity) -> str:
+def make_manifest_name(entity: QuotaEntity) -> str:
     """Return a readable manifest name for an entity, with a hash if the name could be ambiguous."""
     words = [word for type_, name in entity.parts for word in (_WORDS[type_], name or "default")]
     is_plain = all(
@@ -162,10 +162,10 @@ def _make_name(entity: QuotaEntity) -> str:
     if is_plain:
         return "-".join(words)
     sanitized_words = (re.sub(r"[^A-Za-z0-9._-]+", "-", word).strip("-")[:40] for word in words)
-    return "-".join([*filter(None, sanitized_words), _hash_entity(entity)])
+    return "-".join([*filter(None, sanitized_words), hash_entity(entity)])
 
 
-def _hash_entity(entity: QuotaEntity) -> str:
+def hash_entity(entity: QuotaEntity) -> str:
     return hashlib.sha256(entity.key.encode()).hexdigest()[:8]
 
 

@@ -11,11 +11,13 @@ from kdeclare.cli.adhoc import VerifyTimeout, WriteManifest
 from kdeclare.cli.console import Console
 from kdeclare.cli.options import ChosenOptions, OverrideOptions, ProviderOptionsMarker, parse_settings
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.providers.kafka.commands.clients.client_options import ClientOptions
 from kdeclare.providers.kafka.ids import ConfigScope, parse_broker_id
 
 if TYPE_CHECKING:
     from kdeclare.app.adhoc.run import AdhocOptions
     from kdeclare.engine.planning.request import PlanScope
+    from kdeclare.providers.kafka.commands.clients.client_query import ClientEntityQuery
     from kdeclare.providers.kafka.commands.describe_configs import ResourceQuery
 
 Configs = Mapping[str, object]
@@ -24,7 +26,8 @@ Configs = Mapping[str, object]
 _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?=[^\]]*(?:\[|$))")
 """ConfigCommand's regular expression for commas between pairs. It does not match commas in ``[a,b]``."""
 _SCOPES_BY_TYPE = {scope.entity_type: scope for scope in ConfigScope}
-_UNSUPPORTED_TYPES = ("users", "clients", "ips", "broker-loggers")
+_UNSUPPORTED_TYPES = ("broker-loggers",)
+_TYPES = "topics, brokers, groups, client-metrics, users, clients and ips"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +76,23 @@ class EntityOptions:
     """The options of kafka-configs that select resources, including short forms such as ``--topic``."""
 
     entity_type: Annotated[
-        str | None,
-        typer.Option(metavar="TYPE", help="Type: topics, brokers, groups or client-metrics."),
+        list[str] | None,
+        typer.Option(
+            metavar="TYPE",
+            help="Type: topics, brokers, groups, client-metrics, users, clients or ips. To select a client "
+            "id of a user, pass both types and both names.",
+        ),
     ] = None
     entity_name: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Name of a resource, or id of a broker. Repeatable."),
     ] = None
     entity_default: Annotated[
-        bool, typer.Option("--entity-default", help="Cluster-wide defaults of all brokers.")
+        bool,
+        typer.Option(
+            "--entity-default",
+            help="Cluster-wide defaults of all brokers, or the default user, client id or IP address.",
+        ),
     ] = False
     topic: Annotated[
         list[str] | None, typer.Option(metavar="NAME[,…]", help="Topics by name. Repeatable.")
@@ -99,6 +110,33 @@ class EntityOptions:
         list[str] | None,
         typer.Option(metavar="NAME", help="A client metrics subscription by name. Repeatable."),
     ] = None
+
+    def build_client_query(self, clients: ClientOptions) -> "ClientEntityQuery | None":
+        """Return the users, client ids or IP addresses to read or change; None for all other resources.
+
+        Raises BadParameter for conflicting options.
+        """
+        from kdeclare.providers.kafka.commands.clients.client_query import build_client_query
+
+        types = self.entity_type or []
+        query = build_client_query(clients, types, self.entity_name or [], default=self.entity_default)
+        others = self._list_shortcuts()
+        if query is not None and others:
+            used = [*clients.list_used(), *(["--entity-type"] if types else []), *others]
+            raise typer.BadParameter(
+                "use only one of these options in a command.", param_hint=" / ".join(used)
+            )
+        return query
+
+    def _list_shortcuts(self) -> list[str]:
+        used = {
+            "--topic": self.topic,
+            "--broker": self.broker,
+            "--broker-defaults": self.broker_defaults,
+            "--group": self.group,
+            "--client-metrics": self.client_metrics,
+        }
+        return [option for option, value in used.items() if value]
 
     def build_query(self) -> "ResourceQuery":
         """Return the resources to read or change. Raises BadParameter for conflicting or missing options."""
@@ -134,17 +172,18 @@ class EntityOptions:
             "client-metrics": ("--client-metrics", bool(self.client_metrics)),
         }
         options_by_type = {kind: option for kind, (option, used) in shortcuts.items() if used}
-        if self.entity_type is not None:
-            if self.entity_type not in _SCOPES_BY_TYPE:
-                raise typer.BadParameter(_explain_unsupported(self.entity_type), param_hint="--entity-type")
-            options_by_type.setdefault(self.entity_type, "--entity-type")
+        for entity_type in self.entity_type or ():
+            if entity_type not in _SCOPES_BY_TYPE:
+                raise typer.BadParameter(_explain_unsupported(entity_type), param_hint="--entity-type")
+            options_by_type.setdefault(entity_type, "--entity-type")
         if len(options_by_type) > 1:
             raise typer.BadParameter(
                 "use only one of these options in a command.", param_hint=" / ".join(options_by_type.values())
             )
         if not options_by_type:
             raise typer.BadParameter(
-                "specify topics, brokers, groups or client metrics.", param_hint="--entity-type"
+                "specify topics, brokers, groups, client metrics, users, client ids or IP addresses.",
+                param_hint="--entity-type",
             )
         return next(iter(options_by_type))
 
@@ -160,7 +199,7 @@ def _parse_broker_id(text: str) -> str:
 
 
 def _explain_unsupported(entity_type: str) -> str:
-    supported_text = "kdeclare supports topics, brokers, groups and client-metrics"
+    supported_text = f"kdeclare supports {_TYPES}"
     if entity_type in _UNSUPPORTED_TYPES:
         return f"{supported_text}; for {entity_type}, use Kafka's kafka-configs.sh."
     return f"'{entity_type}' is not an entity type; {supported_text}."

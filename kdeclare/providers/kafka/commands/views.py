@@ -10,6 +10,7 @@ from pydantic import Field, PlainSerializer
 from kdeclare.core.documents import Diagnostics, Hidden, OneOf, build_document, publish_schemas
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.commands.acl.acl_views import AccessView, AclListView
+from kdeclare.providers.kafka.commands.clients.client_views import ClientConfigsView
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, PartitionCondition
 
@@ -262,6 +263,7 @@ def build_document_schemas() -> dict[str, dict[str, Any]]:
             "acl-explain": AccessView,
             "acl-list": AclListView,
             "config-describe": ConfigsView,
+            "config-describe-clients": ClientConfigsView,
             "topic-describe": TopicsView,
             "topic-list": TopicListView,
         }

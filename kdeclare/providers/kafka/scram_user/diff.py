@@ -86,12 +86,12 @@ def diff_scram_user(
         declared, before = body.mechanisms.get(mechanism), credentials.get(mechanism)
         applied = owned.get(mechanism) if owned is not None else None
         if declared is None:
-            if applied is not None and before is not None:
+            if (applied is not None or mechanism in body.absent) and before is not None:
                 fields.append(build_field(mechanism, before, None))
             continue
         iterations = find_planned_iterations(declared, before, applied)
         records[mechanism.value] = AppliedCredential(declared.password.ref, iterations)
-        is_wrong = logins.get(mechanism) is False
+        is_wrong = body.is_requested or logins.get(mechanism) is False
         if before is None or before != iterations or is_wrong or _has_new_password(declared, applied):
             fields.append(build_field(mechanism, before, iterations))
         elif applied is None and mechanism not in logins:

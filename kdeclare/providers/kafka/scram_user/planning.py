@@ -7,6 +7,7 @@ from dataclasses import replace
 from kdeclare.core.diagnostics import Diagnostic, denied, warning
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import OperationType, with_inverse
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
@@ -18,7 +19,14 @@ from kdeclare.providers.kafka.scram_user.collector import ScramState
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from kdeclare.providers.kafka.scram_user.diff import ScramUserRecord, diff_scram_user, find_mechanism
 from kdeclare.providers.kafka.scram_user.fleet import SCRAM_USER as SCRAM_USER
-from kdeclare.providers.kafka.scram_user.operations import DeleteScram, DeleteScramArgs, ScramArgs
+from kdeclare.providers.kafka.scram_user.operations import (
+    DELETE,
+    UPSERT,
+    DeleteScram,
+    DeleteScramArgs,
+    ScramArgs,
+    UpsertScramArgs,
+)
 from kdeclare.providers.kafka.scram_user.spec import ScramUserBody
 
 _RIGHTS_FIRST = "the rights of the user are revoked first"
@@ -33,6 +41,9 @@ class ScramPlanning(PlanHooks):
         self._live = inputs.live.find(ScramState)
         self._cluster = inputs.live.get(KafkaState).cluster
         self._connections = inputs.connections
+        resources = inputs.state.resources if inputs.by_hand and inputs.state is not None else {}
+        self._records = {key: item for key, item in resources.items() if isinstance(item, ScramUserRecord)}
+        """For ad hoc commands, the owned credentials, whose passwords a rollback can restore."""
 
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
@@ -80,9 +91,22 @@ class ScramPlanning(PlanHooks):
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         """Delete rights before credentials. Warn if the plan changes the credential that kdeclare uses."""
+        operations = tuple(map(self._add_earlier_password, operations))
         own = (op for op in operations if is_own_credential(op, self._cluster))
         warnings = tuple(_warn_own_credential(op, self._cluster) for op in own)
         return PlanStep(_revoke_rights_first(operations), warnings)
+
+    def _add_earlier_password(self, op: Operation) -> Operation:
+        """Let a rollback of an ad hoc command restore a password that the project applied before."""
+        record, args = self._records.get(str(op.resource)), op.args
+        if record is None or not isinstance(args, ScramArgs):
+            return op
+        applied = record.get(Mechanism(args.mechanism))
+        if applied is None or applied.iterations != op.expect.get(args.mechanism):
+            return op  # another client has set the password
+        operation_type: OperationType = UPSERT if isinstance(args, UpsertScramArgs) else DELETE
+        restorable = replace(op, args=replace(args, was=applied.password), irreversible=None, inverse=None)
+        return with_inverse(operation_type, restorable)
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
         """Let the change of kdeclare's own credential follow all other operations.

@@ -95,12 +95,17 @@ class ScramUserBody:
     """The declared credentials of one user.
 
     verify_login: whether plans log in with the declared passwords.
+    absent: mechanisms whose credentials must not exist. Only ad hoc commands use it.
+    is_requested: whether to set every password, even if the credential looks unchanged. Only ad hoc commands
+        use it.
     """
 
     mechanisms: Mapping[Mechanism, DeclaredCredential] = field(default_factory=dict)
     verify_login: bool = False
     prevent_destroy: bool = False
     adopt: bool = False
+    absent: frozenset[Mechanism] = frozenset()
+    is_requested: bool = False
 
 
 def parse_scram_user(name: str, spec: ScramUserSpec) -> tuple[ScramUserBody, tuple[SpecProblem, ...]]:
@@ -128,7 +133,7 @@ def dump_scram_user(body: ScramUserBody) -> JsonObject:
     """Return the body as plain data. Of a secret, the data contains only the reference and the hash."""
     return {
         "mechanisms": {
-            mechanism.value: {**item.password.as_json(), "iterations": item.iterations}
+            mechanism.value: {**item.password.stated, "iterations": item.iterations}
             for mechanism, item in body.mechanisms.items()
         },
         "verifyLogin": body.verify_login,

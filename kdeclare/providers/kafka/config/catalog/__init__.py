@@ -10,7 +10,6 @@ from functools import cache
 from importlib.resources import files
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.provider.provider import TypedSetting
 from kdeclare.providers.kafka.config.catalog.prefixes import CLUSTER_WIDE_WITH_LISTENER, strip_prefix
 from kdeclare.providers.kafka.ids import ConfigScope
 
@@ -140,13 +139,7 @@ def is_likely_secret_key(key: str) -> bool:
     return any(load_catalog(scope).may_be_secret(key) for scope in ConfigScope)
 
 
-def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Return whether Kafka hides the value of a key on the command line; None for an unknown key.
-
-    The keys of all scopes are checked. The result is also None for a positional argument, which is not a
-    setting.
-    """
-    if not setting.option:
-        return None
-    infos = [info for scope in ConfigScope if (info := load_catalog(scope).get(setting.key))]
+def is_secret_config(key: str) -> bool | None:
+    """Return whether Kafka hides the value of a key in one of the scopes; None for an unknown key."""
+    infos = [info for scope in ConfigScope if (info := load_catalog(scope).get(key))]
     return any(info.is_secret for info in infos) if infos else None
