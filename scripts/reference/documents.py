@@ -17,6 +17,7 @@ PRINTED_BY = {
     "by-hand": "`kdeclare topic create|alter|delete`, `config alter`, `acl add|remove` and "
     "`group reset-offsets|delete-offsets|delete`",
     "config-describe": "`kdeclare config describe`",
+    "config-describe-clients": "`kdeclare config describe` for users, client ids and IP addresses",
     "connect-change": "`kdeclare connect worker-config patch|delete`",
     "connect-overrides": "`kdeclare connect worker-config get`",
     "connect-proposal": "`kdeclare connect worker-config validate`",

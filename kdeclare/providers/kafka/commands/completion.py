@@ -1,4 +1,4 @@
-"""Shell completion for topics, brokers and configs: ``retention.ms=…``, ``k=v,k=[v,v]``, ``k,k``."""
+"""Shell completion for Kafka's commands: names, configs (``retention.ms=…``, ``k=v,k=[v,v]``), and keys."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -12,6 +12,19 @@ from kdeclare.cli.interactive.grammar import CursorContext
 from kdeclare.cli.interactive.names import Names
 from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
+from kdeclare.providers.kafka.client_quota.entity import EntityType
+from kdeclare.providers.kafka.commands.acl.acl_completion import make_acl_rules
+from kdeclare.providers.kafka.commands.clients.client_completion import (
+    complete_keys as complete_client_keys,
+)
+from kdeclare.providers.kafka.commands.clients.client_completion import (
+    complete_names,
+    find_types,
+)
+from kdeclare.providers.kafka.commands.clients.client_completion import (
+    complete_settings as complete_client_settings,
+)
+from kdeclare.providers.kafka.commands.clients.client_query import CLIENT_ENTITY_TYPES
 from kdeclare.providers.kafka.config.catalog import Catalog, KeyInfo, load_catalog
 from kdeclare.providers.kafka.config.catalog.key_docs import list_choices
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -19,7 +32,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigQuery
 
 _READ_ONLY = "read-only"
-_COMMANDS = frozenset({("topic",), ("config",), ("group",), ("reassign",)})
+_COMMANDS = frozenset({("topic",), ("config",), ("group",), ("reassign",), ("acl",)})
 _NEW_TOPIC = ("new", "topic")
 _NAME_OPTIONS = {
     ConfigScope.TOPIC: "topic",
@@ -34,9 +47,10 @@ def complete(place: CursorContext, names: Names) -> CompletionOffer | None:
     """Complete a parameter of the Kafka commands. Return None for any other parameter."""
     if place.wanted is None or (place.path[:1] not in _COMMANDS and place.path[:2] != _NEW_TOPIC):
         return None
+    rules = _ACL_RULES if place.path[:1] == ("acl",) else _RULES_BY_OPTION
     for spelling in place.wanted.spellings:
-        if spelling in _RULES_BY_OPTION:
-            return _RULES_BY_OPTION[spelling](place, names)
+        if spelling in rules:
+            return rules[spelling](place, names)
     if not place.wanted.spellings and place.path[:1] == ("topic",):
         return _TOPIC_RULE(place, names)
     if not place.wanted.spellings and place.path[:1] == ("group",):
@@ -76,17 +90,23 @@ def _complete_broker_list(place: CursorContext, names: Names) -> CompletionOffer
 
 def _list_groups(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
     """Return groups that exist, with their states, or groups that have configs."""
+    states = _read_group_states(names)
     if place.path[:1] != ("group",):
-        return map(CompletionValue, names.live("GroupConfig"))
+        configured = dict.fromkeys(names.live("GroupConfig"), "has configs")
+        return (CompletionValue(id_, state) for id_, state in sorted({**states, **configured}.items()))
+    used = {*place.given.get("names", ()), *place.given.get("group", ())}
+    return (CompletionValue(id_, state) for id_, state in states.items() if id_ not in used)
+
+
+def _read_group_states(names: Names) -> Mapping[str, str]:
+    """Return the type and the state of each group."""
 
     def read_states(connections: Connections) -> Mapping[str, str]:
         listed = connections.get(KafkaConnection).cluster.groups.list_groups()
         return {id_: f"{group.type}, {group.state}" for id_, group in sorted(listed.items())}
 
     no_groups: Mapping[str, str] = {}
-    used = {*place.given.get("names", ()), *place.given.get("group", ())}
-    states = names.ask("groups", read_states, no_groups)
-    return (CompletionValue(id_, state) for id_, state in states.items() if id_ not in used)
+    return names.ask("groups", read_states, no_groups)
 
 
 def _list_subscriptions(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
@@ -94,10 +114,26 @@ def _list_subscriptions(place: CursorContext, names: Names) -> Iterable[Completi
 
 
 def _list_entity_types(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
-    return (CompletionValue(scope.entity_type) for scope in ConfigScope)
+    types = (*(scope.entity_type for scope in ConfigScope), *CLIENT_ENTITY_TYPES)
+    return map(CompletionValue, types)
+
+
+def _list_users(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    return complete_names(EntityType.USER, place, names)
+
+
+def _list_client_ids(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    return complete_names(EntityType.CLIENT_ID, place, names)
+
+
+def _list_addresses(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    return complete_names(EntityType.IP, place, names)
 
 
 def _list_entities(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    client_types = find_types(place)
+    if client_types:  # with two types, the last one is the type whose name is being typed
+        return complete_names(client_types[-1], place, names)
     list_names = {
         ConfigScope.BROKER: _list_brokers,
         ConfigScope.GROUP: _list_groups,
@@ -125,9 +161,10 @@ def complete_setting(place: CursorContext, names: Names) -> CompletionOffer:
 def complete_settings(place: CursorContext, names: Names) -> CompletionOffer:
     """Complete the last config of a list such as ``k=v,k=[v,v]``."""
     last_setting = split_settings(place.text)[-1]
-    return _complete_setting(
-        place, names, place.text[: len(place.text) - len(last_setting)], last_setting, only_lists=False
-    )
+    prefix = place.text[: len(place.text) - len(last_setting)]
+    if find_types(place):
+        return complete_client_settings(place, names, prefix, last_setting)
+    return _complete_setting(place, names, prefix, last_setting, only_lists=False)
 
 
 def complete_list_settings(place: CursorContext, names: Names) -> CompletionOffer:
@@ -157,6 +194,9 @@ def complete_keys(place: CursorContext, names: Names) -> CompletionOffer:
     Suggest the keys that have overrides, or all keys if no overrides were found.
     """
     prefix, comma, partial_text = place.text.rpartition(",")
+    if find_types(place):
+        client_keys = [v for v in complete_client_keys(place, names) if v.text not in prefix.split(",")]
+        return CompletionOffer(client_keys, partial_text, prefix + comma)
     key_catalog, overrides = load_catalog(get_scope(place)), _find_current_overrides(place, names)
     used_texts = set(prefix.split(","))
     values = [
@@ -227,17 +267,21 @@ def _find_current_overrides(place: CursorContext, names: Names) -> Mapping[str, 
 
 _TOPIC_RULE = make_plain_rule(_list_topics)
 _GROUP_RULE = make_plain_rule(_list_groups)
+_ACL_RULES = make_acl_rules(_read_group_states)
 _RULES_BY_OPTION: Mapping[str, CompletionRule] = {
     "--add-config": complete_settings,
     "--append-config": complete_list_settings,
     "--broker": make_plain_rule(_list_brokers),
     "--broker-list": _complete_broker_list,
+    "--client": make_plain_rule(_list_client_ids),
     "--client-metrics": make_plain_rule(_list_subscriptions),
     "--config": complete_setting,
     "--delete-config": complete_keys,
     "--group": _GROUP_RULE,
     "--entity-name": make_plain_rule(_list_entities),
     "--entity-type": make_plain_rule(_list_entity_types),
+    "--ip": make_plain_rule(_list_addresses),
     "--subtract-config": complete_list_settings,
     "--topic": _TOPIC_RULE,
+    "--user": make_plain_rule(_list_users),
 }

@@ -64,12 +64,12 @@ def alter(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Change configs of topics, brokers, groups or client metrics, or quotas and SCRAM credentials.
+    """Change configs, quotas or SCRAM credentials.
 
-    All changes to a resource are applied atomically, except for several SCRAM credentials of a user. Other
-    configs of the resource stay unchanged (KIP-339).
-    Pass sensitive values by reference: '${env.NAME}', '${file.PATH}'. Shows the plan and asks for
-    confirmation.
+    Topics, brokers, groups and client metrics have configs. Users, client ids and IP addresses have quotas,
+    and users have SCRAM credentials. All changes to a resource are applied atomically, except for several
+    SCRAM credentials of a user. Other configs of the resource stay unchanged (KIP-339). Pass sensitive values
+    by reference: '${env.NAME}', '${file.PATH}'. Shows the plan and asks for confirmation.
     """
     from kdeclare.providers.kafka.commands.adhoc_changes import alter_resource_configs, alter_topic_configs
     from kdeclare.providers.kafka.ids import ConfigScope
@@ -125,11 +125,11 @@ def describe(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Show configs of topics, brokers, groups or client metrics, or quotas and SCRAM credentials.
+    """Show configs, quotas or SCRAM credentials.
 
-    Shows the source of each value. If you name no resource, shows all topics, all brokers, or all groups or
-    client metrics subscriptions that have configs. For users, client ids and IP addresses, shows all that
-    have quotas or SCRAM credentials.
+    Topics, brokers, groups and client metrics have configs. Users, client ids and IP addresses have quotas,
+    and users have SCRAM credentials. Shows the source of each config. If you name no resource, shows all
+    topics, all brokers, or all other resources of the type that have configs, quotas or SCRAM credentials.
     """
     from kdeclare.providers.kafka.commands.describe_configs import describe_configs
 

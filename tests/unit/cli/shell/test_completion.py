@@ -168,9 +168,12 @@ def test_completion_offers_option_once_unless_repeatable() -> None:
         ("topic alter orders --delete-config retention.ms,", ["retention.ms,cleanup.policy"]),
         ("topic alter payments --delete-config retention.b", ["retention.bytes"]),
         ("topic alter orders --add-config retention.ms=", ["retention.ms=1000", "retention.ms=604800000"]),
-        ("config alter --entity-type ", ["topics", "brokers", "groups", "client-metrics"]),
-        ("config alter --group ", ["checkout"]),
-        ("config alter --entity-type groups --entity-name ", ["checkout"]),
+        (
+            "config alter --entity-type ",
+            ["topics", "brokers", "groups", "client-metrics", "users", "clients", "ips"],
+        ),
+        ("config alter --group ", ["billing", "checkout", "queue"]),
+        ("config alter --entity-type groups --entity-name ", ["billing", "checkout", "queue"]),
         ("config alter --client-metrics p", ["producers"]),
         ("config alter --group checkout --add-config share.iso", ["share.isolation.level="]),
         (
