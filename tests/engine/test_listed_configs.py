@@ -17,7 +17,9 @@ from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest,
 from kdeclare.core.resources.policy_subjects import ListedForPolicies
 from kdeclare.engine.observation import observe
 from kdeclare.engine.planning.request import PlanScope
+from kdeclare.providers.kafka.consumer_group.group import GroupMember, GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.testing.groups import MemoryGroups
 from kdeclare.report.outcome import plan_outcome
 from tests.connections import connections_to
 from tests.engine.world import World, desired, topic
@@ -309,3 +311,57 @@ def test_import_of_old_brokers_leaves_out_what_they_cannot_list() -> None:
     assert [item.why for item in exported.left_out if item.count] == [
         "GroupConfig: these brokers cannot list groups with configs, which requires Kafka 4.1 or later"
     ]
+
+
+SHARE, STREAMS = "share.isolation.level", "streams.num.standby.replicas"
+VALUES = {SESSION: "50000", SHARE: "read_committed", STREAMS: "1"}
+MISMATCHES = {
+    GroupType.CONSUMER: ("is a consumer group", {SHARE, STREAMS}),
+    GroupType.SHARE: ("is a share group", {SESSION, STREAMS}),
+    GroupType.STREAMS: ("is a streams group", {SESSION, SHARE}),
+    GroupType.CLASSIC: ("uses the classic protocol", {SHARE}),
+    GroupType.UNKNOWN: ("", set()),
+}
+
+
+def list_mismatches(plan: Plan) -> list[str]:
+    return [d.detail for d in plan.diagnostics if d.code == "group-type-mismatch"]
+
+
+@pytest.mark.parametrize("type_", GroupType)
+@pytest.mark.parametrize("key", VALUES)
+def test_key_that_the_type_of_the_group_does_not_use_is_warned_about(type_: GroupType, key: str) -> None:
+    world = World()
+    world.cluster.add_group("g", type_)
+    words, unused = MISMATCHES[type_]
+    plan = world.plan(group(configs={key: VALUES[key]}))
+    assert plan.has_changes
+    expected = f"'{key}' of GroupConfig/g has no effect, because group g {words}."
+    assert list_mismatches(plan) == ([expected] if key in unused else [])
+
+
+def test_active_classic_group_does_not_use_keys_of_other_protocols() -> None:
+    world = World()
+    world.cluster.add_group("g")
+    world.cluster.set_members("g", GroupMember("m", "c", "h"))
+    (detail,) = list_mismatches(world.plan(group(configs=VALUES)))
+    assert detail.startswith(" and ".join(f"'{key}'" for key in sorted(VALUES)))
+
+
+def test_types_are_read_only_for_declared_keys_with_a_type() -> None:
+    world = World()
+    world.cluster.add_group("g", GroupType.SHARE)
+    assert list_mismatches(world.plan(group("other", configs=VALUES))) == []
+    world.cluster.calls.clear()
+    assert list_mismatches(world.plan(group(configs={SESSION: None}), topic("t"))) == []
+    assert "list_groups" not in {call.method for call in world.cluster.calls}
+
+
+def test_groups_that_cannot_be_listed_do_not_block_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise Fault("COORDINATOR_NOT_AVAILABLE", "no coordinator")
+
+    monkeypatch.setattr(MemoryGroups, "list_groups", refuse)
+    plan = World().plan(group(configs=VALUES))
+    assert plan.has_changes
+    assert [d.code for d in plan.diagnostics] == ["group-types-unknown"]

@@ -21,6 +21,7 @@ from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES, ListedConfigsState
 from kdeclare.providers.kafka.listed_configs.fleet import count_unmanaged_configs
+from kdeclare.providers.kafka.listed_configs.planning import GroupConfigPlanning
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
 from kdeclare.providers.kafka.plan_options import get_kafka_options
@@ -67,6 +68,7 @@ class KafkaPlanning(PlanHooks):
             QuotaPlanning(inputs),
             AclPlanning(inputs),
             ScramPlanning(inputs),
+            GroupConfigPlanning(inputs),
         )
 
     @cached_property

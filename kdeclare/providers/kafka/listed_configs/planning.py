@@ -1,0 +1,106 @@
+"""Planning hooks for `GroupConfig`: warn about configs that the protocol of the live group does not use.
+
+Brokers store every config for every group id, whatever the type of the group (GroupConfigManager).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kdeclare.core.diagnostics import Diagnostic, info, warning
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
+from kdeclare.core.resources.kind import DesiredResource, ResourceComparison
+from kdeclare.providers.kafka.config.config_value import Unset
+from kdeclare.providers.kafka.config.configs_kind import ConfigsBody
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.consumer_group.group import GroupType, ListedGroup
+
+_KIND = "GroupConfig"
+_TYPES_BY_PREFIX = {
+    "consumer.": GroupType.CONSUMER,
+    "share.": GroupType.SHARE,
+    "streams.": GroupType.STREAMS,
+}
+"""The type of the groups that use the keys with each prefix (coordinator.group.GroupConfig of Kafka)."""
+_WORDS = {
+    GroupType.CLASSIC: "uses the classic protocol",
+    GroupType.CONSUMER: "is a consumer group",
+    GroupType.SHARE: "is a share group",
+    GroupType.STREAMS: "is a streams group",
+}
+
+
+class GroupConfigPlanning(PlanHooks):
+    """The declared group configs of one plan."""
+
+    def __init__(self, inputs: PlanInputs) -> None:
+        """Prepare the hooks of a plan."""
+        self._connections = inputs.connections
+
+    def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
+        """Warn about declared configs that do not fit the types of the live groups."""
+        declared = [item.desired for item in compared if item.id.kind == _KIND and item.desired is not None]
+        if not any(map(_list_typed_keys, declared)):
+            return PlanStep(operations)
+        try:
+            groups = self._connections.get(KafkaConnection).cluster.groups.list_groups()
+        except Fault as fault:
+            return PlanStep(operations, (_report_unknown_types(fault),))
+        return PlanStep(operations, tuple(_check_types(declared, groups)))
+
+
+def _list_typed_keys(desired: DesiredResource) -> tuple[str, ...]:
+    """Return the declared keys that only groups of one type use, without those that must not be set."""
+    configs = desired.get_body(ConfigsBody).configs
+    return tuple(
+        key
+        for key, value in sorted(configs.items())
+        if not isinstance(value, Unset) and key.startswith(tuple(_TYPES_BY_PREFIX))
+    )
+
+
+def _check_types(
+    declared: Sequence[DesiredResource], groups: Mapping[str, ListedGroup]
+) -> Iterator[Diagnostic]:
+    for desired in declared:
+        group = groups.get(desired.id.name)
+        if group is None:
+            continue
+        unused = [key for key in _list_typed_keys(desired) if not _is_used(key, group)]
+        if unused:
+            yield _warn_unused(desired, unused, group)
+
+
+def _is_used(key: str, group: ListedGroup) -> bool:
+    """Return whether a group uses a key, or can use it as soon as its first member joins.
+
+    A classic group without members becomes a consumer or a streams group when a member with this protocol
+    joins (KIP-848, KIP-1071). It does not become a share group.
+    """
+    type_ = next(type_ for prefix, type_ in _TYPES_BY_PREFIX.items() if key.startswith(prefix))
+    if group.type is GroupType.CLASSIC and not group.is_active:
+        return type_ is not GroupType.SHARE
+    return group.type not in _WORDS or group.type is type_
+
+
+def _warn_unused(desired: DesiredResource, keys: Sequence[str], group: ListedGroup) -> Diagnostic:
+    names = " and ".join(f"'{key}'" for key in keys)
+    own_prefix = next((prefix for prefix, type_ in _TYPES_BY_PREFIX.items() if type_ is group.type), None)
+    own_keys = f"use the keys that start with '{own_prefix}'" if own_prefix else "use a different group id"
+    return warning(
+        "group-type-mismatch",
+        "Config does not apply to the type of the group",
+        f"{names} of {desired.id} {'has' if len(keys) == 1 else 'have'} no effect, because group "
+        f"{desired.id.name} {_WORDS[group.type]}.",
+        hint=f"Remove {'this key' if len(keys) == 1 else 'these keys'}, or {own_keys}.",
+        place=desired.source,
+        resource=str(desired.id),
+    )
+
+
+def _report_unknown_types(fault: Fault) -> Diagnostic:
+    return info(
+        "group-types-unknown",
+        "Types of groups unknown",
+        f"kdeclare could not list the groups, so it did not check whether their configs apply: {fault}.",
+    )
