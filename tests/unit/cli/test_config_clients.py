@@ -174,6 +174,7 @@ def test_change_of_declared_quota_keeps_the_name_of_its_manifest(kdeclare: Comma
     assert "limits.producer_byte_rate" in kdeclare("plan").out
 
 
+BOTH = "--entity-type users --entity-type clients"
 REFUSED = {
     f"--user a --add-config {RATE}=5,SCRAM-SHA-256=[password=x]": "use two commands",
     "--user a --add-config producer_byte_rat=5": "Did you mean 'producer_byte_rate'?",
@@ -189,7 +190,9 @@ REFUSED = {
     f"--entity-type topics --user a --add-config {RATE}=5": "use users, clients, ips",
     f"--entity-type users --entity-type users --add-config {RATE}=5": "use users, clients, ips",
     f"--user a --entity-name b --add-config {RATE}=5": "name the type, too",
-    f"--entity-type users --entity-type clients --entity-name a --add-config {RATE}=5": "for each",
+    f"{BOTH} --entity-name a --add-config {RATE}=5": "name the users",
+    f"{BOTH} --entity-name a --entity-default --add-config {RATE}=5": "--client-defaults",
+    f"{BOTH} --entity-name a --entity-name b --entity-name c --add-config {RATE}=5": "at most one",
     f"--entity-type users --add-config {RATE}=5": "name the users",
     f"--entity-type users --entity-name= --add-config {RATE}=5": "a name is empty",
     f"--user a --append-config {RATE}=5": "are not lists",
@@ -250,6 +253,10 @@ def prepare_entities(kdeclare: CommandLine) -> None:
         ("--client-defaults", ["The default client id: 1 limit"]),
         ("--user alice --client reports", ["User 'alice' with client id 'reports': 1 limit"]),
         ("--entity-type users --entity-type clients", ["User 'alice' with client id 'reports': 1 limit"]),
+        (
+            "--entity-type users --entity-name alice --entity-type clients",
+            ["User 'alice' with client id 'reports': 1 limit"],
+        ),
         ("--entity-type ips", ["IP address '10.0.0.1': 1 limit"]),
         ("--user bob", ["User 'bob': 1 SCRAM credential"]),
         ("--user nobody", ["No quotas or SCRAM credentials to show for lab:9092."]),

@@ -99,16 +99,19 @@ def _list_names(options: ClientOptions) -> dict[EntityType, Names]:
 def _assign_names(
     types: Sequence[EntityType], names: Sequence[str], *, default: bool
 ) -> dict[EntityType, Names]:
-    """Return the names by type. With two types, names belong to types in the order of the options."""
+    """Return the names by type. With two types, names belong to types in the order of the options.
+
+    As in kafka-configs, a missing name means all entities of the last type.
+    """
     defaults: Names = (None,) if default else ()
     if len(types) == 1:
         return {types[0]: (*names, *defaults)}
-    if names and (default or len(names) != len(types)):
+    if len(names) > len(types) or (names and default):
         raise typer.BadParameter(
-            "with two types, pass one --entity-name for each. For a default entity, write "
+            "with two types, pass at most one --entity-name for each. For a default entity, write "
             "--user NAME --client-defaults, or --user-defaults --client ID.",
             param_hint="--entity-name",
         )
     if names:
-        return {type_: (name,) for type_, name in zip(types, names, strict=True)}
+        return {type_: tuple(names[i : i + 1]) for i, type_ in enumerate(types)}
     return dict.fromkeys(types, defaults)
