@@ -69,7 +69,7 @@ class Measurement:
         ):
             self.settle()
             cost, latency = self._measure(["benchmarks.access.raw", *self._raw_arguments(), *steps])
-            self.bare[job] = (sum(json.loads(cost.output).values()), latency)
+            self.bare[job] = (cost.wall_s, latency)
             _report(f"bare requests: {job}", cost, latency)
         if self._is_partial:
             run(["benchmarks.access.raw", *self._raw_arguments(), "clear"], self.folder, self.env)

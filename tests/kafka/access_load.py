@@ -84,7 +84,7 @@ class Load:
         target, deadline = len(self.attempts) + count, time.monotonic() + _TIMEOUT_S
         while len(self.attempts) < target:
             assert self._thread.is_alive(), self.failures
-            assert time.monotonic() < deadline, "the client sends nothing"
+            assert time.monotonic() < deadline, f"the client gets no result: {self.describe()}"
             time.sleep(0.01)
 
     def is_refused(self) -> bool:
@@ -101,6 +101,10 @@ class Load:
                 if time.monotonic() > last_success + _QUIET_S:
                     return True
         raise AssertionError(f"{self.failures[-3:]}, {len(self.attempts)} attempts")
+
+    def describe(self) -> str:
+        """Return what is known about the client, for the message of a failed test."""
+        return f"{self.topic}, {len(self.attempts)} attempts, {self.failures[-3:]}"
 
     def _run(self) -> None:
         client: Any = None
@@ -161,6 +165,7 @@ class LoadConsumer(Load):
 
     group: str = "readers"
     received: list[str] = field(default_factory=list)
+    positions: dict[int, int] = field(default_factory=dict)
 
     def _connect(self, arguments: dict[str, Any]) -> Any:
         return kafka.KafkaConsumer(
@@ -170,11 +175,18 @@ class LoadConsumer(Load):
             auto_offset_reset="earliest",
             auto_commit_interval_ms=100,
             fetch_max_wait_ms=20,
+            heartbeat_interval_ms=200,
             check_crcs=False,
         )
 
+    def describe(self) -> str:
+        """Return also the assigned partitions, and the positions."""
+        return f"{super().describe()}, positions {self.positions}"
+
     def _send(self, client: Any) -> bool:
-        batches = client.poll(timeout_ms=50).values()
-        for records in batches:
+        batches = client.poll(timeout_ms=50)
+        self.positions = dict.fromkeys((one.partition for one in client.assignment()), -1) | self.positions
+        for partition, records in batches.items():
             self.received += [record.key.decode() for record in records]
+            self.positions[partition.partition] = records[-1].offset + 1
         return bool(batches)
