@@ -137,7 +137,7 @@ def measure(kind: str, count: int) -> tuple[list[Row], Mapping[str, Latency]]:
             **resources.list_environment(count if kind == resources.SCRAM else 0),
             "KDECLARE_SECRET_KEY": "the key of a benchmark",
         }
-        with _other_clients(bench, folder / "latencies", env) as latencies:
+        with run_other_clients(bench, folder / "latencies", env) as latencies:
             measurement = Measurement(bench, folder, env, kind, count, latencies)
             measurement.run_bare()
             measurement.run_ours()
@@ -145,7 +145,8 @@ def measure(kind: str, count: int) -> tuple[list[Row], Mapping[str, Latency]]:
 
 
 @contextmanager
-def _other_clients(bench: Bench, file: Path, env: Mapping[str, str]) -> Iterator[Path]:
+def run_other_clients(bench: Bench, file: Path, env: Mapping[str, str]) -> Iterator[Path]:
+    """Run the other clients for as long as the block lasts, and yield the file with their latencies."""
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.access.other_client", bench.bootstrap, str(file)], env=env
     )

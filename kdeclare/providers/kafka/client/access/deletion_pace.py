@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-TARGET_S = 0.015
+TARGET_S = 0.01
 """The intended time of a scan, including the way to the controller and back."""
 MAX_DELETIONS = 50
 """The maximum number of bindings that one request deletes."""

@@ -1,0 +1,94 @@
+"""``python -m benchmarks.access.pace``: how deletions of ACLs slow other clients down, for several targets.
+
+Slots of three seconds without deletions alternate with slots in which ACLs are deleted as `kdeclare` does, so
+that all figures are measured under the same load of the machine.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.access import resources
+from benchmarks.access.__main__ import run_other_clients
+from benchmarks.access.other_client import ALTER, PRODUCE, read_latencies
+from benchmarks.clusters import HEAP, Bench, secured_broker
+from benchmarks.measure import environment
+from kdeclare.providers.kafka.acl.binding import ALLOW, ANY_HOST, LITERAL, Binding
+from kdeclare.providers.kafka.client import KafkaCluster, connect, read_properties
+from kdeclare.providers.kafka.client.access import deletion_pace
+
+_SLOT_S = 3.0
+_PER_CALL = 50
+IDLE = "no deletions"
+
+
+def list_bindings(count: int) -> list[Binding]:
+    """Return the bindings of `benchmarks.access`."""
+    return [
+        Binding(type_, name, LITERAL, principal, ANY_HOST, operation, ALLOW)
+        for principal, type_, name, operation in resources.list_bindings(count)
+    ]
+
+
+def delete_for(cluster: KafkaCluster, bindings: list[Binding], seconds: float) -> int:
+    """Delete bindings from the end of the list, and return their number."""
+    end, before = time.monotonic() + seconds, len(bindings)
+    while bindings and time.monotonic() < end:
+        results = cluster.delete_acls(bindings[-_PER_CALL:])
+        assert set(results.values()) == {None}
+        del bindings[-_PER_CALL:]
+    return before - len(bindings)
+
+
+def measure(bench: Bench, latencies: Path, count: int, targets: Sequence[float], rounds: int) -> None:
+    """Create the bindings, delete them in slots, and print a row of a table for each target."""
+    assert bench.client is not None
+    # Each target has its own client, and so its own pace.
+    clusters = {target: connect(bench.bootstrap, read_properties(bench.client)) for target in targets}
+    bindings = list_bindings(count)
+    assert set(clusters[targets[0]].create_acls(bindings).values()) == {None}
+    slots: dict[float | str, list[tuple[float, float]]] = {IDLE: [], **{target: [] for target in targets}}
+    deleted: dict[float | str, int] = dict.fromkeys(targets, 0)
+    for _ in range(rounds):
+        for target, cluster in clusters.items():
+            begun = time.time()
+            time.sleep(_SLOT_S)
+            slots[IDLE].append((begun, time.time()))
+            deletion_pace.TARGET_S = target
+            begun = time.time()
+            deleted[target] += delete_for(cluster, bindings, _SLOT_S)
+            if bindings:
+                slots[target].append((begun, time.time()))
+    for cluster in clusters.values():
+        cluster.close()
+    print(f"{count - len(bindings):,} of {count:,} bindings deleted; load {os.getloadavg()[0]:.1f}\n")
+    print("| target ms | deletions per second | produce p50 / p99 ms | config change p50 / p99 ms |")
+    print("|---|---:|---:|---:|")
+    for name, periods in slots.items():
+        seconds = sum(end - begin for begin, end in periods)
+        rate = f"{deleted[name] / seconds:.0f}" if name in deleted else "–"
+        found = read_latencies(latencies, periods)
+        cells = " | ".join(f"{found[c].p50:.0f} / {found[c].p99:.0f}" for c in (PRODUCE, ALTER))
+        label = f"{1000 * name:.0f}" if isinstance(name, float) else name
+        print(f"| {label} | {rate} | {cells} |")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.access.pace", description=__doc__)
+    parser.add_argument("--bindings", type=int, default=10_000, metavar="N")
+    parser.add_argument("--targets", type=float, nargs="+", default=[0.005, 0.01, 0.02], metavar="S")
+    parser.add_argument("--rounds", type=int, default=8, metavar="N")
+    options = parser.parse_args()
+    os.environ.setdefault("KAFKA_HEAP_OPTS", HEAP)
+    with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as folder, secured_broker() as bench:
+        env = environment(Path(folder) / "cache")
+        with run_other_clients(bench, Path(folder) / "latencies", env) as latencies:
+            measure(bench, latencies, options.bindings, options.targets, options.rounds)
+
+
+if __name__ == "__main__":
+    main()
