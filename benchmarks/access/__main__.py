@@ -5,24 +5,28 @@ import json
 import os
 import platform
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import kdeclare
 from benchmarks.access import resources
-from benchmarks.access.other_client import ALTER, PRODUCE, Latency, read_latencies
+from benchmarks.access.other_client import (
+    ALTER,
+    IDLE_S,
+    PRODUCE,
+    Latency,
+    read_latencies,
+    run_other_clients,
+)
 from benchmarks.clusters import HEAP, Bench, secured_broker
 from benchmarks.measure import Cost, environment, run
 
 NEW, CREATE, NOTHING = "plan, create all", "apply, create all", "plan, nothing to do"
 UNDO, TENTH = "rollback of the creation", "apply, delete a tenth"
-_IDLE_S = 15.0
 _LONGEST_ROLLBACK = 10_000
 """Deleting takes time quadratic in the number of bindings. Of more bindings, only a tenth is deleted."""
 
@@ -102,7 +106,7 @@ class Measurement:
         """Wait until the broker is idle, and then for some seconds more, which count as idle."""
         self.bench.settle()
         begun = time.time()
-        time.sleep(_IDLE_S / 4)
+        time.sleep(IDLE_S / 4)
         self.idle.append((begun, time.time()))
 
     def _measure(
@@ -142,21 +146,6 @@ def measure(kind: str, count: int) -> tuple[list[Row], Mapping[str, Latency]]:
             measurement.run_bare()
             measurement.run_ours()
         return measurement.rows, read_latencies(latencies, measurement.idle)
-
-
-@contextmanager
-def run_other_clients(bench: Bench, file: Path, env: Mapping[str, str]) -> Iterator[Path]:
-    """Run the other clients for as long as the block lasts, and yield the file with their latencies."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.access.other_client", bench.bootstrap, str(file)], env=env
-    )
-    try:
-        time.sleep(_IDLE_S)  # the broker compiles the code for its requests
-        yield file
-        assert process.poll() is None, "the other clients failed"
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def render_table(rows: Iterable[Row]) -> str:

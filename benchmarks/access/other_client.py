@@ -6,10 +6,12 @@ to FILE one line per request: the client, the time and the latency in seconds.
 """
 
 import random
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +19,12 @@ from kafka import KafkaProducer
 from kafka.admin import ConfigResource, NewTopic
 
 from benchmarks.access.raw import connect, get_connection
+from benchmarks.clusters import Bench
 
 PRODUCE, ALTER = "produce", "alter"
+IDLE_S = 15.0
+"""How long the clients run before a measurement. Meanwhile, the broker compiles the code for requests."""
+
 _TOPIC = "topic-of-another-client"
 _INTERVALS_S = {PRODUCE: 0.02, ALTER: 0.1}
 
@@ -36,11 +42,27 @@ def read_latencies(file: Path, periods: Iterable[tuple[float, float]]) -> dict[s
     """Return the latencies of the requests that began in one of the periods (seconds since the epoch)."""
     spans = list(periods)
     latencies: dict[str, list[float]] = {PRODUCE: [], ALTER: []}
-    for line in file.read_text().splitlines():
+    *lines, _ = file.read_text().split("\n")  # the last line may be incomplete
+    for line in lines:
         client, at, latency = line.split()
         if any(begin <= float(at) < end for begin, end in spans):
             latencies[client].append(1000 * float(latency))
     return {client: _summarize(sorted(values)) for client, values in latencies.items()}
+
+
+@contextmanager
+def run_other_clients(bench: Bench, file: Path, env: Mapping[str, str]) -> Iterator[Path]:
+    """Run the other clients for as long as the block lasts, and yield the file with their latencies."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.access.other_client", bench.bootstrap, str(file)], env=env
+    )
+    try:
+        time.sleep(IDLE_S)
+        yield file
+        assert process.poll() is None, "the other clients failed"
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def _summarize(latencies: Sequence[float]) -> Latency:

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.access import resources
-from benchmarks.access.__main__ import run_other_clients
-from benchmarks.access.other_client import ALTER, PRODUCE, read_latencies
+from benchmarks.access.other_client import ALTER, PRODUCE, read_latencies, run_other_clients
 from benchmarks.clusters import HEAP, Bench, secured_broker
 from benchmarks.measure import environment
 from kdeclare.providers.kafka.acl.binding import ALLOW, ANY_HOST, LITERAL, Binding
@@ -80,7 +79,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.access.pace", description=__doc__)
     parser.add_argument("--bindings", type=int, default=10_000, metavar="N")
-    parser.add_argument("--targets", type=float, nargs="+", default=[0.005, 0.01, 0.02], metavar="S")
+    parser.add_argument("--targets", type=float, nargs="+", default=[0.006, 0.01, 0.015], metavar="S")
     parser.add_argument("--rounds", type=int, default=8, metavar="N")
     options = parser.parse_args()
     os.environ.setdefault("KAFKA_HEAP_OPTS", HEAP)
