@@ -10,6 +10,7 @@
 #   in_order TEXT…          check that it contains the texts in this order
 #   edit FILE OLD NEW       replace a text in a file
 #   kafka-topics, kafka-configs   Kafka's own tools, for changes outside kdeclare
+#   kafka-producer-perf-test, kafka-console-consumer   Kafka's own clients
 #
 # KDECLARE_BOOTSTRAP sets the address of another cluster than the sandbox.
 
@@ -130,6 +131,8 @@ typed() {
 
 kafka-topics() { kafka_tool org.apache.kafka.tools.TopicCommand "$@"; }
 kafka-configs() { kafka_tool kafka.admin.ConfigCommand "$@"; }
+kafka-producer-perf-test() { kafka_tool org.apache.kafka.tools.ProducerPerformance "$@"; }
+kafka-console-consumer() { kafka_tool org.apache.kafka.tools.consumer.ConsoleConsumer "$@"; }
 
 # Uses the jars of the sandbox.
 kafka_tool() {
