@@ -27,6 +27,8 @@ from tests.kafka.java import KafkaTools, ToolResult, compile_java
 pytestmark = pytest.mark.kafka
 
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+SHARE_TOOL = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+STREAMS_TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 CONSOLE = "org.apache.kafka.tools.consumer"
 DONE, REFUSED = "done", "refused"
 MIDDLE_MS = 1_700_000_005_000
@@ -102,6 +104,12 @@ class BothTools:
     def run_kafkas_tool(self, *words: str) -> ToolResult:
         """Run Kafka's tool."""
         return self.tools(TOOL, *words, "--bootstrap-server", self.bootstrap)
+
+    def list_with_kafkas_tool(self, tool: str) -> list[str]:
+        """Return the groups that one of Kafka's tools lists."""
+        ran = self.tools(tool, "--list", "--bootstrap-server", self.bootstrap)
+        assert ran.code == 0, ran.text
+        return sorted(ran.text.split())
 
     def run_kdeclare(self, *words: str) -> int:
         """Run kdeclare."""
@@ -361,7 +369,7 @@ def test_streams_group_is_listed_as_streams_group_and_refused(
 
     with both_tools.run_streams_member(group, tmp_path):
         assert both_tools.run_kdeclare("list", "--type", "streams", "--format", "names") == 0
-        assert capsys.readouterr().out == f"{group}\n"
+        assert capsys.readouterr().out.split() == both_tools.list_with_kafkas_tool(STREAMS_TOOL) == [group]
         assert both_tools.run_kdeclare("describe", group) == 0
         assert f"{group}: streams group, Stable\n" in capsys.readouterr().out
         expect_refusals()
@@ -406,8 +414,10 @@ def test_share_group_is_listed_as_share_group_and_refused(
     group = both_tools.make_group(exists=False)
     with both_tools.run_consumer(group, "ConsoleShareConsumer"):
         assert both_tools.bed.cluster.groups.list_groups()[group].type is GroupType.SHARE
-        assert both_tools.run_kdeclare("list", "--type", "share") == 0
-        assert group in capsys.readouterr().out
+        assert both_tools.run_kdeclare("list", "--type", "share", "--format", "names") == 0
+        names = capsys.readouterr().out.split()
+        assert sorted(names) == both_tools.list_with_kafkas_tool(SHARE_TOOL)
+        assert group in names
         assert both_tools.run_kdeclare("describe", group) == 0
         assert f"{group}: share group, Stable\n" in capsys.readouterr().out
         topic = both_tools.topics["t"]
