@@ -52,7 +52,7 @@ edit manifests/checkout.yaml "  produce: [orders]" "  produce: [orders, 'payment
 step "A new team brings its user, rights and quota in one pull request. Review the plan."
 run 0 cp pull-request/analytics.yaml manifests
 run 2 kdeclare plan --out pull-request.plan --detailed-exitcode
-says "ScramUser/analytics" "(sensitive)" "ALLOW User:analytics READ from *" "limits.consumer_byte_rate"
+says "ScramUser/analytics" "(sensitive)" "User:analytics gains READ on topic orders" "limits.consumer_byte_rate"
 says_not "$ANALYTICS_PASSWORD"
 
 step "Apply the reviewed plan. A client of the team logs in and reads."
