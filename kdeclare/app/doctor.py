@@ -44,13 +44,18 @@ Progress = Callable[[str, int, int], None]
 
 
 def run_doctor(
-    options: WorkspaceOptions, progress: Progress, environ: Mapping[str, str] | None = None
+    options: WorkspaceOptions,
+    progress: Progress,
+    environ: Mapping[str, str] | None = None,
+    *,
+    kinds: frozenset[str] = frozenset(),
 ) -> DoctorView:
     """Run all checks without changing anything. Problems become failed checks instead of exceptions.
 
     Sections are ordered by dependency: if a provider builds on other systems, the sections of these systems
     come before its own.
     environ: the environment variables; None means the variables of the process.
+    kinds: the kinds to check although no manifest declares them.
     """
     environ = os.environ if environ is None else environ
     progress("Checking this machine", 0, 0)
@@ -65,7 +70,7 @@ def run_doctor(
         )
     progress("Connecting", 0, 0)
     examinations = [
-        _examine_provider(provider, workspace, options, manifests) for provider in load_providers()
+        _examine_provider(provider, workspace, options, manifests, kinds) for provider in load_providers()
     ]
     system_ids = [one.system_id for one in examinations if one.system_id is not None]
     state_section = _check_state(workspace, options, system_ids)
@@ -75,13 +80,17 @@ def run_doctor(
 
 
 def _examine_provider(
-    provider: Provider, workspace: Workspace, options: WorkspaceOptions, manifests: LoadedManifests | None
+    provider: Provider,
+    workspace: Workspace,
+    options: WorkspaceOptions,
+    manifests: LoadedManifests | None,
+    kinds: frozenset[str],
 ) -> ExaminationResult:
     surroundings = build_surroundings(workspace.project, options, workspace.environ)
     desired = manifests.desired if manifests else ()
     connection_type = provider.connection
     if connection_type is None:
-        request = ExaminationRequest(None, surroundings, desired)
+        request = ExaminationRequest(None, surroundings, desired, kinds)
         return provider.examine(request) if provider.examine else ExaminationResult()
     if is_left_out(provider.name, connection_type, workspace.project, surroundings):
         return ExaminationResult()
@@ -92,7 +101,7 @@ def _examine_provider(
             raise
         return ExaminationResult()  # commands that need the system report the missing settings
     if provider.examine is not None:
-        return provider.examine(ExaminationRequest(settings, surroundings, desired))
+        return provider.examine(ExaminationRequest(settings, surroundings, desired, kinds))
     if provider.name not in workspace.project.environment.providers:
         return ExaminationResult()
     checks = tuple(_check_connection(provider, connection_type, settings, surroundings))

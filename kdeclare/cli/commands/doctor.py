@@ -1,5 +1,7 @@
 """``kdeclare doctor``."""
 
+from typing import Annotated
+
 import typer
 
 from kdeclare.cli.command import command
@@ -11,6 +13,7 @@ from kdeclare.core.exit_codes import ExitCode
 _EPILOG = build_epilog(
     "kdeclare doctor                                        this project and its cluster",
     "kdeclare doctor --bootstrap-server broker:9093 --command-config client.properties",
+    "kdeclare doctor --kind Acl --kind ScramUser            permissions for kinds that are not declared yet",
     codes=(0, 1, 64, 130),
 )
 
@@ -20,7 +23,19 @@ def register(app: typer.Typer) -> None:
     command(app, "doctor", epilog=_EPILOG)(doctor)
 
 
-def doctor(*, output: Format = "text", reach: ConnectionOptions, console: Console) -> ExitCode:
+def doctor(
+    *,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help="Also check the permissions for this kind, even if no manifest declares it. Repeatable.",
+        ),
+    ] = None,
+    output: Format = "text",
+    reach: ConnectionOptions,
+    console: Console,
+) -> ExitCode:
     """Check this machine, the project, its state and its systems.
 
     Shows the result of each check, and how to fix problems. For each system, doctor checks the connection to
@@ -29,7 +44,9 @@ def doctor(*, output: Format = "text", reach: ConnectionOptions, console: Consol
     """
     from kdeclare.app.doctor import run_doctor
 
-    view = run_doctor(reach.options(), console.progress)
+    kinds = frozenset(kind or ())
+    _require_known_kinds(kinds)
+    view = run_doctor(reach.options(), console.progress, kinds=kinds)
     if console.is_json:
         from kdeclare.report.doctor import build_doctor_document
 
@@ -39,3 +56,13 @@ def doctor(*, output: Format = "text", reach: ConnectionOptions, console: Consol
 
         console.out(render_doctor_text(view, console.style, console.width))
     return view.exit_code
+
+
+def _require_known_kinds(kinds: frozenset[str]) -> None:
+    from kdeclare.core.provider.registry import KINDS, find_auxiliary_kinds
+    from kdeclare.core.suggestions import format_alternatives, format_suggestion
+
+    known = [*KINDS, *sorted(find_auxiliary_kinds())]
+    for kind in sorted(kinds.difference(known)):
+        hint = format_suggestion(kind, known) or f"Use {format_alternatives(known)}."
+        raise typer.BadParameter(f"the kind '{kind}' does not exist. {hint}", param_hint="--kind")

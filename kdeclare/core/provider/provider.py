@@ -68,11 +68,13 @@ class ExaminationRequest:
     surroundings: the other inputs of a connection; None if the project file is invalid. The provider then
         cannot check the system.
     desired: the declared resources from all manifests that can be read.
+    kinds: the kinds that the user asked about, beside the declared kinds.
     """
 
     settings: BaseModel | None = None
     surroundings: ConnectionContext | None = None
     desired: Sequence[DesiredResource] = ()
+    kinds: frozenset[str] = frozenset()
 
     def get_settings(self, model: type[_Settings]) -> _Settings:
         """Return the settings as the provider's own model. Raises TypeError for a different model."""
