@@ -16,6 +16,7 @@ from kdeclare.core.provider.provider import (
     build_error_check,
 )
 from kdeclare.providers.kafka.connection import KafkaSettings, find_servers, read_client_properties
+from kdeclare.providers.kafka.doctor_rights import check_kinds, check_rights
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
 from kdeclare.providers.kafka.port import Examinable, Examination
 
@@ -78,7 +79,7 @@ def examine_cluster(request: ExaminationRequest) -> ExaminationResult:
     except KdeclareError as problem:
         return ExaminationResult((CheckSection("Cluster", (_check_unreachable(problem),)),))
     try:
-        return _examine_reached(cluster, resolved_config, servers, try_address)
+        return _examine_reached(cluster, request, resolved_config, servers, try_address)
     finally:
         cluster.close()
 
@@ -91,6 +92,7 @@ def _check_unreachable(problem: KdeclareError) -> Check:
 
 def _examine_reached(
     cluster: Examinable,
+    request: ExaminationRequest,
     config: Mapping[str, str],
     servers: str,
     try_address: Callable[[str], KdeclareError | None],
@@ -104,9 +106,10 @@ def _examine_reached(
         return ExaminationResult((CheckSection("Cluster", (*property_checks, refused_check)),))
     network_checks = _check_network(info, servers, try_address)
     cluster_checks = (*property_checks, _check_identity(info), *network_checks)
+    kind_checks = check_kinds(cluster, examination.on_cluster, request.desired, request.kinds)
     sections = (
         CheckSection("Cluster", cluster_checks),
-        CheckSection("Permissions", check_rights(examination)),
+        CheckSection("Permissions", (*check_rights(examination), *kind_checks)),
         CheckSection("Features", check_features(examination)),
     )
     return ExaminationResult(sections, info.id)
@@ -183,45 +186,6 @@ def _check_broker(broker: Broker, problem: KdeclareError | None) -> Check:
 def _format_address(broker: Broker) -> str:
     host = f"[{broker.host}]" if ":" in broker.host else broker.host
     return f"{host}:{broker.port}"
-
-
-_MAX_NAMED_TOPICS = 3
-"""The maximum number of topic names in the result of one check."""
-
-
-class AccessRight(NamedTuple):
-    """The ACL operations that an action of kdeclare requires.
-
-    why: the actions that require the operations.
-    needed: whether kdeclare always requires the operations.
-    """
-
-    name: str
-    operations: tuple[str, ...]
-    why: str
-    needed: bool = False
-
-
-ON_CLUSTER = (
-    AccessRight("Read the cluster", ("DESCRIBE", "DESCRIBE_CONFIGS"), "plan, import and audit", needed=True),
-    AccessRight("Create topics", ("CREATE",), "creating topics with any name"),
-    AccessRight(
-        "Alter the cluster",
-        ("ALTER",),
-        "moving replicas, changing replication factors, electing leaders, Acl, and ScramUser",
-    ),
-    AccessRight(
-        "Alter broker configs",
-        ("ALTER_CONFIGS",),
-        "BrokerConfig, ClientQuota, ClientMetrics, and replication throttles",
-    ),
-)
-ON_TOPICS = (
-    AccessRight("Read topics", ("DESCRIBE", "DESCRIBE_CONFIGS"), "plan, import and audit", needed=True),
-    AccessRight("Alter topic configs", ("ALTER_CONFIGS",), "changing topic configs"),
-    AccessRight("Add partitions", ("ALTER",), "increasing partition counts"),
-    AccessRight("Delete topics", ("DELETE",), "--allow-deletes, and rolling back a topic creation"),
-)
 
 
 class Feature(NamedTuple):
@@ -307,57 +271,12 @@ FEATURES = (
 _ELR = "eligible.leader.replicas.version"
 
 
-def check_rights(examination: Examination) -> tuple[Check, ...]:
-    """Check the ACL operations that are granted on the cluster and on topics."""
-    return (
-        *(_check_cluster_right(right, examination.on_cluster) for right in ON_CLUSTER),
-        *(_check_topic_right(right, examination.on_topics) for right in ON_TOPICS),
-    )
-
-
 def check_features(examination: Examination) -> tuple[Check, ...]:
     """Check the features of the brokers."""
     return (
         *(_check_feature(feature, examination.versions) for feature in FEATURES),
         _check_elr(examination.features),
     )
-
-
-def _check_cluster_right(right: AccessRight, granted: frozenset[str] | None) -> Check:
-    if granted is None:
-        return _build_unknown_check(right)
-    missing = [name for name in right.operations if name not in granted]
-    if not missing:
-        return Check(right.name, CheckStatus.OK, "permitted", right.why)
-    detail = f"not permitted: {_join_operations(missing)} on the cluster"
-    if right.operations == ("CREATE",):
-        detail += "; brokers do not report whether CREATE is granted for specific topic names"
-    hint = f"Grant kdeclare {_format_permissions(missing)} on the cluster."
-    return Check(right.name, _get_missing_status(right), detail, right.why, hint)
-
-
-def _check_topic_right(right: AccessRight, granted: Mapping[str, frozenset[str]] | None) -> Check:
-    if granted is None:
-        return _build_unknown_check(right)
-    if not granted:
-        return Check(right.name, CheckStatus.SKIPPED, "no topics are visible to this principal", right.why)
-    lacking_topics = sorted(name for name, own in granted.items() if not own.issuperset(right.operations))
-    if not lacking_topics:
-        return Check(
-            right.name, CheckStatus.OK, f"permitted on {_format_all_topics(len(granted))}", right.why
-        )
-    missing = [
-        name for name in right.operations if any(name not in granted[topic] for topic in lacking_topics)
-    ]
-    topic_names = ", ".join(lacking_topics[:_MAX_NAMED_TOPICS]) + (
-        ", …" if len(lacking_topics) > _MAX_NAMED_TOPICS else ""
-    )
-    detail = (
-        f"not permitted on {len(lacking_topics):,} of {_format_count(len(granted), 'topic')} "
-        f"({topic_names}): {_join_operations(missing)}"
-    )
-    hint = f"Grant kdeclare {_format_permissions(missing)} on these topics, or do not declare the topics."
-    return Check(right.name, _get_missing_status(right), detail, right.why, hint)
 
 
 def _check_feature(feature: Feature, versions: Mapping[int, int]) -> Check:
@@ -377,28 +296,6 @@ def _check_elr(levels: Mapping[str, int]) -> Check:
         detail = "enabled; the cluster-wide min.insync.replicas cannot be deleted"
         return Check(name, CheckStatus.OK, detail, why)
     return Check(name, CheckStatus.SKIPPED, "not enabled; kdeclare does not require this feature", why)
-
-
-def _build_unknown_check(right: AccessRight) -> Check:
-    return Check(right.name, CheckStatus.SKIPPED, "not reported by the brokers", right.why)
-
-
-def _get_missing_status(right: AccessRight) -> CheckStatus:
-    return CheckStatus.FAILED if right.needed else CheckStatus.WARNING
-
-
-def _format_all_topics(count: int) -> str:
-    return "the only visible topic" if count == 1 else f"all {count:,} topics"
-
-
-def _join_operations(operations: list[str]) -> str:
-    return " and ".join(operations)
-
-
-def _format_permissions(operations: list[str]) -> str:
-    """Name ACL operations as the kafka-acls tool does, for example: the DescribeConfigs permission."""
-    names = " and ".join(name.title().replace("_", "") for name in operations)
-    return f"the {names} {'permission' if len(operations) == 1 else 'permissions'}"
 
 
 def _format_count(count: int, noun: str) -> str:

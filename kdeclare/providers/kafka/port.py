@@ -423,5 +423,21 @@ class Examinable(Protocol):
     def examine(self) -> Examination:
         """Return the features and permissions that the brokers report. Raises Fault."""
 
+    def examine_groups(self) -> Mapping[str, frozenset[str]]:
+        """Return the operations that are granted on each visible classic group and consumer group (KIP-430).
+
+        Raises Fault.
+        """
+
+    def describe_configs_partially(
+        self, queries: Sequence[ConfigQuery]
+    ) -> Mapping[ConfigResource, Configs | Fault]:
+        """See `providers.kafka.port.Cluster.describe_configs_partially`."""
+
+    def alter_configs(
+        self, items: Sequence[ConfigAlteration], *, validate_only: bool = False
+    ) -> Mapping[ConfigResource, Result]:
+        """See `providers.kafka.port.Cluster.alter_configs`."""
+
     def close(self) -> None:
         """Close the connections. Safe to call twice."""

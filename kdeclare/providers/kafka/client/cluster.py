@@ -242,6 +242,10 @@ class KafkaCluster:
         """Read API versions, features and authorized operations (KIP-430) from one broker. Raises Fault."""
         return examine_broker(self._wire)
 
+    def examine_groups(self) -> Mapping[str, frozenset[str]]:
+        """See `Examinable`."""
+        return KafkaGroups(self._wire).find_rights()
+
     def close(self) -> None:
         """Close all connections. Safe to call twice."""
         self._wire.close()

@@ -5,7 +5,7 @@ the package `schemas` contains the schemas of this request.
 """
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
@@ -16,6 +16,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 
 from kdeclare.core.live.faults import Fault, Result
 from kdeclare.providers.kafka.client import schemas
+from kdeclare.providers.kafka.client.describe_cluster import list_operation_names
 from kdeclare.providers.kafka.client.faults import build_fault_from_code
 from kdeclare.providers.kafka.consumer_group.group import (
     CommittedOffset,
@@ -32,7 +33,7 @@ _NAMES_ONLY = 9
 """The last version of OffsetFetch and OffsetCommit that identifies topics by name. Later ones use ids."""
 _NO_EPOCH = -1
 _TYPES = {type_.value: type_ for type_ in GroupType}
-_GROUP_ID_NOT_FOUND = 69
+_GROUP_ID_NOT_FOUND, _GROUP_AUTHORIZATION_FAILED = 69, 30
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
@@ -84,11 +85,41 @@ def _parse_type(text: str | None) -> GroupType:
     return _TYPES.get((text or "classic").lower(), GroupType.UNKNOWN)
 
 
-def build_describe_request(type_: GroupType, ids: list[str]) -> Any:
-    """Build the request for the members of classic groups or of consumer groups."""
+def build_describe_request(type_: GroupType, ids: list[str], *, with_rights: bool = False) -> Any:
+    """Build the request for the members of classic groups or of consumer groups.
+
+    with_rights: whether the response contains the operations that are granted on each group (KIP-430).
+    """
     if type_ is GroupType.CLASSIC:
-        return DescribeGroupsRequest(groups=ids, include_authorized_operations=False)
-    return ConsumerGroupDescribeRequest(group_ids=ids, include_authorized_operations=False)
+        return DescribeGroupsRequest(groups=ids, include_authorized_operations=with_rights)
+    return ConsumerGroupDescribeRequest(group_ids=ids, include_authorized_operations=with_rights)
+
+
+def read_group_rights(response: Any) -> dict[str, frozenset[str] | Fault]:
+    """Return the operations that are granted on each described group. A group that was deleted is missing.
+
+    Without DESCRIBE, no operation that kdeclare needs is granted, because the others imply DESCRIBE.
+    """
+    results: dict[str, frozenset[str] | Fault] = {}
+    for group in response.groups:
+        if group.error_code == _GROUP_AUTHORIZATION_FAILED:
+            results[group.group_id] = frozenset()
+        elif group.error_code and group.error_code != _GROUP_ID_NOT_FOUND:
+            results[group.group_id] = build_fault_from_code(
+                group.error_code, f"group {group.group_id}", changes=False
+            )
+        elif not group.error_code:
+            granted = list_operation_names(_read_bits(group.authorized_operations))
+            if granted is not None:
+                results[group.group_id] = granted
+    return results
+
+
+def _read_bits(field: Any) -> Set[int]:
+    """Return the set bits of a bit field, which some responses contain as a number."""
+    if isinstance(field, int):
+        return {bit for bit in range(32) if field >> bit & 1}
+    return frozenset(field)
 
 
 def read_members(response: Any) -> dict[str, tuple[str, tuple[GroupMember, ...]] | Fault]:

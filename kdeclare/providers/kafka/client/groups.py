@@ -17,6 +17,7 @@ from kdeclare.providers.kafka.client.group_messages import (
     build_offset_delete_request,
     read_coordinators,
     read_delete_results,
+    read_group_rights,
     read_listed_groups,
     read_members,
     read_offset_results,
@@ -72,6 +73,19 @@ class KafkaGroups:
             for id_, answer in members.items():
                 described[id_] = _add_members(found[id_], self._require(answer))
         return described
+
+    def find_rights(self) -> Mapping[str, frozenset[str]]:
+        """Return the operations that are granted on each visible group whose offsets kdeclare can change."""
+        listed = self.list_groups()
+        granted: dict[str, frozenset[str]] = {}
+        for type_ in (GroupType.CLASSIC, GroupType.CONSUMER):
+            answers = self._ask_coordinators(
+                [id_ for id_, group in listed.items() if group.type is type_],
+                partial(build_describe_request, type_, with_rights=True),
+                lambda response, _: read_group_rights(response),
+            )
+            granted |= {id_: rights for id_, rights in answers.items() if not isinstance(rights, Fault)}
+        return granted
 
     def fetch_offsets(self, ids: Sequence[str]) -> Mapping[str, GroupOffsets]:
         """Send OffsetFetch to the coordinators."""
@@ -220,6 +234,19 @@ class RetryingGroups:
     def describe_groups(self, ids: Sequence[str]) -> Mapping[str, DescribedGroup]:
         """See `Groups.describe_groups`."""
         return self._policy.whole("describe_groups", lambda: self._groups.describe_groups(ids))
+
+    def find_rights(self) -> Mapping[str, frozenset[str]]:
+        """Return the operations that are granted on each visible group whose offsets kdeclare can change."""
+        listed = self.list_groups()
+        granted: dict[str, frozenset[str]] = {}
+        for type_ in (GroupType.CLASSIC, GroupType.CONSUMER):
+            answers = self._ask_coordinators(
+                [id_ for id_, group in listed.items() if group.type is type_],
+                partial(build_describe_request, type_, with_rights=True),
+                lambda response, _: read_group_rights(response),
+            )
+            granted |= {id_: rights for id_, rights in answers.items() if not isinstance(rights, Fault)}
+        return granted
 
     def fetch_offsets(self, ids: Sequence[str]) -> Mapping[str, GroupOffsets]:
         """See `Groups.fetch_offsets`."""
