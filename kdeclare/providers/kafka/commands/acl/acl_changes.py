@@ -8,7 +8,7 @@ from kdeclare.app.adhoc.run import AdhocCommand, AdhocOptions, AdhocRequest, run
 from kdeclare.app.apply import ApplyOptions
 from kdeclare.app.plan import load_valid_manifests
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.parts import Connections
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
@@ -77,15 +77,26 @@ def read_live_bindings(workspace: Workspace) -> tuple[frozenset[Binding], bool]:
     Raises KdeclareError, or Fault if the bindings cannot be read.
     """
     with workspace.open_connections() as connections:
-        state = require_visible(read_acls(connections))
-        access = read_own_access(connections.get(KafkaConnection).cluster)
+        return _read_bindings(connections)
+
+
+def _read_bindings(connections: Connections) -> tuple[frozenset[Binding], bool]:
+    state = require_visible(read_acls(connections))
+    access = read_own_access(connections.get(KafkaConnection).cluster)
     return frozenset(state.bindings), access.allows_everyone == {True}
 
 
 def read_planned_bindings(workspace: Workspace, file: Path) -> tuple[frozenset[Binding], bool]:
-    """Return the bindings as they will be after a saved plan. Raises KdeclareError or Fault."""
+    """Return the bindings as they will be after a saved plan. Raises KdeclareError or Fault.
+
+    The plan must be for the cluster of the environment.
+    """
     plan = load_plan(file).plan
-    live, allows_everyone = read_live_bindings(workspace)
+    with workspace.open_connections() as connections:
+        live_id = connections.get(KafkaConnection).cluster.describe().id
+        if plan.cluster.id != live_id:
+            raise KdeclareError(_report_other_cluster(file, plan.cluster.id, live_id))
+        live, allows_everyone = _read_bindings(connections)
     bindings = set(live)
     for op in plan.operations:
         if op.verb == CREATE.name:
@@ -102,3 +113,12 @@ def read_declared_bindings(workspace: Workspace) -> frozenset[Binding]:
         raise KdeclareError(error("no-project", "No project", detail, hint="Pass --project FILE."))
     declared = load_valid_manifests(workspace, ()).desired
     return frozenset(b for d in declared if d.id.kind == KIND for b in d.get_body(AclBody).bindings)
+
+
+def _report_other_cluster(file: Path, plan_id: str, live_id: str) -> Diagnostic:
+    return error(
+        "other-cluster",
+        "The plan is for another cluster",
+        f"The plan in {file} is for cluster {plan_id}, but the environment is connected to {live_id}.",
+        hint="Check --env and --bootstrap-server, or make a new plan.",
+    )

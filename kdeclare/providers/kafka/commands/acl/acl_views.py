@@ -17,6 +17,11 @@ from kdeclare.providers.kafka.acl.binding import ANY_HOST, Binding
 from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 _OTHER_HOST = "(another host)"
+_SOURCE_NOTES = {
+    "plan": "This holds after the plan has been applied.",
+    "manifests": "Only the ACLs that the manifests declare were evaluated.",
+}
+"""What people must know about the bindings, if they are not those of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,8 @@ def render_access(view: AccessView) -> str:
         lines.append(
             f"{view.principal} {verb} {view.operation} {view.resource_type} {view.name}{where}: {reason}."
         )
+    if view.source in _SOURCE_NOTES:
+        lines.append(_SOURCE_NOTES[view.source])
     lines.append("A super user may do everything, whatever the ACLs.")
     return "".join(f"{sanitize_for_terminal(line)}\n" for line in lines)
 
