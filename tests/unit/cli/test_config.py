@@ -5,9 +5,11 @@ import json
 import pytest
 
 from kdeclare.core.live.faults import Fault
+from kdeclare.providers.kafka.consumer_group.group import GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigQuery, NewTopic
 from tests.unit.cli.command_line import CommandLine
+from tests.unit.report.golden_files import check_golden
 
 
 def create_topics(kdeclare: CommandLine, *names: str) -> None:
@@ -190,3 +192,17 @@ def test_config_alter_rejects_wrong_usage(
     ran = kdeclare("config", "alter", *arguments, *change, "--yes")
     assert ran.code == 64
     assert said in " ".join(ran.err.split())
+
+
+def test_config_of_another_group_type_is_warned_about(kdeclare: CommandLine) -> None:
+    kdeclare.cluster.add_group("queue", GroupType.SHARE)
+    configs = {"consumer.session.timeout.ms": 50000, "streams.num.standby.replicas": 1}
+    kdeclare.write("manifests/g.yaml", "GroupConfig", "queue", configs=configs)
+    ran = kdeclare("plan")
+    assert ran.code == 0
+    check_golden("plan-group-type", ran.out)
+    ran = kdeclare("config", "alter", "--group", "queue", "--add-config", "share.isolation.level=x", "--yes")
+    assert "type of the group" not in ran.out + ran.err
+    timeout = "consumer.session.timeout.ms=50000"
+    ran = kdeclare("config", "alter", "--group", "queue", "--add-config", timeout, "--yes")
+    assert (ran.code, "because group queue is a share group" in ran.out) == (0, True), ran
