@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -396,6 +396,13 @@ def test_active_group_is_refused_until_its_members_stop(
         assert both_tools.run_kdeclare("describe", group, "--format", "json") == 0
         (described,) = json.loads(capsys.readouterr().out)["groups"]
         assert described["type"] == protocol
+        with closing(connect(both_tools.bootstrap, {})) as cluster:
+            rights = cluster.examine_groups()[group]  # without an authorizer, all of them
+        assert rights.issuperset({"DESCRIBE", "READ", "DELETE"})
+        share = ("--group", group, "--add-config", "share.isolation.level=read_committed")
+        assert warns_about_type(both_tools, capsys, *share)
+        consumer = ("--group", group, "--add-config", "consumer.session.timeout.ms=50000")
+        assert warns_about_type(both_tools, capsys, *consumer) == (protocol == "classic")
         (member,) = described["members"]
         assert member["partitions"] == [f"{both_tools.topics['t']}-{number}" for number in range(3)]
         assert {row["member"] for row in described["offsets"]} == {member["id"]}
@@ -406,6 +413,13 @@ def test_active_group_is_refused_until_its_members_stop(
 
 def _expect_inactive(both: BothTools, group: str) -> None:
     assert not both.bed.cluster.groups.list_groups()[group].is_active
+
+
+def warns_about_type(both: BothTools, capsys: pytest.CaptureFixture[str], *options: str) -> bool:
+    """Return whether the plan of a config change warns about the type of the group. Nothing changes."""
+    capsys.readouterr()
+    assert main(["config", "alter", *options, "--bootstrap-server", both.bootstrap]) == 64  # not confirmed
+    return "Config does not apply to the type of the group" in capsys.readouterr().out
 
 
 def test_share_group_is_listed_as_share_group_and_refused(
@@ -420,6 +434,10 @@ def test_share_group_is_listed_as_share_group_and_refused(
         assert group in names
         assert both_tools.run_kdeclare("describe", group) == 0
         assert f"{group}: share group, Stable\n" in capsys.readouterr().out
+        timeout = ("--group", group, "--add-config", "consumer.session.timeout.ms=50000")
+        assert warns_about_type(both_tools, capsys, *timeout)
+        level = ("--group", group, "--add-config", "share.isolation.level=read_committed")
+        assert not warns_about_type(both_tools, capsys, *level)
         topic = both_tools.topics["t"]
         reset = ("reset-offsets", group, "--topic", topic, "--to-latest", "--yes")
         assert both_tools.run_kdeclare(*reset) == 3

@@ -3,7 +3,7 @@
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,15 +13,16 @@ from kdeclare.app.doctor import run_doctor
 from kdeclare.app.workspace import WorkspaceOptions
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.faults import Fault, Result
 from kdeclare.core.plans.state import State
 from kdeclare.core.provider.provider import Check, CheckStatus
 from kdeclare.engine.state.local_store import open_store
 from kdeclare.providers.kafka import doctor
 from kdeclare.providers.kafka.doctor import check_features
 from kdeclare.providers.kafka.doctor_rights import check_rights
+from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
-from kdeclare.providers.kafka.port import Examinable, Examination
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigQuery, Configs, Examinable, Examination
 from kdeclare.report.doctor import DoctorView
 
 OK, SKIPPED, WARNING, FAILED = CheckStatus.OK, CheckStatus.SKIPPED, CheckStatus.WARNING, CheckStatus.FAILED
@@ -59,6 +60,19 @@ class FakeCluster:
 
     def examine(self) -> Examination:
         return self.found
+
+    def examine_groups(self) -> Mapping[str, frozenset[str]]:
+        raise AssertionError("no group was asked about")
+
+    def describe_configs_partially(
+        self, queries: Sequence[ConfigQuery]
+    ) -> Mapping[ConfigResource, Configs | Fault]:
+        raise AssertionError("no group was declared")
+
+    def alter_configs(
+        self, items: Sequence[ConfigAlteration], *, validate_only: bool = False
+    ) -> Mapping[ConfigResource, Result]:
+        raise AssertionError("the doctor changes nothing")
 
     def close(self) -> None:
         self.open -= 1

@@ -235,19 +235,6 @@ class RetryingGroups:
         """See `Groups.describe_groups`."""
         return self._policy.whole("describe_groups", lambda: self._groups.describe_groups(ids))
 
-    def find_rights(self) -> Mapping[str, frozenset[str]]:
-        """Return the operations that are granted on each visible group whose offsets kdeclare can change."""
-        listed = self.list_groups()
-        granted: dict[str, frozenset[str]] = {}
-        for type_ in (GroupType.CLASSIC, GroupType.CONSUMER):
-            answers = self._ask_coordinators(
-                [id_ for id_, group in listed.items() if group.type is type_],
-                partial(build_describe_request, type_, with_rights=True),
-                lambda response, _: read_group_rights(response),
-            )
-            granted |= {id_: rights for id_, rights in answers.items() if not isinstance(rights, Fault)}
-        return granted
-
     def fetch_offsets(self, ids: Sequence[str]) -> Mapping[str, GroupOffsets]:
         """See `Groups.fetch_offsets`."""
         return self._policy.whole("fetch_offsets", lambda: self._groups.fetch_offsets(ids))
