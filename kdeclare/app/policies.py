@@ -9,6 +9,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import SYSTEM_POLICY
 from kdeclare.core.plans.policy_gate import NO_POLICIES, PolicyGate
+from kdeclare.core.provider.registry import find_guards
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.manifests.load_manifests import load_rules
@@ -84,12 +85,16 @@ def _raise_errors(diagnostics: Sequence[Diagnostic]) -> None:
 
 def _check_overrides(policies: Sequence[ConfiguredPolicy], overrides: Mapping[str, str]) -> list[Diagnostic]:
     policy_names = [item.name for item in policies]
+    guards = find_guards()
     diagnostics = []
     for name in overrides:
         if name == SYSTEM_POLICY:
             detail = f"The brokers enforce the policy '{name}', so kdeclare cannot override it."
             hint = f"Remove --override-policy {name}, or change the policy on the brokers."
             diagnostics.append(error("unknown-policy", "Policy cannot be overridden", detail, hint=hint))
+        elif name in guards:
+            detail = f"'{name}' is a guard of kdeclare itself, so --override-policy cannot override it."
+            diagnostics.append(error("unknown-policy", "Policy cannot be overridden", detail, guards[name]))
         elif name not in policy_names:
             hint = format_suggestion(name, policy_names) or (
                 f"Use one of {', '.join(policy_names)}." if policy_names else "Remove --override-policy."

@@ -11,6 +11,7 @@ from yaml.nodes import MappingNode, Node, SequenceNode
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import SYSTEM_POLICY
+from kdeclare.core.provider.registry import find_guards
 from kdeclare.core.resources.kind import SpecPath
 from kdeclare.manifests.document_models import TextMap
 from kdeclare.manifests.syntax.node_reader import TEXT, NodeReader, build_modes_by_name
@@ -124,6 +125,14 @@ def check_policy_name(name: str) -> Diagnostic | None:
             "reserved-name",
             "Reserved name",
             f"'{SYSTEM_POLICY}' is the name of the policy that is configured on the brokers.",
+            hint="Choose another name.",
+            subject=name,
+        )
+    if name in find_guards():
+        return error(
+            "reserved-name",
+            "Reserved name",
+            f"'{name}' is the name of a guard that kdeclare itself applies.",
             hint="Choose another name.",
             subject=name,
         )

@@ -16,10 +16,12 @@ from kdeclare.core.diagnostics import Diagnostic, Severity, SourcePosition, sort
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import hash_json
 from kdeclare.core.plans.plan import Plan, Verdict
+from kdeclare.core.provider.registry import find_guards
 from kdeclare.core.resources.changes import Action, Change, Risk
 from kdeclare.manifests.project import PROJECT_FILE
 from kdeclare.report.elements.diagnostics_text import (
     DENIAL_HINT,
+    find_policy_noun,
     format_subject,
     get_verdict_label,
     is_system_verdict,
@@ -155,6 +157,10 @@ def build_policy_rule(verdict: Verdict, level: str) -> SarifRule:
         )
         return SarifRule("policy/broker", title, text, level, "policy")
     name = sanitize_for_terminal(verdict.policy)
+    guard_hint = find_guards().get(verdict.policy)
+    if guard_hint is not None:
+        text = f"kdeclare itself evaluates this change before it is made. {guard_hint}"
+        return SarifRule(f"guard/{name}", f"Guard {name}", text, level, "policy")
     hint = DENIAL_HINT
     text = f"A policy of the project evaluates resources before they are created, changed or deleted. {hint}"
     return SarifRule(f"policy/{name}", f"Policy {name}", text, level, "policy")
@@ -375,7 +381,11 @@ def _build_risk_finding(change: Change, risk: Risk) -> _SarifFinding:
 
 
 def _format_verdict_summary(verdict: Verdict) -> str:
-    policy_name = "A broker policy" if is_system_verdict(verdict) else f"Policy {verdict.policy}"
+    policy_name = (
+        "A broker policy"
+        if is_system_verdict(verdict)
+        else f"{find_policy_noun(verdict).capitalize()} {verdict.policy}"
+    )
     verb = {"denied": "denies", "warned": "warns about", "overridden": "is overridden for"}[
         get_verdict_label(verdict)
     ]

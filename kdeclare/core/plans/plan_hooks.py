@@ -13,6 +13,7 @@ from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext, PlanOptions
+from kdeclare.core.plans.plan import Verdict
 from kdeclare.core.plans.state import State
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
@@ -112,6 +113,15 @@ class PlanHooks:
         cannot be planned together. An error or a denial removes all operations of the resource.
         """
         return PlanStep(operations)
+
+    def guard(self, operations: tuple[Operation, ...]) -> tuple[Verdict, ...]:
+        """Return verdicts about operations that harm kdeclare or the system unless the user permits them.
+
+        The engine also calls this method for rollbacks. A denial removes all operations of its resource. If a
+        plan option permits the operations, the verdict has the option as its ``override``. Runs then record
+        this override. `Provider.guards` explains the names that verdicts have as their ``policy``.
+        """
+        return ()
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         """Complete the operations that policies allowed, before the system validates these operations.

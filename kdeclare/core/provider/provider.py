@@ -320,6 +320,8 @@ class Provider:
         after a request.
     find_cleanup: plans the cleanup of earlier runs that is possible now; returns None if there is no cleanup.
         Raises Fault.
+    guards: the names of the verdicts of `PlanHooks.guard`, each with a hint for users: how to change the
+        manifests, and which option permits the operations. Policies cannot have these names.
     describe_plan: yields paragraphs about the combined effect of a plan's operations; None if the changes are
         sufficient.
     is_secret_setting: returns whether histories and messages must not contain the value of a typed setting;
@@ -350,6 +352,7 @@ class Provider:
     watch: Callable[[Connections], ActivityWatch] | None = None
     find_cleanup: Callable[[CleanupRequest], Cleanup | None] | None = None
     auxiliary_kinds: frozenset[str] = frozenset()
+    guards: Mapping[str, str] = field(default_factory=dict)
     describe_plan: Callable[[Sequence[Operation]], Iterable[PlanSection]] | None = None
     is_secret_setting: Callable[[TypedSetting], bool | None] | None = None
     may_hold_secret: Callable[[str], bool] | None = None

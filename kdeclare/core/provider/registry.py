@@ -324,6 +324,11 @@ def describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
             yield from provider.describe_plan(operations)
 
 
+def find_guards() -> Mapping[str, str]:
+    """Return the names of the guards of all providers, each with a hint for users."""
+    return {name: hint for provider in load_providers() for name, hint in provider.guards.items()}
+
+
 def is_secret_setting(setting: TypedSetting) -> bool | None:
     """Whether any provider treats a typed setting as secret; None if no provider knows the setting."""
     answers = [p.is_secret_setting(setting) for p in load_providers() if p.is_secret_setting is not None]

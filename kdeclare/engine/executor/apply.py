@@ -17,7 +17,7 @@ from kdeclare.core.plans.policy_gate import PolicyGate
 from kdeclare.core.plans.run import REQUEST_DEADLINE_S, ApplyResult, OperationResult, Status
 from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress
-from kdeclare.core.provider.registry import find_principal, get_operation_type
+from kdeclare.core.provider.registry import find_guards, find_principal, get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import is_protected
 from kdeclare.core.resources.plan_capabilities import (
@@ -189,15 +189,19 @@ class Applier:
         return result
 
     def _list_overrides(self, plan: Plan, operations: Sequence[Operation]) -> list[OverrideLine]:
-        """List the policy overrides that this run uses, with kdeclare's principal in the affected system."""
+        """List the overrides of policies and guards that this run uses, with kdeclare's own principal."""
         overridden = [(v, v.override) for v in plan.verdicts if v.override is not None]
         if not overridden:
             return []
+        guards, changed_resources = find_guards(), {str(op.resource) for op in operations}
         evaluated_subjects = {
             (str(resource), name) for resource, name in self.judge.list_evaluated(operations)
         }
         used_overrides = [
-            (v, reason) for v, reason in overridden if (v.resource, v.topic or "") in evaluated_subjects
+            (v, reason)
+            for v, reason in overridden
+            if (v.resource in changed_resources and v.policy in guards)
+            or (v.resource, v.topic or "") in evaluated_subjects
         ]
         kinds = {v.resource: ResourceId.parse(v.resource).kind for v, _ in used_overrides}
         principals = {kind: find_principal(self.connections, kind) for kind in set(kinds.values())}

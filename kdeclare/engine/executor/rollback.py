@@ -30,7 +30,14 @@ from kdeclare.engine.executor.expectations import find_unrevealable
 from kdeclare.engine.executor.ownership import compute_owned
 from kdeclare.engine.observation import Observation, observe_expected, select_all
 from kdeclare.engine.planning import operation_graph
-from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_resource_action
+from kdeclare.engine.planning.prune_denied import (
+    POLICY_VIOLATION,
+    block_changes,
+    collect_denied,
+    count_ongoing_work,
+    find_resource_action,
+    prune_operations,
+)
 
 CONFLICT = "conflict"
 IRREVERSIBLE = "irreversible"
@@ -108,7 +115,7 @@ def build_rollback_plan(
     problems += [_report_pending(step.original) for step in steps if step.is_pending]
     changes = _build_changes(operations)
     resources = state.resources if state else {}
-    return Plan(
+    plan = Plan(
         project=run.project,
         env=run.env,
         cluster=run.cluster,
@@ -121,6 +128,15 @@ def build_rollback_plan(
         undoes=record.run_id,
         racks=run.racks,
     )
+    return _apply_guards(plan, hooks)
+
+
+def _apply_guards(plan: Plan, hooks: Sequence[PlanHooks]) -> Plan:
+    """Return the plan without the operations that the guards of providers deny."""
+    verdicts = tuple(verdict for hook in hooks for verdict in hook.guard(plan.operations))
+    operations, resources = prune_operations(plan.operations, collect_denied(verdicts))
+    blocked = frozenset(map(str, resources))
+    return block_changes(replace(plan, verdicts=verdicts), operations, blocked, POLICY_VIOLATION)
 
 
 def _needs_undo(op: Operation, record: RunRecord) -> bool:

@@ -27,6 +27,7 @@ from kdeclare.engine.planning.preflight import run_preflight
 from kdeclare.engine.planning.prune_denied import (
     POLICY_VIOLATION,
     add_needs,
+    collect_denied,
     count_ongoing_work,
     prune_operations,
 )
@@ -83,6 +84,12 @@ def build_plan(
     operations, denied_resources = prune_operations(
         add_needs(operations, evaluation.needs), evaluation.denied
     )
+    draft.block(map(str, denied_resources), POLICY_VIOLATION)
+
+    # Guards judge only the operations that policies allow.
+    guard_verdicts = tuple(verdict for hook in hooks for verdict in hook.guard(operations))
+    draft.verdicts += guard_verdicts
+    operations, denied_resources = prune_operations(operations, collect_denied(guard_verdicts))
     draft.block(map(str, denied_resources), POLICY_VIOLATION)
 
     # This step comes after the policies, because it depends on the operations that they allow. It comes

@@ -157,6 +157,12 @@ def count_ongoing_work(operations: Iterable[Operation]) -> int:
     return sum(sum(get_operation_type(op).count_ongoing_parts(op).values()) for op in operations)
 
 
+def collect_denied(verdicts: Iterable[Verdict]) -> dict[ResourceId, frozenset[ResourceId]]:
+    """Return the resources that verdicts of guards deny, as an argument for `prune_operations`."""
+    denied = {ResourceId.parse(verdict.resource) for verdict in verdicts if verdict.is_denial}
+    return {resource: frozenset({resource}) for resource in denied}
+
+
 def find_resource_action(operations: Sequence[Operation]) -> Action:
     """Return the action that the operations of one resource amount to.
 

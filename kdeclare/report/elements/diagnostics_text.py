@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from kdeclare.core.diagnostics import Diagnostic, Severity, sort_diagnostics
 from kdeclare.core.plans.plan import SYSTEM_POLICY, Plan, Verdict, VerdictOutcome
+from kdeclare.core.provider.registry import find_guards
 from kdeclare.core.resources.changes import Reason
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
@@ -93,16 +94,32 @@ def is_system_verdict(verdict: Verdict) -> bool:
     return verdict.policy == SYSTEM_POLICY
 
 
+def is_project_verdict(verdict: Verdict) -> bool:
+    """Whether the verdict comes from a policy of the project, not from the brokers or from a guard."""
+    return not is_system_verdict(verdict) and verdict.policy not in find_guards()
+
+
 def has_overridable_denial(verdicts: Iterable[Verdict]) -> bool:
-    """Whether a policy of the project denied a change. Denials by broker policies do not count."""
-    return any(v.is_denial and not is_system_verdict(v) for v in verdicts)
+    """Whether a policy of the project denied a change. Denials by broker policies and guards do not count."""
+    return any(v.is_denial and is_project_verdict(v) for v in verdicts)
+
+
+def find_policy_noun(verdict: Verdict) -> str:
+    """Return the word that reports put before the name of a policy, and of a guard."""
+    return "guard" if verdict.policy in find_guards() else "policy"
 
 
 def find_denial_hint(plan: Plan) -> str:
-    """Return the hint for the denials of a plan; empty if no denial can be overridden.
+    """Return the hints for the denials of a plan; empty if no denial can be overridden.
 
     The hint suggests changing the manifest, unless the changes are a rollback or ad hoc changes.
     """
+    guards = find_guards()
+    hints = dict.fromkeys(guards[v.policy] for v in plan.verdicts if v.is_denial and v.policy in guards)
+    return " ".join(filter(None, (_find_policy_hint(plan), *hints)))
+
+
+def _find_policy_hint(plan: Plan) -> str:
     if not has_overridable_denial(plan.verdicts):
         return ""
     denied_resources = {v.resource for v in plan.verdicts if v.is_denial}
@@ -135,9 +152,9 @@ def render_verdict_lines(
 def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
     """Format the number of evaluated policies, and of verdicts that allow a change; empty if there are none.
 
-    Broker policies are not counted, because brokers report only denials.
+    Broker policies and guards are not counted, because they report only denials.
     """
-    policy_verdicts = [v for v in verdicts if not is_system_verdict(v)]
+    policy_verdicts = [v for v in verdicts if is_project_verdict(v)]
     if not policy_verdicts:
         return ""
     policy_count = len({v.policy for v in policy_verdicts})
@@ -164,7 +181,9 @@ def _format_verdict(verdict: Verdict, style: Style) -> str:
     paint = style.red if verdict.is_denial else style.yellow
     preposition = "" if verdict.override is not None else "by "
     policy = (
-        "a broker policy" if is_system_verdict(verdict) else f"policy {sanitize_for_terminal(verdict.policy)}"
+        "a broker policy"
+        if is_system_verdict(verdict)
+        else f"{find_policy_noun(verdict)} {sanitize_for_terminal(verdict.policy)}"
     )
     subject = (
         f" on {sanitize_for_terminal(format_subject(verdict.topic))}" if verdict.topic is not None else ""

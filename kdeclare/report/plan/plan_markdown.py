@@ -16,6 +16,7 @@ from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp
 from kdeclare.engine.planning.plan_document import compute_plan_id
 from kdeclare.report.elements.diagnostics_text import (
     find_denial_hint,
+    find_policy_noun,
     format_policy_counts,
     format_severity_counts,
     get_verdict_label,
@@ -91,7 +92,11 @@ def render_diagnostic_item(diagnostic: Diagnostic) -> str:
 
 def _render_verdict(verdict: Verdict, positions: dict[str, SourcePosition | None]) -> str:
     preposition = "" if verdict.override is not None else "by "
-    policy = "a broker policy" if is_system_verdict(verdict) else f"policy {escape_code(verdict.policy)}"
+    policy = (
+        "a broker policy"
+        if is_system_verdict(verdict)
+        else f"{find_policy_noun(verdict)} {escape_code(verdict.policy)}"
+    )
     subject = f" on {_format_subject(verdict.topic)}" if verdict.topic is not None else ""
     position = positions.get(verdict.resource)
     parts = [

@@ -14,6 +14,7 @@ from kdeclare.core.resources.changes import Action, Change
 from kdeclare.engine.planning.plan_document import compute_plan_id
 from kdeclare.report.elements.diagnostics_text import (
     find_denial_hint,
+    find_policy_noun,
     format_policy_counts,
     format_subject,
     get_verdict_label,
@@ -310,7 +311,9 @@ def _build_diagnostic_note(diagnostic: Diagnostic) -> PageNote:
 
 def _build_verdict_note(verdict: Verdict) -> PageNote:
     policy = (
-        "a broker policy" if is_system_verdict(verdict) else sanitize_for_terminal(f"policy {verdict.policy}")
+        "a broker policy"
+        if is_system_verdict(verdict)
+        else sanitize_for_terminal(f"{find_policy_noun(verdict)} {verdict.policy}")
     )
     lines = tuple(line.strip() for line in render_verdict_lines([verdict]))
     return PageNote(get_verdict_label(verdict), policy, sanitize_for_terminal(verdict.resource), lines)
