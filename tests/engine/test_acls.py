@@ -10,11 +10,12 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.parts import PlanOptions
-from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.core.plans.run import Status
 from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.executor.entries import read_run
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.policy.plain_requests import PlainSubjects
 from kdeclare.providers.kafka.acl.binding import parse_binding
@@ -300,19 +301,28 @@ def test_contradicting_manifests_are_an_error() -> None:
 
 # The lock-out guard.
 
+MONITOR = "ALLOW User:monitor DESCRIBE cluster:kafka-cluster from *"
+"""An ACL of the cluster that does not explain the rights of the client, who is then a super user."""
 OPS = {
     "ALLOW User:ops ALTER cluster:kafka-cluster from *",
     "ALLOW User:ops DESCRIBE cluster:kafka-cluster from *",
+    MONITOR,
 }
+PERMITTED = PlanScope(options=PlanOptions(KafkaPlanOptions(allow_acl_lockout=True)))
+
+
+def become_ops(world: World) -> None:
+    """Connect as a principal that only has the rights that ACLs give it."""
+    world.cluster.principal, world.cluster.is_super_user = "User:ops", False
+    world.cluster.calls.clear()
 
 
 def start_as_ops() -> World:
     """A project that owns the rights with which it connects."""
     world = World()
-    world.cluster.principal = "User:ops"
-    assert world.apply(acl("ops", bindings=[{"cluster": True, "allow": ["ALTER", "DESCRIBE"]}])).complete
-    world.cluster.is_super_user = False
-    world.cluster.calls.clear()
+    grant(world, MONITOR)
+    world.apply(acl("ops", bindings=[{"cluster": True, "allow": ["ALTER", "DESCRIBE"]}]))
+    become_ops(world)
     return world
 
 
@@ -320,63 +330,99 @@ def describe_only() -> DesiredResource:
     return acl("ops", bindings=[{"cluster": True, "allow": ["DESCRIBE"]}])
 
 
+def get_only_denial(plan: Plan) -> Verdict:
+    (verdict,) = (v for v in plan.verdicts if v.policy == "acl-lockout")
+    assert verdict.outcome is VerdictOutcome.DENY
+    return verdict
+
+
 def test_plan_that_takes_own_rights_is_denied() -> None:
     """P-ACL-11."""
     world = start_as_ops()
-    plan = world.plan(describe_only(), acl("a", **READ_ONLY))
-    (problem,) = (d for d in plan.diagnostics if d.code == "acl-lockout")
-    assert (problem.severity, problem.resource) == (Severity.DENIED, "Acl/ops")
-    assert "takes ALTER on the cluster away from User:ops" in problem.detail
-    assert {str(op.resource) for op in plan.operations} == {"Acl/a"}
+    plan = world.plan(describe_only())
+    verdict = get_only_denial(plan)
+    assert verdict.resource == "Acl/ops"
+    assert "takes ALTER on the cluster away from User:ops" in verdict.message
+    assert (plan.operations, get_only_change(plan).blocked) == ((), "policy-violation")
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    world.run(plan)
+    assert world.cluster.requests() == []
+    assert read(world) == OPS
+
+
+def test_lockout_denies_only_its_resource() -> None:
+    world = start_as_ops()
+    unrelated = acl("z", bindings=[{"cluster": True, "allow": ["CREATE"]}])
+    plan = world.plan(describe_only(), acl("a", **READ_ONLY), unrelated)
+    assert get_only_denial(plan).resource == "Acl/ops"
+    assert {str(op.resource) for op in plan.operations} == {"Acl/a", "Acl/z"}
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     assert world.run(plan).complete
-    assert [call.items for call in world.cluster.requests()] == [(READ_ORDERS,)]
-    assert read(world) == OPS | {READ_ORDERS}
+    assert read(world) == OPS | {READ_ORDERS, "ALLOW User:z CREATE cluster:kafka-cluster from *"}
 
 
-def test_flag_permits_lockout_and_the_plan_records_it() -> None:
+def test_flag_permits_lockout_and_the_run_records_it() -> None:
     world = start_as_ops()
-    scope = PlanScope(options=PlanOptions(KafkaPlanOptions(allow_acl_lockout=True)))
-    plan = world.plan(describe_only(), scope=scope)
-    assert [(d.code, d.severity) for d in plan.diagnostics] == [("acl-lockout", Severity.WARNING)]
-    assert world.run(plan).complete
-    assert read(world) == {"ALLOW User:ops DESCRIBE cluster:kafka-cluster from *"}
+    plan = world.plan(describe_only(), scope=PERMITTED)
+    (verdict,) = plan.verdicts
+    assert (verdict.policy, verdict.outcome, verdict.override) == (
+        "acl-lockout",
+        VerdictOutcome.WARN,
+        "--allow-acl-lockout",
+    )
+    assert plan_outcome(plan).exit_code is ExitCode.OK
+    result = world.run(plan)
+    assert result.complete
+    assert read(world) == OPS - {"ALLOW User:ops ALTER cluster:kafka-cluster from *"}
+    assert result.run_id is not None
+    start = read_run(world.store, result.run_id).start
+    assert start is not None
+    assert [(o.policy, o.resource, o.reason, o.principal) for o in start.overrides] == [
+        ("acl-lockout", "Acl/ops", "--allow-acl-lockout", "User:ops")
+    ]
+
+
+def test_flag_without_lockout_is_not_recorded() -> None:
+    world = start_as_ops()
+    assert world.plan(acl("a", **READ_ONLY), scope=PERMITTED).verdicts == ()
 
 
 def test_orphaned_own_rights_are_not_deleted() -> None:
     world = start_as_ops()
     plan = world.plan(scope=ALLOW_DELETES)
-    assert (plan.operations, list_codes(plan)) == ((), ["acl-lockout"])
+    assert plan.operations == ()
+    assert get_only_denial(plan).resource == "Acl/ops"
 
 
-def test_rollback_keeps_own_rights() -> None:
+def test_rollback_that_locks_out_is_denied() -> None:
     world = start_as_ops()
     plan = world.plan_rollback()
-    assert [(d.code, d.severity) for d in plan.diagnostics] == [("acl-lockout", Severity.DENIED)]
-    assert plan.operations == ()
+    assert get_only_denial(plan).resource == "Acl/ops"
+    assert (plan.operations, plan.ownership, get_only_change(plan).blocked) == ((), (), "policy-violation")
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     world.run(plan)
-    assert read(world) == OPS == set(world.owned()["Acl/ops"]["bindings"])
+    assert (read(world), world.cluster.requests(), list(world.owned())) == (OPS, [], ["Acl/ops"])
 
 
-def test_flag_permits_lockout_by_rollback() -> None:
+def test_flag_permits_rollback_that_locks_out() -> None:
     world = start_as_ops()
     plan = world.plan_rollback(allow_acl_lockout=True)
-    assert [(d.code, d.severity) for d in plan.diagnostics] == [("acl-lockout", Severity.WARNING)]
-    assert world.run(plan).complete
-    assert read(world) == set()
+    assert [v.override for v in plan.verdicts] == ["--allow-acl-lockout"]
+    world.run(plan)  # without Describe, the run cannot see whether its deletion has taken effect
+    assert "ALLOW User:ops ALTER cluster:kafka-cluster from *" not in read(world)
 
 
-def test_rollback_undoes_everything_but_the_lockout() -> None:
+def test_rollback_undoes_everything_else() -> None:
     world = World()
-    world.cluster.principal = "User:ops"
-    rights = acl("ops", bindings=[{"cluster": True, "allow": ["ALTER", "DESCRIBE"]}])
-    assert world.apply(rights, acl("a", **READ_ONLY)).complete
-    world.cluster.is_super_user = False
+    grant(world, MONITOR)
+    ops = acl("ops", bindings=[{"cluster": True, "allow": ["ALTER", "DESCRIBE"]}])
+    world.apply(ops, acl("a", **READ_ONLY))
+    become_ops(world)
     plan = world.plan_rollback()
+    assert get_only_denial(plan).resource == "Acl/ops"
     assert {str(op.resource) for op in plan.operations} == {"Acl/a"}
     assert world.run(plan).complete
-    assert read(world) == OPS
+    assert (read(world), list(world.owned())) == (OPS, ["Acl/ops"])
 
 
 def test_admin_grants_are_created_first_and_deleted_last() -> None:
@@ -398,7 +444,16 @@ def test_admin_grants_are_created_first_and_deleted_last() -> None:
 def test_own_rights_may_be_replaced() -> None:
     world = start_as_ops()
     assert world.apply(acl("ops", bindings=[{"cluster": True, "allow": ["ALL"]}])).complete
-    assert read(world) == {"ALLOW User:ops ALL cluster:kafka-cluster from *"}
+    assert read(world) == {"ALLOW User:ops ALL cluster:kafka-cluster from *", MONITOR}
+
+
+def test_first_acl_of_the_cluster_is_unverified() -> None:
+    """No ACL of the cluster shows whether the client is a super user."""
+    world = World()
+    declared = acl("a", bindings=[{"cluster": True, "allow": ["CREATE"]}])
+    verdict = get_only_denial(world.plan(declared))
+    assert verdict.message.startswith("Unverified: the change may take ALTER on the cluster away from ")
+    assert world.apply(declared, scope=PERMITTED).complete
 
 
 # Shared bindings.

@@ -8,6 +8,7 @@ import pytest
 from kdeclare.core.diagnostics import Diagnostic, denied, error, info
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan import Verdict, VerdictOutcome
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.provider.registry import start_plan
 from kdeclare.core.resources.changes import Action
@@ -25,12 +26,13 @@ A, B = ResourceId("Topic", "a"), ResourceId("Topic", "b")
 
 @dataclass
 class Recorder(PlanHooks):
-    """Records the calls; ``steps`` and ``findings`` determine the results."""
+    """Records the calls; ``steps``, ``findings`` and ``guard_verdicts`` determine the results."""
 
     calls: list[str] = field(default_factory=list)
     seen: dict[str, list[str]] = field(default_factory=dict)
     steps: dict[str, Callable[[tuple[Operation, ...]], PlanStep]] = field(default_factory=dict)
     findings: tuple[Diagnostic, ...] = ()
+    guard_verdicts: tuple[Verdict, ...] = ()
     inputs: PlanInputs | None = None
 
     def _record_call(self, name: str, operations: Sequence[Operation] = ()) -> None:
@@ -68,6 +70,10 @@ class Recorder(PlanHooks):
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         return self._run_step("refine", operations)
 
+    def guard(self, operations: tuple[Operation, ...]) -> tuple[Verdict, ...]:
+        self._record_call("guard", operations)
+        return self.guard_verdicts
+
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         return self._run_step("settle", operations)
 
@@ -103,10 +109,9 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 def test_hooks_are_called_in_definition_order(hooks: Recorder) -> None:
     plan = World().plan(topic("a", partitions=1))
     documented = [name for name in vars(PlanHooks) if not name.startswith("_")]
-    documented.remove("find_refused_undos")  # only rollbacks call it
     # They describe the finished plan, in any order.
-    assert hooks.calls[:8] == documented[:8]
-    assert sorted(hooks.calls[8:]) == sorted(documented[8:]) == ["count_unmanaged", "locate_members"]
+    assert hooks.calls[:9] == documented[:9]
+    assert sorted(hooks.calls[9:]) == sorted(documented[9:]) == ["count_unmanaged", "locate_members"]
     assert plan.racks[7] == "cellar"
     assert plan.summary.unmanaged == 40
 
@@ -150,6 +155,29 @@ def test_refine_edges_order_operations(hooks: Recorder) -> None:
     hooks.steps["refine"] = put_a_after_b
     plan = World().plan(topic("a", partitions=1), topic("b", partitions=1))
     assert [op.resource.name for op in plan.operations] == ["b", "a"]
+
+
+def test_guard_denial_excludes_resource_and_dependents(hooks: Recorder) -> None:
+    def put_b_after_a(operations: tuple[Operation, ...]) -> PlanStep:
+        ids = {op.resource: op.id for op in operations}
+        return PlanStep(
+            tuple(replace(op, needs={ids[A]: "a first"}) if op.resource == B else op for op in operations)
+        )
+
+    hooks.steps["refine"] = put_b_after_a
+    hooks.guard_verdicts = (Verdict("own-branch", str(A), VerdictOutcome.DENY, "no"),)
+    plan = World().plan(topic("a", partitions=1), topic("b", partitions=1), topic("c", partitions=1))
+    assert plan.verdicts == hooks.guard_verdicts
+    assert [op.resource.name for op in plan.operations] == ["c"]
+    assert [change.blocked for change in plan.changes] == ["policy-violation", "policy-violation", None]
+    assert hooks.seen["settle"] == ["topic.create:Topic/c"]
+
+
+def test_permitted_guard_verdict_changes_nothing(hooks: Recorder) -> None:
+    hooks.guard_verdicts = (Verdict("own-branch", str(A), VerdictOutcome.WARN, "no", override="--permit"),)
+    plan = World().plan(topic("a", partitions=1))
+    assert plan.verdicts == hooks.guard_verdicts
+    assert len(plan.operations) == 1
 
 
 def test_settle_or_finalize_denial_excludes_operations(hooks: Recorder) -> None:

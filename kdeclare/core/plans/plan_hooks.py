@@ -135,14 +135,6 @@ class PlanHooks:
         """Return diagnostics about operations that would fail although the system accepts their requests."""
         return ()
 
-    def find_refused_undos(self, operations: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Return the operations of a rollback that must not run, by id, with the reason for each.
-
-        The engine removes these operations and keeps the ownership of what they would have undone. Rollbacks
-        call this method instead of `refine` and `settle`.
-        """
-        return {}
-
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
         """Split the final operations into smaller steps, in the order that an administrator would choose."""
         return PlanStep(operations)

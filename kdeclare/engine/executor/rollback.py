@@ -99,8 +99,6 @@ def build_rollback_plan(
     ]
     steps, problems = _filter_possible(steps, connections, secrets)
     hooks = start_plan(PlanInputs((), state, observation.live, connections, options))
-    steps, refusals = _drop_refused(steps, hooks)
-    problems += refusals
     operations = tuple(_link_inverses(steps))
     for hook in hooks:
         plan_step = hook.finalize(operations)
@@ -257,18 +255,6 @@ def _filter_possible(
             step = replace(step, inverse=_drop_elements(inverse, missing_secrets.keys()))
         possible_steps.append(step)
     return possible_steps, problems
-
-
-def _drop_refused(
-    steps: Sequence[_UndoStep], hooks: Sequence[PlanHooks]
-) -> tuple[list[_UndoStep], list[Diagnostic]]:
-    """Remove the inverses that a guard of a provider refuses."""
-    inverses = [step.inverse for step in steps if step.inverse]
-    refused = {id_: reason for hook in hooks for id_, reason in hook.find_refused_undos(inverses).items()}
-    kept_steps = [
-        replace(step, inverse=None) if step.inverse and step.inverse.id in refused else step for step in steps
-    ]
-    return kept_steps, list(refused.values())
 
 
 def _find_losses(operations: Sequence[Operation], connections: Connections) -> Mapping[str, Diagnostic]:

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 from kdeclare.core.diagnostics import Diagnostic, Severity, denied, info, warning
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan import Verdict
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.provider.registry import KINDS, get_operation_type
 from kdeclare.core.resources.ids import ResourceId
@@ -135,6 +136,10 @@ class KafkaPlanning(PlanHooks):
             operations, problems = step.operations, [*problems, *step.diagnostics]
         return PlanStep(operations, tuple(problems))
 
+    def guard(self, operations: tuple[Operation, ...]) -> tuple[Verdict, ...]:
+        """Return the verdicts of the hooks of all kinds."""
+        return tuple(verdict for hooks in self._hooks_of_kinds for verdict in hooks.guard(operations))
+
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         """Merge the moves of each partition. If requested, wait for reassignments by other clients."""
         notices: Sequence[Diagnostic] = ()
@@ -152,14 +157,6 @@ class KafkaPlanning(PlanHooks):
         cluster = self._inputs.connections.get(KafkaConnection).cluster
         problems = check_disk_capacity(operations, cluster, self._pace)
         return (*problems, *(d for hooks in self._hooks_of_kinds for d in hooks.preflight(operations)))
-
-    def find_refused_undos(self, operations: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Return the operations that the guards of kinds refuse."""
-        return {
-            id_: reason
-            for hooks in self._hooks_of_kinds
-            for id_, reason in hooks.find_refused_undos(operations).items()
-        }
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
         """Split reassignments into batches, with a temporary throttle and a final leader election."""

@@ -25,6 +25,7 @@ from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.providers.kafka.acl.collector import ACLS
 from kdeclare.providers.kafka.acl.fleet import AclCodec
 from kdeclare.providers.kafka.acl.kind import AclKind
+from kdeclare.providers.kafka.acl.lockout import ACL_LOCKOUT, LOCKOUT_HINT
 from kdeclare.providers.kafka.acl.operations import CREATE as CREATE_ACLS
 from kdeclare.providers.kafka.acl.operations import DELETE as DELETE_ACLS
 from kdeclare.providers.kafka.acl.plan_section import build_access_section
@@ -259,6 +260,7 @@ PROVIDER = Provider(
     watch=_start_watch,
     find_cleanup=_find_cleanup,
     auxiliary_kinds=frozenset({SHARED_RESOURCE.kind, GROUP_KIND}),
+    guards={ACL_LOCKOUT: LOCKOUT_HINT},
     describe_plan=_describe_plan,
     is_secret_setting=is_secret_setting,
     may_hold_secret=is_likely_secret_key,

@@ -10,8 +10,9 @@ from kdeclare.core.operations.operation import Operation
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_access
 from kdeclare.providers.kafka.acl.binding import CLUSTER, CLUSTER_NAME, Binding, parse_binding
-from kdeclare.providers.kafka.acl.lockout import NEEDED, OwnAccess, find_lockouts
+from kdeclare.providers.kafka.acl.lockout import NEEDED, find_lockouts
 from kdeclare.providers.kafka.acl.operations import AclArgs
+from kdeclare.providers.kafka.acl.own_access import Authorizer, OwnAccess
 from tests.unit.acl.acl_strategies import HOSTS, PRINCIPALS, bindings
 
 ALTER = "ALLOW User:ops ALTER cluster:kafka-cluster from *"
@@ -31,16 +32,19 @@ def find(
     create: Sequence[str] = (),
     delete: Sequence[str] = (),
     principal: str | None = "User:ops",
-    rights: Sequence[str] = NEEDED,
+    rights: Sequence[str] | None = NEEDED,
     everyone: frozenset[bool] = NEVER,
     create_elsewhere: Sequence[str] = (),
+    delete_elsewhere: Sequence[str] = (),
+    authorizer: Authorizer = Authorizer.STANDARD,
 ) -> list[tuple[str, bool]]:
     ops = [make_op("acls.create", "a", create)] if create else []
     ops += [make_op("acls.create", "b", create_elsewhere)] if create_elsewhere else []
     ops += [make_op("acls.delete", "a", delete)] if delete else []
-    access = OwnAccess(principal, frozenset(rights), everyone)
+    ops += [make_op("acls.delete", "b", delete_elsewhere)] if delete_elsewhere else []
+    access = OwnAccess(principal, None if rights is None else frozenset(rights), everyone, authorizer)
     found = find_lockouts(ops, map(parse_binding, live), access)
-    return [(operation, is_certain) for resource, operation, is_certain in found if resource.name == "a"]
+    return [(operation, not doubt) for resource, operation, doubt in found if resource.name == "a"]
 
 
 def test_deletion_of_own_right_is_certain_lockout() -> None:
@@ -67,16 +71,51 @@ def test_super_user_cannot_be_locked_out() -> None:
     assert find([OTHER], delete=[OTHER], everyone=UNKNOWN) == []
 
 
-def test_first_binding_of_cluster_takes_rights_of_everyone() -> None:
-    assert find([], create=[OTHER], everyone=frozenset({True})) == [("ALTER", False)]
-    assert find([], create=[OTHER], everyone=UNKNOWN) == [("ALTER", False)]
-    assert find([], create=[ALL], everyone=UNKNOWN) == []
+def test_super_user_is_inferred_only_where_acls_do_not_explain_the_right() -> None:
+    """Without an ACL on the cluster, allow.everyone.if.no.acl.found of controllers can explain the right."""
+    for everyone in (NEVER, UNKNOWN, frozenset({True})):
+        assert find([], create=[OTHER], everyone=everyone) == [("ALTER", False)]
+        assert find([], create=[ALL], everyone=everyone) == []
+        assert find([], create=[ALL, OTHER], everyone=everyone) == []
+        assert find([OTHER], create=[DENY], everyone=everyone) == []
 
 
-def test_brokers_do_not_prove_what_controllers_allow_without_acls() -> None:
-    """Only ACLs that do not explain a right prove that kdeclare is a super user."""
-    assert find([], create=[OTHER], everyone=NEVER) == [("ALTER", False)]
-    assert find([], create=[ALL], everyone=NEVER) == []
+def test_grant_of_another_manifest_does_not_replace_everyone() -> None:
+    assert find([], create=[OTHER], create_elsewhere=[ALL]) == [("ALTER", False)]
+
+
+def test_custom_authorizer_is_unverified() -> None:
+    for live, create, delete in (([ALTER], [], [ALTER]), ([OTHER], [DENY], []), ([ALTER, ALL], [], [ALL])):
+        assert find(live, create=create, delete=delete, authorizer=Authorizer.CUSTOM) == [("ALTER", False)]
+    assert find([ALTER], create=[OTHER], authorizer=Authorizer.CUSTOM) == []
+    assert find([ALTER, OTHER], delete=[OTHER], authorizer=Authorizer.CUSTOM) == []
+
+
+def test_unknown_authorizer_proves_no_super_user() -> None:
+    """A super user can read the class of the authorizer."""
+    assert find([OTHER], create=[DENY], authorizer=Authorizer.UNKNOWN) == [("ALTER", False)]
+    assert find([OTHER], delete=[OTHER], authorizer=Authorizer.UNKNOWN) == []
+    assert find([ALTER, ALL], delete=[ALL], authorizer=Authorizer.UNKNOWN) == []
+
+
+def test_unknown_rights_are_unverified() -> None:
+    assert find([OTHER], create=[DENY], rights=None) == [("ALTER", False)]
+    assert find([ALTER], delete=[ALTER], rights=None) == [("ALTER", False)]
+    assert find([ALTER, ALL], delete=[ALL], rights=None) == []
+
+
+def test_only_manifest_that_takes_the_right_is_named() -> None:
+    assert find([ALTER, OTHER], delete=[OTHER], delete_elsewhere=[ALTER]) == []
+    assert find([ALTER, OTHER], delete=[ALTER], delete_elsewhere=[OTHER]) == [("ALTER", True)]
+
+
+def test_two_manifests_may_not_take_both_grants_together() -> None:
+    assert find([ALTER, ALL], delete=[ALTER]) == []
+    assert find([ALTER, ALL], delete=[ALTER], delete_elsewhere=[ALL]) == []  # the other one is denied
+    ops = [make_op("acls.delete", "a", [ALTER]), make_op("acls.delete", "b", [ALL])]
+    access = OwnAccess("User:ops", frozenset(NEEDED), NEVER)
+    denied = find_lockouts(ops, map(parse_binding, [ALTER, ALL]), access)
+    assert [(item.resource.name, item.operation) for item in denied] == [("b", "ALTER")]
 
 
 def test_right_that_kdeclare_does_not_have_cannot_be_lost() -> None:

@@ -69,7 +69,7 @@ def decide_on_resource(
         return AccessDecision(allow_if_no_acl, AccessReason.NO_ACL)
     allowing: Binding | None = None
     for binding in on_resource:
-        if not _concerns(binding, request):
+        if not is_concerned(binding, request):
             continue
         if not binding.is_allow:
             return AccessDecision(False, AccessReason.DENIED_BY_BINDING, binding)
@@ -93,7 +93,7 @@ def list_granted(bindings: Iterable[Binding], principal: str) -> list[Binding]:
     return [binding for binding in bindings if binding.principal in (principal, ANY_PRINCIPAL)]
 
 
-def _concerns(binding: Binding, request: AccessRequest) -> bool:
+def is_concerned(binding: Binding, request: AccessRequest) -> bool:
     """Return whether a binding on the resource is about the principal, host and operation of a request."""
     if binding.principal not in (request.principal, ANY_PRINCIPAL):
         return False

@@ -17,7 +17,7 @@ from kdeclare.core.resources.kind import Difference
 from kdeclare.providers.kafka.acl.binding import ANY_NAME, LITERAL, PREFIXED, Binding
 from kdeclare.providers.kafka.acl.collector import read_acls
 from kdeclare.providers.kafka.acl.diff import parse_field
-from kdeclare.providers.kafka.acl.lockout import ALLOW_EVERYONE, read_allows_everyone
+from kdeclare.providers.kafka.acl.own_access import ALLOW_EVERYONE, read_allows_everyone
 from kdeclare.providers.kafka.acl.plan_section import format_resource
 from kdeclare.providers.kafka.connection import KafkaConnection
 

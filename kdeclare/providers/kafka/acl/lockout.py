@@ -1,52 +1,63 @@
 """Guard against plans that take away the rights with which kdeclare reads and changes ACLs.
 
 The guard evaluates kdeclare's rights on the cluster as they would be after the plan, for every explanation of
-its current rights: the principal and the host that it might connect as, and the config
-``allow.everyone.if.no.acl.found``. Controllers authorize changes of ACLs with their own value of this config,
-and only brokers can be asked. If the cluster has no ACLs, the value can therefore be the reason for
-kdeclare's rights, whatever the brokers report. If the cluster has ACLs that do not explain the current
-rights, kdeclare is a super user, and ACLs cannot take its rights away.
+its current rights: the principal and the host that it might connect as, and the broker config
+``allow.everyone.if.no.acl.found``.
 
-The result holds for `StandardAuthorizer` and without concurrent changes by other clients.
+A change that passes takes no right from this principal at this host, if the brokers evaluate ACLs as
+`StandardAuthorizer` does and no other client changes ACLs at the same time. Where kdeclare cannot tell, the
+change is *unverified* and needs the permission of the user, too. kdeclare infers that it is a super user,
+whom ACLs do not restrict, only if the cluster has ACLs that do not explain its rights. Brokers describe
+``super.users`` without its value, so there is no other evidence. If the cluster has no ACLs at all,
+``allow.everyone.if.no.acl.found`` of the controllers, which kdeclare cannot read, can explain the rights.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import product
 from typing import NamedTuple
 
-from kdeclare.core.diagnostics import Diagnostic, denied, warning
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan import Verdict, VerdictOutcome
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_on_resource
+from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_on_resource, is_concerned
 from kdeclare.providers.kafka.acl.binding import ANY_HOST, ANY_PRINCIPAL, CLUSTER, CLUSTER_NAME, Binding
 from kdeclare.providers.kafka.acl.operations import CreateAcls, DeleteAcls, list_bindings
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import ClusterInfo
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.acl.own_access import ALLOW_EVERYONE, Authorizer, OwnAccess
 
 ACL_LOCKOUT = "acl-lockout"
+"""The name of the guard in verdicts."""
+
+LOCKOUT_HINT = (
+    "Keep bindings that allow kdeclare ALTER and DESCRIBE on the cluster, apply as a different principal, or "
+    "pass --allow-acl-lockout (the override is recorded)."
+)
 NEEDED = ("ALTER", "DESCRIBE")
 """The operations on the cluster with which kdeclare changes and reads ACLs."""
-ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
+
+_OVERRIDE = "--allow-acl-lockout"
 _OTHER_HOST, _OTHER_PRINCIPAL = "(another host)", "User:(another principal)"
 _ANONYMOUS = "User:ANONYMOUS"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnAccess:
-    """What kdeclare knows of its own access to a cluster.
+class Lockout(NamedTuple):
+    """A resource whose changes take, or can take, an operation on the cluster away from kdeclare.
 
-    principal: the principal that kdeclare connects as; None if unknown.
-    rights: the operations on the cluster that the brokers allow it; None if unknown.
-    allows_everyone: the possible values of ``allow.everyone.if.no.acl.found``.
+    doubt: why kdeclare cannot tell whether it loses the operation, as a sentence; empty if it certainly does.
     """
 
-    principal: str | None
-    rights: frozenset[str] | None
-    allows_everyone: frozenset[bool]
+    resource: ResourceId
+    operation: str
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """The bindings of the cluster that the operations of one resource create and delete."""
+
+    created: frozenset[Binding]
+    deleted: frozenset[Binding]
 
 
 class _Explanation(NamedTuple):
@@ -56,60 +67,25 @@ class _Explanation(NamedTuple):
     host: str
     allows_everyone: bool
 
-
-def read_own_access(cluster: Cluster) -> OwnAccess:
-    """Read what kdeclare knows of its own access. Raises Fault if the cluster does not respond."""
-    info = cluster.describe()
-    return OwnAccess(info.principal, cluster.find_cluster_rights(), read_allows_everyone(cluster, info))
-
-
-def read_allows_everyone(cluster: Cluster, info: ClusterInfo) -> frozenset[bool]:
-    """Read the possible values of ``allow.everyone.if.no.acl.found``: both if a broker does not tell.
-
-    Raises Fault if the cluster does not respond.
-    """
-    resources = [ConfigResource(ConfigScope.BROKER, str(b.id)) for b in info.brokers if not b.fenced]
-    queries = [ConfigQuery(resource, frozenset({ALLOW_EVERYONE})) for resource in resources]
-    possible: set[bool] = set()
-    for described in cluster.describe_configs_partially(queries).values():
-        if isinstance(described, Fault):
-            possible |= {True, False}
-        else:
-            # Brokers describe the key only if it is set, and then without its value, because KafkaConfig does
-            # not know it: keys of authorizers count as sensitive.
-            entry = described.get(ALLOW_EVERYONE)
-            possible |= {False} if entry is None else _parse_flag(entry.value)
-    return frozenset(possible or {True, False})
-
-
-def _parse_flag(value: str | None) -> frozenset[bool]:
-    return frozenset({True, False} if value is None else {value.strip().lower() == "true"})
+    def request(self, operation: str) -> AccessRequest:
+        return AccessRequest(self.principal, operation, CLUSTER, CLUSTER_NAME, self.host)
 
 
 def find_lockouts(
     operations: Sequence[Operation], live: Iterable[Binding], access: OwnAccess
-) -> Iterator[tuple[ResourceId, str, bool]]:
-    """Yield each resource whose changes can lock kdeclare out, with the operation that kdeclare would lose.
+) -> Iterator[Lockout]:
+    """Yield each resource whose changes can lock kdeclare out.
 
-    The last element is whether kdeclare certainly loses the operation.
+    Resources are judged one after another, together with those before them that can lock nobody out.
     """
-    before = _select_about_cluster(live)
-    changes = [(op, _select_about_cluster(list_bindings(op))) for op in operations]
-    for resource in sorted({op.resource for op, bindings in changes if bindings}):
-        after = _compute_worst_case(resource, changes, before)
-        for operation in NEEDED:
-            if access.rights is not None and operation not in access.rights:
-                continue  # nothing to lose
-            known_rights = {operation, *(right for right in NEEDED if right in (access.rights or ()))}
-            explanations = [
-                e
-                for e in _explain(before, after, access)
-                if all(_is_allowed(before, right, e) for right in known_rights)
-            ]
-            losing = [e for e in explanations if not _is_allowed(after, operation, e)]
-            if losing:
-                yield resource, operation, bool(before) and len(losing) == len(explanations)
-                break
+    before = frozenset(binding for binding in live if binding.resource_type == CLUSTER)
+    accepted: list[_Changes] = []
+    for resource, own in sorted(_collect_changes(operations).items()):
+        lockout = _judge(resource, own, accepted, before, access)
+        if lockout is not None:
+            yield lockout
+        else:
+            accepted.append(own)
 
 
 def select_relevant(operations: Iterable[Operation]) -> list[Operation]:
@@ -120,69 +96,130 @@ def select_relevant(operations: Iterable[Operation]) -> list[Operation]:
 
 
 def check_lockout(
-    operations: Sequence[Operation], live: Collection[Binding], access: OwnAccess, *, is_permitted: bool
-) -> Iterator[Diagnostic]:
-    """Yield a denial for each resource that can lock kdeclare out, or a warning if the user permits it."""
-    for resource, operation, is_certain in find_lockouts(operations, live, access):
-        make_diagnostic = warning if is_permitted else denied
-        verb = "takes" if is_certain else "may take"
+    operations: Sequence[Operation], live: Iterable[Binding], access: OwnAccess, *, is_permitted: bool
+) -> Iterator[Verdict]:
+    """Yield a denial for each resource that can lock kdeclare out; overridden if the user permits it."""
+    for resource, operation, doubt in find_lockouts(operations, live, access):
         who = f"{access.principal}, which kdeclare connects as" if access.principal else "kdeclare"
-        has_acls = any(binding.resource_type == CLUSTER for binding in live)
-        reason = "" if is_certain else f" {_explain_doubt(access, has_acls=has_acls)}"
-        yield make_diagnostic(
-            ACL_LOCKOUT,
-            "Change locks kdeclare out",
-            f"{resource} {verb} {operation} on the cluster away from {who}. kdeclare could then no longer "
-            f"{'change or restore' if operation == 'ALTER' else 'read'} ACLs.{reason}",
-            hint="A super user can restore the right."
+        use = "change or restore" if operation == "ALTER" else "read"
+        takes = "Unverified: the change may take" if doubt else "The change takes"
+        message = (
+            f"{takes} {operation} on the cluster "
+            f"away from {who}. kdeclare could then no longer {use} ACLs.{f' {doubt}' if doubt else ''}"
+        )
+        yield (
+            Verdict(ACL_LOCKOUT, str(resource), VerdictOutcome.WARN, message, override=_OVERRIDE)
             if is_permitted
-            else f"Keep a binding that allows {operation} on the cluster, apply as a different principal, or "
-            "pass --allow-acl-lockout.",
-            resource=str(resource),
+            else Verdict(ACL_LOCKOUT, str(resource), VerdictOutcome.DENY, message)
         )
 
 
-def _select_about_cluster(bindings: Iterable[Binding]) -> frozenset[Binding]:
-    return frozenset(binding for binding in bindings if binding.resource_type == CLUSTER)
+def _collect_changes(operations: Iterable[Operation]) -> Mapping[ResourceId, _Changes]:
+    created: dict[ResourceId, set[Binding]] = {}
+    deleted: dict[ResourceId, set[Binding]] = {}
+    for op in operations:
+        changed = deleted if isinstance(get_operation_type(op), DeleteAcls) else created
+        own = {binding for binding in list_bindings(op) if binding.resource_type == CLUSTER}
+        if own:
+            changed.setdefault(op.resource, set()).update(own)
+    return {
+        resource: _Changes(
+            frozenset(created.get(resource, ())), frozenset(deleted.get(resource, ()))
+        )
+        for resource in {*created, *deleted}
+    }  # fmt: skip
 
 
-def _explain_doubt(access: OwnAccess, *, has_acls: bool) -> str:
-    if not has_acls:
+def _judge(
+    resource: ResourceId,
+    own: _Changes,
+    accepted: Sequence[_Changes],
+    before: Set[Binding],
+    access: OwnAccess,
+) -> Lockout | None:
+    """Return how the changes of a resource can lock kdeclare out, or None if they cannot."""
+    if access.authorizer is Authorizer.CUSTOM and _can_matter(own, access):
+        return Lockout(resource, NEEDED[0], "The brokers have an authorizer that kdeclare does not know.")
+    for operation in NEEDED:
+        if access.rights is not None and operation not in access.rights:
+            continue  # nothing to lose
+        known_rights = {operation, *(right for right in NEEDED if right in (access.rights or ()))}
+        explanations = [
+            e
+            for e in _explain({*before, *own.created}, access, has_acls=bool(before))
+            if all(_is_allowed(before, right, e) for right in known_rights)
+        ]
+        losing = [e for e in explanations if not _keeps_right([*accepted, own], before, operation, e)]
+        if losing:
+            is_certain = bool(before) and access.rights is not None and len(losing) == len(explanations)
+            return Lockout(resource, operation, "" if is_certain else _explain_doubt(access, before))
+        if not explanations and _can_matter(own, access) and not _is_super_user(access):
+            return Lockout(resource, operation, _explain_doubt(access, before))
+    return None
+
+
+def _is_super_user(access: OwnAccess) -> bool:
+    """Return whether rights that the ACLs of the cluster do not explain are those of a super user.
+
+    A super user can read all configs, the class of the authorizer included.
+    """
+    return access.rights is not None and access.authorizer is Authorizer.STANDARD
+
+
+def _can_matter(changes: _Changes, access: OwnAccess) -> bool:
+    """Return whether changes can take rights away from kdeclare, whatever explains these rights.
+
+    Bindings of another user take nothing away from kdeclare.
+    """
+    taking = [
+        *(b for b in changes.created if not b.is_allow),
+        *(b for b in changes.deleted if b.is_allow),
+    ]
+    return any(access.principal is None or b.principal in (access.principal, ANY_PRINCIPAL) for b in taking)
+
+
+def _explain_doubt(access: OwnAccess, before: Set[Binding]) -> str:
+    if not before:
         return (
-            f"The cluster has no ACLs yet. If {ALLOW_EVERYONE} is true on the controllers, which kdeclare "
-            "cannot ask, every principal has all rights until the first ACL exists."
+            "The cluster has no ACLs, so kdeclare cannot tell whether it is a super user or has its rights "
+            f"from {ALLOW_EVERYONE}, which applies only until the first ACL exists."
         )
     if access.principal is None:
         return "kdeclare does not know the principal that it connects as."
-    if len(access.allows_everyone) > 1:
-        return f"kdeclare cannot read the broker config {ALLOW_EVERYONE}."
+    if access.rights is None:
+        return "The brokers do not say which rights kdeclare has."
+    if access.authorizer is Authorizer.UNKNOWN:
+        return "kdeclare cannot read which authorizer the brokers have."
     return "This depends on the host that kdeclare connects from."
 
 
-def _compute_worst_case(
-    resource: ResourceId, changes: Collection[tuple[Operation, Set[Binding]]], before: Set[Binding]
-) -> frozenset[Binding]:
-    """Return the bindings of the cluster if all other resources create no grants, because they can fail.
+def _keeps_right(
+    changes: Sequence[_Changes], before: Set[Binding], operation: str, explanation: _Explanation
+) -> bool:
+    """Return whether an operation stays allowed in the worst case.
 
-    A resource deletes its grants only after it has created its new grants.
+    In the worst case, new grants of a resource fail. This resource then also deletes none of its grants,
+    because it deletes them last. All other changes are made.
     """
-    created: set[Binding] = set()
-    deleted: set[Binding] = set()
-    for op, bindings in changes:
-        if isinstance(get_operation_type(op), DeleteAcls):
-            deleted |= {b for b in bindings if b.is_allow}
-        else:
-            created |= {b for b in bindings if op.resource == resource or not b.is_allow}
-    return frozenset((before - deleted) | created)
+    request = explanation.request(operation)
+    created = [binding for own in changes for binding in own.created]
+    if any(not b.is_allow and is_concerned(b, request) for b in created):
+        return False
+    risky = [own for own in changes if not any(b.is_allow and is_concerned(b, request) for b in own.created)]
+    remaining = before - {binding for own in risky for binding in own.deleted}
+    if any(b.is_allow and is_concerned(b, request) for b in remaining):
+        return True
+    has_acls = bool(remaining) or any(own.created for own in risky)
+    return explanation.allows_everyone and not has_acls
 
 
-def _explain(before: Set[Binding], after: Set[Binding], access: OwnAccess) -> Iterator[_Explanation]:
+def _explain(named: Set[Binding], access: OwnAccess, *, has_acls: bool) -> Iterator[_Explanation]:
     """Yield what kdeclare might connect as. Its rights may or may not follow from it."""
-    named = {*before, *after}
     principals = {access.principal} if access.principal is not None else _list_principals(named)
     hosts = {_OTHER_HOST, *(b.host for b in named if b.host != ANY_HOST)}
-    possible_values = access.allows_everyone if before else {True, *access.allows_everyone}
-    for principal, host, allows_everyone in product(principals, hosts, possible_values):
+    # Controllers can have another value than brokers, and it matters as long as the cluster has no ACLs.
+    possible = access.allows_everyone if has_acls else frozenset({True, False})
+    for principal, host, allows_everyone in product(principals, hosts, possible):
         yield _Explanation(principal, host, allows_everyone)
 
 
@@ -191,6 +228,7 @@ def _list_principals(bindings: Iterable[Binding]) -> set[str]:
 
 
 def _is_allowed(bindings: Set[Binding], operation: str, explanation: _Explanation) -> bool:
-    request = AccessRequest(explanation.principal, operation, CLUSTER, CLUSTER_NAME, explanation.host)
-    decision = decide_on_resource(sorted(bindings), request, allow_if_no_acl=explanation.allows_everyone)
+    decision = decide_on_resource(
+        sorted(bindings), explanation.request(operation), allow_if_no_acl=explanation.allows_everyone
+    )
     return decision.is_allowed

@@ -1,13 +1,14 @@
 """Planning hooks for ACLs that compare several resources: shared bindings, order, and dangling rights."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
 
 from kdeclare.core.diagnostics import Diagnostic, denied, error, info, warning
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import with_inverse
+from kdeclare.core.plans.plan import Verdict
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
@@ -18,8 +19,9 @@ from kdeclare.providers.kafka.acl.binding import ANY_NAME, ANY_PRINCIPAL, LITERA
 from kdeclare.providers.kafka.acl.collector import AclState, Visibility, read_acls
 from kdeclare.providers.kafka.acl.diff import Claims, Phase, diff_acl, parse_field
 from kdeclare.providers.kafka.acl.first_acls import FirstAclReview
-from kdeclare.providers.kafka.acl.lockout import check_lockout, read_own_access, select_relevant
+from kdeclare.providers.kafka.acl.lockout import check_lockout, select_relevant
 from kdeclare.providers.kafka.acl.operations import DELETE, KIND, CreateAcls, DeleteAcls, list_bindings
+from kdeclare.providers.kafka.acl.own_access import read_own_access
 from kdeclare.providers.kafka.acl.record import AclRecord, get_owned_bindings
 from kdeclare.providers.kafka.acl.spec import AclBody
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -113,24 +115,20 @@ class AclPlanning(PlanHooks):
         return reviewed
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Order the operations of each principal. Check own rights, and rights on missing topics."""
-        problems = (*self._check_dangling(operations, compared), *self._check_lockout(operations))
+        """Order the operations of each principal. Check rights on missing topics."""
+        problems = tuple(self._check_dangling(operations, compared))
         return PlanStep(self._order_operations(operations), problems)
 
-    def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
-        """Warn about a rollback that may take kdeclare's own rights away, if the user permits this."""
-        if not any(map(_is_undo, operations)):
+    def guard(self, operations: tuple[Operation, ...]) -> tuple[Verdict, ...]:
+        """Deny changes that take kdeclare's own rights on ACLs away."""
+        relevant = select_relevant(operations)
+        if not relevant:
             return ()
-        return tuple(problem for problem in self._check_lockout(operations) if not problem.is_blocking)
-
-    def find_refused_undos(self, operations: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Refuse to undo the bindings of a resource if kdeclare would, or might, lose its own rights."""
-        problems = {p.resource: p for p in self._check_lockout(operations) if p.is_blocking}
-        return {
-            op.id: problems[str(op.resource)]
-            for op in operations
-            if str(op.resource) in problems and _is_acl_operation(op)
-        }
+        connections = self._inputs.connections
+        live = read_acls(connections)
+        access = read_own_access(connections.get(KafkaConnection).cluster)
+        is_permitted = get_kafka_options(self._inputs.options).allow_acl_lockout
+        return tuple(check_lockout(relevant, live.bindings, access, is_permitted=is_permitted))
 
     def _order_operations(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
         """Order the operations of different resources that concern the same principal, and admin grants.
@@ -213,17 +211,6 @@ class AclPlanning(PlanHooks):
         own = frozenset(get_owned_bindings(records.get(str(op.resource))))
         bindings = list_bindings(op)
         return frozenset(str(b) for b in bindings if self._owned[b] > (b in own))
-
-    def _check_lockout(self, operations: Sequence[Operation]) -> Sequence[Diagnostic]:
-        """Deny changes that take kdeclare's own rights on ACLs away. Raises Fault."""
-        relevant = select_relevant(operations)
-        if not relevant:
-            return ()
-        connections = self._inputs.connections
-        live = read_acls(connections)
-        access = read_own_access(connections.get(KafkaConnection).cluster)
-        is_permitted = get_kafka_options(self._inputs.options).allow_acl_lockout
-        return tuple(check_lockout(relevant, tuple(live.bindings), access, is_permitted=is_permitted))
 
     def count_unmanaged(self, known: Set[str]) -> int:
         """Count the live bindings that are neither declared nor owned."""

@@ -14,6 +14,10 @@ HOST = "127.0.0.1"
 """The address that the client connects from."""
 
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+"""The value of ``authorizer.class.name`` on brokers with an authorizer."""
+
+
 @dataclass
 class Access:
     """The ACLs of a cluster, as one client sees and changes them.

@@ -10,7 +10,15 @@ from kdeclare.core.live.faults import CreatedObject, Fault, FaultKind, Outcome, 
 from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, parse_broker_id
-from kdeclare.providers.kafka.live import Broker, ClusterInfo, ConfigEntry, Move, Partition, Topic
+from kdeclare.providers.kafka.live import (
+    Broker,
+    ClusterInfo,
+    ConfigEntry,
+    ConfigSource,
+    Move,
+    Partition,
+    Topic,
+)
 from kdeclare.providers.kafka.port import (
     ConfigAlteration,
     ConfigQuery,
@@ -22,6 +30,7 @@ from kdeclare.providers.kafka.port import (
     require_all_configs,
 )
 from kdeclare.providers.kafka.scram_user.credential import Credentials, Mechanism
+from kdeclare.providers.kafka.testing.access import STANDARD_AUTHORIZER
 from kdeclare.providers.kafka.testing.configs import MAX_VALUE_LENGTH
 from kdeclare.providers.kafka.testing.configs import ConfigStore as ConfigStore
 from kdeclare.providers.kafka.testing.controls import Call, ClusterControls
@@ -243,6 +252,8 @@ class MemoryCluster(RequestHandler):
                 entry = configs.describe_broker_key(int(resource.name), name)
             else:
                 entry = configs.describe_cluster_key(name)
+            if name == "authorizer.class.name" and self.has_authorizer and entry and not entry.value:
+                entry = replace(entry, value=STANDARD_AUTHORIZER, source=ConfigSource.STATIC)
             if entry is not None:
                 entries[name] = entry
         return entries

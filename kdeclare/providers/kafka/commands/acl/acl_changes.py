@@ -15,9 +15,9 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.planfile import load_plan
 from kdeclare.providers.kafka.acl.binding import Binding, sort_bindings
 from kdeclare.providers.kafka.acl.collector import read_acls, require_visible
-from kdeclare.providers.kafka.acl.lockout import read_own_access
 from kdeclare.providers.kafka.acl.manifests import make_manifest_name
 from kdeclare.providers.kafka.acl.operations import CREATE, DELETE, KIND, list_bindings
+from kdeclare.providers.kafka.acl.own_access import read_own_access
 from kdeclare.providers.kafka.acl.record import get_owned_bindings
 from kdeclare.providers.kafka.acl.spec import AclBody
 from kdeclare.providers.kafka.connection import KafkaConnection

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import typer
 
+from kdeclare.cli.options import ChosenOptions
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.providers.kafka.acl.authorization import is_about
@@ -28,6 +29,7 @@ from kdeclare.providers.kafka.acl.binding import (
     sort_bindings,
 )
 from kdeclare.providers.kafka.acl.names import NameProblem, check_host, check_name, check_principal
+from kdeclare.providers.kafka.commands.options import GuardOptions
 
 Texts = list[str] | None
 PatternType = Literal["literal", "prefixed", "match", "any"]
@@ -197,6 +199,23 @@ class AclGrantOptions:
             yield from ((resource, operation) for operation in operations_by_type[resource.resource_type])
         if self.idempotent:
             yield Resource(CLUSTER, CLUSTER_NAME), "IDEMPOTENT_WRITE"
+
+
+@dataclass(frozen=True, slots=True)
+class AclGuardOptions(GuardOptions):
+    """The guards of ad hoc commands, and the permission to lose the rights with which kdeclare changes ACLs."""
+
+    allow_acl_lockout: Annotated[
+        bool,
+        typer.Option(
+            "--allow-acl-lockout",
+            help="Change ACLs even if kdeclare loses, or may lose, its own rights to change or read ACLs.",
+        ),
+    ] = False
+
+    def chosen(self) -> ChosenOptions:
+        """Return the given options of providers."""
+        return {**self.choices, **({"allow_acl_lockout": True} if self.allow_acl_lockout else {})}
 
 
 def parse_operation(text: str) -> str:

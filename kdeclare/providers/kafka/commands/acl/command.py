@@ -13,13 +13,13 @@ from kdeclare.cli.options import ConnectionOptions, Format, Yes
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.commands.acl.acl_options import (
     AclGrantOptions,
+    AclGuardOptions,
     AclPatternOptions,
     AclResourceOptions,
     check_bindings,
     parse_operation,
     select_bindings,
 )
-from kdeclare.providers.kafka.commands.options import GuardOptions
 
 _LIST_EPILOG = build_epilog(
     "kdeclare acl list",
@@ -94,7 +94,7 @@ def add(
     yes: Yes = False,
     verify_timeout: VerifyTimeout = 30.0,
     output: Format = "text",
-    careful: GuardOptions,
+    careful: AclGuardOptions,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
@@ -132,7 +132,7 @@ def remove(
     yes: Yes = False,
     verify_timeout: VerifyTimeout = 30.0,
     output: Format = "text",
-    careful: GuardOptions,
+    careful: AclGuardOptions,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
