@@ -77,6 +77,24 @@ def test_add_creates_bindings_like_kafka_acls(
     assert read(kdeclare) == {ROOT}
 
 
+BROAD = ("Right for all principals", "Denial for all principals", "All rights on the cluster")
+
+
+@pytest.mark.parametrize(
+    ("options", "summary"),
+    [
+        ("--allow-principal User:* --operation All --topic t", "Right for all principals"),
+        ("--deny-principal User:* --operation Read --topic t", "Denial for all principals"),
+        ("--allow-principal User:alice --operation All --cluster", "All rights on the cluster"),
+        ("--allow-principal User:alice --operation All --topic t", None),
+    ],
+)
+def test_add_warns_about_broad_rights(kdeclare: CommandLine, options: str, summary: str | None) -> None:
+    ran = kdeclare("acl", "add", *options.split(), "--allow-acl-lockout", "--yes")
+    assert ran.code == 0, ran
+    assert [text for text in BROAD if f"warning: {text}" in ran.out] == ([summary] if summary else [])
+
+
 def test_remove_deletes_exactly_the_described_bindings(kdeclare: CommandLine) -> None:
     write = "ALLOW User:alice WRITE topic:orders from *"
     grant(kdeclare, READ, write, "ALLOW User:bob READ topic:orders from *")

@@ -8,7 +8,6 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.kind import SpecPath, SpecProblem
 from kdeclare.core.suggestions import format_alternatives
 from kdeclare.providers.kafka.acl.binding import (
-    ALL,
     ALLOW,
     ANY_NAME,
     CLUSTER,
@@ -27,6 +26,7 @@ from kdeclare.providers.kafka.acl.binding import (
 from kdeclare.providers.kafka.acl.names import (
     NameProblem,
     check_all_rights,
+    check_cluster_rights,
     check_host,
     check_name,
     check_principal,
@@ -249,8 +249,8 @@ class _Expansion:
                 problem = check_all_rights(principal, right.operation, right.permission)
                 self._check(place.path, f"{principal} {right.operation}", problem)
         for right, place in self._rights:
-            if right.permission == ALLOW and right.operation == ALL and right.resource_type == CLUSTER:
-                self._check(place.path, "ALL on the cluster", _ALL_ON_CLUSTER_PROBLEM)
+            problem = check_cluster_rights(right.resource_type, right.operation, right.permission)
+            self._check(place.path, "ALL on the cluster", problem)
 
     def _check(self, path: SpecPath, text: str, problem: NameProblem | None) -> None:
         if problem is None:
@@ -314,11 +314,4 @@ _NO_OPERATION_PROBLEM = NameProblem(
     "Binding not allowed",
     "allows and denies nothing",
     "Write allow: [READ] or deny: [READ].",
-)
-_ALL_ON_CLUSTER_PROBLEM = NameProblem(
-    "all-on-cluster",
-    "All rights on the cluster",
-    "includes changing all ACLs and configs of brokers, and acting as a broker",
-    "List the operations that the principal needs.",
-    is_certain=False,
 )

@@ -8,9 +8,12 @@ import re
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.acl.binding import (
+    ALL,
+    ALLOW,
     ANY_HOST,
     ANY_NAME,
     ANY_PRINCIPAL,
+    CLUSTER,
     LITERAL,
     PREFIXED,
     TOPIC,
@@ -148,6 +151,19 @@ def check_all_rights(principal: str, operation: str, permission: str) -> NamePro
         "Right for all principals",
         f"allows {operation} to every principal, unauthenticated clients (User:ANONYMOUS) included",
         "Name the principals to allow.",
+        is_certain=False,
+    )
+
+
+def check_cluster_rights(resource_type: str, operation: str, permission: str) -> NameProblem | None:
+    """Check a binding that allows everything on the cluster."""
+    if (resource_type, operation, permission) != (CLUSTER, ALL, ALLOW):
+        return None
+    return NameProblem(
+        "all-on-cluster",
+        "All rights on the cluster",
+        "includes changing all ACLs and configs of brokers, and acting as a broker",
+        "List the operations that the principal needs.",
         is_certain=False,
     )
 

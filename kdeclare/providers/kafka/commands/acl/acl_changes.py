@@ -1,6 +1,6 @@
 """Create and delete ACL bindings ad hoc, and read bindings for the other ACL commands."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kdeclare.app.adhoc.ownership import load_ownership
@@ -8,7 +8,7 @@ from kdeclare.app.adhoc.run import AdhocCommand, AdhocOptions, AdhocRequest, run
 from kdeclare.app.apply import ApplyOptions
 from kdeclare.app.plan import load_valid_manifests
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
 from kdeclare.core.parts import Connections
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
@@ -16,6 +16,7 @@ from kdeclare.engine.planning.planfile import load_plan
 from kdeclare.providers.kafka.acl.binding import Binding, sort_bindings
 from kdeclare.providers.kafka.acl.collector import read_acls, require_visible
 from kdeclare.providers.kafka.acl.manifests import make_manifest_name
+from kdeclare.providers.kafka.acl.names import check_all_rights, check_cluster_rights
 from kdeclare.providers.kafka.acl.operations import CREATE, DELETE, KIND, list_bindings
 from kdeclare.providers.kafka.acl.own_access import read_own_access
 from kdeclare.providers.kafka.acl.record import get_owned_bindings
@@ -53,9 +54,22 @@ def change_acls(
             principals = tuple(sorted({b.principal for b in (*own_created, *own_deleted)}))
             body = AclBody(principals, own_created, absent=own_deleted, is_partial=True)
             desired.append(DesiredResource(ResourceId(KIND, name), body))
-        return AdhocRequest(tuple(desired))
+        return AdhocRequest(tuple(desired), diagnostics=tuple(_warn_broad_rights(created, names)))
 
     return run_adhoc(workspace, AdhocCommand(build_request, words=WORDING), options, apply_options)
+
+
+def _warn_broad_rights(bindings: Sequence[Binding], names: Mapping[Binding, str]) -> Iterator[Diagnostic]:
+    """Warn about the same broad rights as in manifests."""
+    for b in sort_bindings(bindings):
+        for text, problem in (
+            (f"{b.principal} {b.operation}", check_all_rights(b.principal, b.operation, b.permission)),
+            ("ALL on the cluster", check_cluster_rights(b.resource_type, b.operation, b.permission)),
+        ):
+            if problem is not None:
+                resource = str(ResourceId(KIND, names[b]))
+                detail = f"'{text}' {problem.reason}."
+                yield warning(problem.code, problem.summary, detail, problem.hint, resource=resource)
 
 
 def _find_names(workspace: Workspace, bindings: Sequence[Binding]) -> dict[Binding, str]:

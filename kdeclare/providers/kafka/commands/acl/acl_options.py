@@ -203,7 +203,7 @@ class AclGrantOptions:
 
 @dataclass(frozen=True, slots=True)
 class AclGuardOptions(GuardOptions):
-    """The guards of ad hoc commands, and the permission to lose the rights with which kdeclare changes ACLs."""
+    """The guards of ad hoc commands, and the permission to lose one's own rights on ACLs."""
 
     allow_acl_lockout: Annotated[
         bool,
