@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.synthetic.plans import big_plan
 from kdeclare.core.plans.plan import Plan
+from kdeclare.core.provider.provider import PlanSection, SectionLine
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.report.elements.values import sanitize_for_terminal
@@ -132,6 +133,28 @@ def test_plan_tiles_have_the_counts_of_the_headline(
         tile.click()
         assert desktop.read_count() == f"{count} of 14 changes"
         tile.click()
+
+
+def test_plan_page_shows_sections_with_signs(
+    desktop: WatchedPage, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (
+        SectionLine("ann gains <b>keys</b>", sign="+"),
+        SectionLine("ben loses keys", sign="-"),
+        SectionLine("cat keeps keys", sign="="),
+    )
+    section = PlanSection("Access", lines, is_for_reviews=True)
+    monkeypatch.setattr("kdeclare.report.plan.plan_sections.describe_plan", lambda _: iter([section]))
+    page = desktop.open(write_page(folder, "sections", render_plan_page(SAMPLES["create"])))
+    panel = page.locator("#sections section")
+    expect(panel.locator("h2")).to_have_text("Access")
+    expect(panel.locator("li")).to_have_text(
+        ["+ ann gains <b>keys</b>", "- ben loses keys", "= cat keeps keys"]
+    )
+    expect(panel.locator("li.gained")).to_have_count(1)
+    expect(panel.locator("li.lost")).to_have_text("- ben loses keys")
+    assert find_weak_texts(page) == []
+    assert desktop.messages == []
 
 
 def test_plan_filters_combine_tiles_choices_and_words(

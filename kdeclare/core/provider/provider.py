@@ -7,7 +7,7 @@ work for `status`, and clean up after earlier runs.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -259,10 +259,16 @@ class ChecksItsProvider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SectionLine:
-    """One line of a `PlanSection`. is_secondary: whether to de-emphasize the line, like a table heading."""
+    """One line of a `PlanSection`.
+
+    is_secondary: whether to de-emphasize the line, like a table heading.
+    sign: ``+`` for a line about something that is gained, ``-`` for something that is lost, ``=`` for
+        something that stays; empty for any other line. Reports show the sign, with a color.
+    """
 
     text: str
     is_secondary: bool = False
+    sign: Literal["", "+", "-", "="] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from kdeclare.report.elements.diagnostics_text import (
 from kdeclare.report.elements.markdown_escape import escape_code, escape_prose
 from kdeclare.report.elements.values import format_count, format_value, join_nonempty, strip_configs_prefix
 from kdeclare.report.outcome import find_denied_fields, plan_outcome
+from kdeclare.report.plan.plan_sections import render_markdown_line
 from kdeclare.report.plan.plan_text import (
     ORPHANED_CODE,
     explain_change,
@@ -336,14 +337,10 @@ def _render_provider_sections(plan: Plan, max_length: int) -> str:
     sections = [section for section in describe_plan(plan.operations) if section.is_for_reviews]
     blocks: list[str] = []
     for section in sections:
-        rows: list[RenderItem] = [partial(_render_line, line.text) for line in section.lines]
+        rows: list[RenderItem] = [partial(render_markdown_line, line) for line in section.lines]
         text = _render_fitting_items(rows, "line", max_length // len(sections) - 20)
         blocks.append(_render_section(section.title, text))
     return "\n".join(blocks)
-
-
-def _render_line(text: str) -> str:
-    return f"- {escape_prose(text)}\n"
 
 
 def _render_changes(plan: Plan, max_length: int) -> str:

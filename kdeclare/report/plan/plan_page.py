@@ -1,6 +1,6 @@
 """Render a plan or a run as an HTML page, with its risks or problems and the timing of operations."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,6 @@ from kdeclare.core.diagnostics import Diagnostic, sort_diagnostics
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import Plan, Verdict
 from kdeclare.core.plans.run import Status
-from kdeclare.core.provider.registry import describe_plan
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.engine.planning.plan_document import compute_plan_id
 from kdeclare.report.elements.diagnostics_text import (
@@ -178,20 +177,12 @@ def list_plan_notes(plan: Plan) -> list[PageNote]:
         for id_, keys in unmanaged_keys
     ]
     return [
-        *_build_provider_notes(plan),
         *_build_policy_notes(plan),
         *verdicts,
         *warnings,
         *_build_orphan_notes(sorted(orphans)),
         *unmanaged,
     ]
-
-
-def _build_provider_notes(plan: Plan) -> Iterator[PageNote]:
-    for section in describe_plan(plan.operations):
-        if section.is_for_reviews:
-            lines = tuple(sanitize_for_terminal(line.text) for line in section.lines)
-            yield PageNote("effect", sanitize_for_terminal(section.title), None, lines)
 
 
 def _build_policy_notes(plan: Plan) -> list[PageNote]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.provider.provider import PlanSection
 from kdeclare.core.provider.registry import describe_plan, get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason
 from kdeclare.core.resources.owned_record import is_protected
@@ -26,6 +25,7 @@ from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_value, sanitize_for_terminal, strip_configs_prefix
 from kdeclare.report.outcome import count_adopted, find_denied_fields, format_planned_counts, plan_outcome
 from kdeclare.report.plan.plan_graph import render_graph_text
+from kdeclare.report.plan.plan_sections import render_section_text
 from kdeclare.report.plan.risks import SEVERE_RISKS, list_risk_causes, list_risk_names, sort_deletions_first
 
 ORPHANED_CODE = "orphaned"
@@ -68,7 +68,7 @@ def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
     if graph:
         blocks.append(render_graph_text(plan.operations, style))
     blocks += [
-        *(_render_section(section, style) for section in describe_plan(plan.operations)),
+        *(render_section_text(section, style) for section in describe_plan(plan.operations)),
         _render_policies(plan, style),
         _render_irreversible(plan, style),
         _render_unmanaged(plan, style),
@@ -234,14 +234,6 @@ def _get_color(change: Change, style: Style) -> Callable[[str], str]:
     return {Action.CREATE: style.green, Action.UPDATE: style.yellow, Action.DELETE: style.red}.get(
         change.action, style.dim
     )
-
-
-def _render_section(section: PlanSection, style: Style) -> str:
-    lines = [style.bold(f"{sanitize_for_terminal(section.title)}:")]
-    for line in section.lines:
-        text = f"  {sanitize_for_terminal(line.text)}"
-        lines.append(style.dim(text) if line.is_secondary else text)
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _render_policies(plan: Plan, style: Style) -> str:
