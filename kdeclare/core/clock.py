@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The time functions that a run uses."""
+    """The interface of a clock: the current time, a monotonic time, and waiting."""
 
     def now(self) -> datetime:
         """Return the current time in UTC."""
@@ -45,6 +45,6 @@ def format_now(clock: Clock) -> str:
 
 
 def format_time_in(clock: Clock, seconds: float) -> str:
-    """Return the time ``seconds`` from now, in the format of `format_now`."""
+    """Return the UTC time that is ``seconds`` after the current time, as ISO 8601, to the millisecond."""
     moment = clock.now() + timedelta(seconds=seconds)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Diagnostics: problems as values, with severity, code, summary, detail, hint and position."""
+"""Diagnostics, which describe problems: severity, code, summary, detail, hint and position."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -11,7 +11,8 @@ LITERAL_SECRET = "literal-secret"
 """The warning code for a plain-text secret in a manifest. Such a secret cannot be saved in a plan file."""
 
 UNKNOWN_SETTING = "unknown-config"
-"""The error code for a setting that kdeclare does not know, although the live system might know it."""
+"""The error code for a setting that this version of kdeclare does not support, even if the live system does.
+"""
 
 
 class Severity(StrEnum):
@@ -73,22 +74,22 @@ class Diagnostic:
 
 
 error = partial(Diagnostic, Severity.ERROR)
-"""Create a diagnostic of severity error."""
+"""Create a diagnostic with severity ``ERROR``."""
 
 denied = partial(Diagnostic, Severity.DENIED)
-"""Create a diagnostic of severity denied."""
+"""Create a diagnostic with severity ``DENIED``."""
 
 warning = partial(Diagnostic, Severity.WARNING)
-"""Create a diagnostic of severity warning."""
+"""Create a diagnostic with severity ``WARNING``."""
 
 info = partial(Diagnostic, Severity.INFO)
-"""Create a diagnostic of severity info."""
+"""Create a diagnostic with severity ``INFO``."""
 
 
 def summarize_diagnostics(diagnostics: Sequence[Diagnostic]) -> str:
-    """Return one line with the first error and the number of further errors.
+    """Summarize diagnostics in one line: the first error, and the number of other errors.
 
-    If there is no error, return the first diagnostic and the number of further diagnostics.
+    If there is no error, the line contains the first diagnostic and the number of other diagnostics.
     """
     errors = [d for d in diagnostics if d.is_error] or list(diagnostics)
     first_error, more_count = errors[0], len(errors) - 1

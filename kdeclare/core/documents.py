@@ -42,7 +42,7 @@ _VERSION_SCHEMA = {"const": FORMAT_VERSION, "title": "Format Version", "type": "
 
 
 def format_time(moment: datetime) -> str:
-    """Return a time in UTC as ISO 8601. A fraction of a second is included only if it is not zero."""
+    """Return a time in UTC as ISO 8601. Fractions of a second are included unless they are zero."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -99,7 +99,7 @@ def build_document(document_type: type[_Dataclass], source: object, **overrides:
 
 
 def dump_document(value: object) -> dict[str, JsonValue]:
-    """Return the JSON of a dataclass, preceded by the format version."""
+    """Return a dataclass as a JSON object. The first field is the format version."""
     document: dict[str, JsonValue] = _get_adapter(type(value)).dump_python(value, mode="json", by_alias=True)
     return {"format_version": FORMAT_VERSION, **document}
 
@@ -107,9 +107,10 @@ def dump_document(value: object) -> dict[str, JsonValue]:
 def publish_schemas(
     document_types: Mapping[str, type], *, name_enums: bool = False
 ) -> dict[str, JsonSchemaValue]:
-    """Return the JSON Schemas (2020-12) by name, as saved in ``docs/schemas/NAME.schema.json``.
+    """Return the JSON Schemas (2020-12) of the documents, by name. ``docs/schemas`` contains the same
+    schemas.
 
-    name_enums: whether each enumeration is defined once, under its name, instead of inline.
+    name_enums: whether to define each enumeration once, under its name, instead of where it is used.
     """
     schema_header = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     titles = {name: {"title": f"kdeclare {name}, format {FORMAT_VERSION}"} for name in document_types}
@@ -158,7 +159,7 @@ def _build_schema(document_type: type, *, name_enums: bool) -> JsonSchemaValue:
 def _resolve_references(
     schema: JsonSchemaValue, references: Mapping[str, JsonSchemaValue]
 ) -> JsonSchemaValue:
-    """Replace each ``$ref`` with its entry in ``references``. Add titles to properties without a ``$ref``."""
+    """Replace each ``$ref`` with the schema that it refers to. Add titles to all other properties."""
     resolved: JsonSchemaValue = {}
     for key, item in schema.items():
         if key == "$ref":
@@ -183,7 +184,7 @@ def _resolve_references(
 
 
 class _PublishedSchema(GenerateJsonSchema):
-    """Generates schemas without defaults, because kdeclare also writes fields with a default value."""
+    """Generates schemas without default values, because the documents always contain fields with a default."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])

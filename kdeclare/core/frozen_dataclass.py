@@ -21,7 +21,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 13):
 else:
 
     def dataclass(cls: type | None = None, /, **options: bool) -> object:
-        """Create a dataclass, with the standard decorator unless the options are ``frozen`` and ``slots``."""
+        """Create a dataclass. Use the standard decorator unless the options are ``frozen`` and ``slots``."""
         if cls is None and options == {"frozen": True, "slots": True}:
             return _make_frozen_dataclass
         return dataclasses.dataclass(cls, **options)
@@ -33,7 +33,7 @@ _collect_fields = dataclasses.dataclass(init=False, repr=False, eq=False)
 
 
 class _FieldCollector:
-    """Lends a class to `_find_fields`, because a class of its own for each call would stay in memory."""
+    """A class that all calls of `_find_fields` share, because a new class for each call would stay in memory."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[object]]]
 
@@ -43,7 +43,7 @@ _FIELD_COLLECTOR_LOCK = Lock()  # threads can import modules at the same time
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _SampleDataclass:
-    """Provides the parameters and pickling methods that all frozen dataclasses with slots share."""
+    """A dataclass without fields, from which frozen dataclasses with slots get their pickling methods."""
 
 
 def _make_frozen_dataclass(cls: type) -> type:
@@ -59,7 +59,7 @@ def _make_frozen_dataclass(cls: type) -> type:
         "__dataclass_fields__": all_fields,
         "__slots__": tuple(name for name in field_names if name not in inherited_slots),
     }
-    if own_members.get("__hash__") is None:  # Python sets it to None if the class has ``__eq__``
+    if own_members.get("__hash__") is None:  # Python sets it to None in a class with ``__eq__``
         members["__hash__"] = _compile_hash
     # Remove members that belong to the original class, and defaults, because defaults conflict with slots.
     for name in ("__dict__", "__weakref__", *field_names):
@@ -93,7 +93,7 @@ def _find_fields(cls: type) -> tuple[Mapping[str, Field[object]], _Fields]:
 def _collect_own_fields(
     annotations: Mapping[str, object], defaults: Mapping[str, object], module: str
 ) -> Mapping[str, Field[object]]:
-    """Return the fields that the standard library finds in a class with these annotations and defaults."""
+    """Return the fields that the standard library creates for these annotations and defaults."""
     _FieldCollector.__annotations__ = dict(annotations)
     _FieldCollector.__module__ = module
     for name, value in defaults.items():
@@ -116,7 +116,7 @@ def _list_slots(base: type) -> Sequence[str]:
 
 
 class _FactoryDefault:
-    """A placeholder for the default of a parameter. A factory creates the real default on each call."""
+    """Marks a parameter whose default is created by a factory on each call."""
 
     def __repr__(self) -> str:
         return "<factory>"
@@ -171,7 +171,7 @@ def _forbid_deletion(self: object, name: str) -> None:
 
 
 def _is_frozen_attribute(cls: type, name: str) -> bool:
-    """Return whether the attribute is a field, or the class is a dataclass.
+    """Whether the attribute cannot be changed: it is a field, or the class is a dataclass.
 
     A subclass that is not a dataclass can still set and delete attributes that are not fields.
     """
@@ -179,7 +179,7 @@ def _is_frozen_attribute(cls: type, name: str) -> bool:
 
 
 def _compile_eq(self: object, other: object) -> object:
-    """Compile ``__eq__`` for the class that has this function instead of it, and call the result."""
+    """Replace this placeholder with a compiled ``__eq__`` on the first call, and call the compiled method."""
     cls = _find_owner(type(self), "__eq__", _compile_eq)
     method = _compile(
         cls, "__eq__", _EQ_TEMPLATE.format(_format_tuple("self", cls), _format_tuple("other", cls))
@@ -188,13 +188,13 @@ def _compile_eq(self: object, other: object) -> object:
 
 
 def _compile_hash(self: object) -> object:
-    """Compile ``__hash__`` for the class that has this function instead of it, and call the result."""
+    """Replace this placeholder with a compiled ``__hash__`` on the first call, and call the compiled method."""
     cls = _find_owner(type(self), "__hash__", _compile_hash)
     return _compile(cls, "__hash__", _HASH_TEMPLATE.format(_format_tuple("self", cls)))(self)
 
 
 def _find_owner(cls: type, name: str, method: Callable[..., object]) -> type:
-    """Return the class that has the method: the class of the instance, or one of its base classes."""
+    """Return the class that defines the method: ``cls`` or one of its base classes."""
     return next(owner for owner in cls.__mro__ if vars(owner).get(name) is method)
 
 

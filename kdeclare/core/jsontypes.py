@@ -1,6 +1,6 @@
-"""JSON as Python types: the type of any value, parsing, and canonical serialization.
+"""Types for JSON values, and functions that parse, check and serialize JSON.
 
-Code that reads files or responses narrows JSON values with `as_object`, `as_list` and similar functions, and
+Code that reads files or responses checks JSON values with `as_object`, `as_list` and similar functions, and
 returns frozen values. All other code passes a `JsonValue` on without inspecting it.
 """
 

@@ -1,7 +1,6 @@
-"""Containers with at most one value per class. Each provider can contribute values.
+"""Containers with at most one value per class. Each provider can add values of its own classes.
 
-The core and the engine pass the containers on without knowing the values. A provider looks up its own value
-by class.
+The core and the engine do not inspect the values. A provider looks up its own value by class.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,7 +46,7 @@ class Parts:
 
 
 class LiveState(Parts):
-    """The live state as it was read, with one part for each collector that read anything."""
+    """The live state, with one part for each collector that read anything."""
 
 
 Openers = Mapping[type[object], Callable[[], object]]
@@ -95,7 +94,7 @@ class Connections(Parts):
         return sort in self._values or sort in self._openers
 
     def is_unconfigured(self, connection_type: type[object]) -> bool:
-        """Whether a connection of this class is for a system that the environment does not configure."""
+        """Whether the environment lacks the settings of the system that a connection of this class is for."""
         return connection_type in self._unnamed and not self.offers(connection_type)
 
     @property

@@ -82,10 +82,10 @@ def compile_pattern(text: str) -> Pattern:
 
 
 def _find_offset(text: str, reason: str) -> int | None:
-    """Return the offset of the fragment that RE2 quotes in its error; None if RE2 quotes no fragment.
+    """Return the offset of the invalid fragment that RE2 quotes in its error; None if RE2 quotes no fragment.
 
-    If the fragment occurs several times, return the offset of the occurrence that causes the error. To find
-    this occurrence, the expression is cut off after each occurrence until RE2 reports the same error.
+    The fragment can occur several times. To find the occurrence that causes the error, RE2 compiles the
+    expression up to the end of each occurrence, until it reports the same error.
     """
     piece = reason.partition(" in '")[2].removesuffix("'")
     first_start = start = text.find(piece) if piece else -1

@@ -31,7 +31,7 @@ class WaitPolicy:
     sleep: Callable[[float], None] = time.sleep
 
     def less(self, seconds: float) -> "WaitPolicy":
-        """Return a copy whose limit is ``seconds`` lower, but at least 0."""
+        """Return a copy with a limit that is ``seconds`` lower, but not below 0."""
         return replace(self, limit_s=max(0.0, self.limit_s - seconds))
 
 
@@ -39,9 +39,9 @@ class WaitPolicy:
 class PendingWrite:
     """An acknowledged write that some members of the system possibly do not show yet.
 
-    elements: the view elements that the operation wrote and that no later write replaced.
-    until: the time at which kdeclare stops waiting. A write that is still not shown at that time is reported
-        as drift.
+    elements: the view elements that the operation wrote, except elements that a later write replaced.
+    until: the time at which kdeclare stops waiting. If the system still does not show the write at that time,
+        kdeclare reports the difference as drift.
     """
 
     run_id: str
@@ -51,7 +51,10 @@ class PendingWrite:
 
 
 class Selection(Protocol):
-    """The objects or settings whose live state is to be read. Providers define frozen classes."""
+    """The objects or settings whose live state is to be read.
+
+    Each provider defines its own frozen classes.
+    """
 
     def merge(self, others: Sequence[Self]) -> Self:
         """Return a selection that includes this selection and all of ``others``."""
@@ -68,8 +71,9 @@ class ExpectedObjects:
     """Objects that should exist. A read waits until the system shows these objects.
 
     patience: the maximum time to wait. objects: the objects that should exist.
-    owned: the owned resources. Selected resources that are owned should exist, too.
-    reads_all_names: whether to read the names of all objects, because plans count unmanaged objects.
+    owned: the owned resources. A selected resource that is owned should also exist.
+    reads_all_names: whether to read the names of all objects. Plans need the names to count unmanaged
+    objects.
     await_unverifiable: whether to also wait for objects whose existence cannot be checked.
     """
 

@@ -7,7 +7,7 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 
 
 class FaultKind(StrEnum):
-    """The meaning of a fault for the caller."""
+    """Whether a failed request had an effect, and whether kdeclare can retry it."""
 
     REFUSED = "refused"  # the request had no effect; a retry gives the same error
     RETRIABLE = "retriable"  # the request had no effect; a retry may succeed
@@ -50,14 +50,14 @@ class FaultCause(StrEnum):
 
 
 DONE_CAUSES = frozenset({FaultCause.EXISTS, FaultCause.DONE_ALREADY})
-"""The causes of faults that mean that the object to create already exists."""
+"""The causes that show that the object to create already exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The meaning of a fault for one operation.
+    """Explains why an operation failed.
 
-    right: for NOT_AUTHORIZED, the permission that the operation needs, including the object it applies to.
+    right: for NOT_AUTHORIZED, the missing permission and the object to which the permission applies.
     hint: what the user can do next.
     """
 
@@ -72,10 +72,10 @@ Result = Fault | None
 
 @dataclass(frozen=True, slots=True)
 class CreatedObject:
-    """An object whose creation the system acknowledged.
+    """An object that a request created, according to the response of the system.
 
-    id: an id that no other object has, not even a later object of the same name; empty if the system has no
-        such ids.
+    id: an id that no other object has, not even a later object with the same name; empty if the system does
+        not assign such ids.
     """
 
     id: str

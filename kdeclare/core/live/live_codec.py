@@ -27,7 +27,7 @@ class LiveKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LiveFacts:
-    """The facts about a live object, as hashes (`hash_fact`).
+    """Hashes (`hash_fact`) of the facts about a live object.
 
     has: the facts of the object. keys: hashes of the keys that are set on the object, such as config keys. A
         key is unmanaged unless a resource declares or owns it.
@@ -39,7 +39,7 @@ class LiveFacts:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredFacts:
-    """The facts of a declared resource. A live object that meets all conditions needs no further comparison.
+    """Conditions for a live object. If the object meets all of them, it matches its declared resource.
 
     need: facts that the object must have. forbid: facts that the object must not have.
     keys: the declared keys. An audit that reports unmanaged keys requires that the object has no other keys.
@@ -115,7 +115,7 @@ class LiveCodec(Protocol):
         """Read all live objects. Raises Fault. An object that cannot be read has an ``error``."""
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> object:
-        """Return the part of the `LiveState` that contains these objects, given as JSON.
+        """Convert objects from JSON to the part of the `LiveState` that contains them.
 
         The diff of a resource has the same result with this part as with the part that the collector reads.
         """
@@ -124,7 +124,10 @@ class LiveCodec(Protocol):
         """Whether the object exists."""
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return an id that distinguishes the object from later objects with the same key, or None."""
+        """Return an id that distinguishes the object from later objects with the same key.
+
+        Return None if the object has no such id.
+        """
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
         """Whether audits report the object if it is neither declared nor owned. body: the object as JSON."""
@@ -149,7 +152,7 @@ class CountsObjects(Protocol):
 class DescribesFields(Protocol):
     """A codec that defines how the history of a fleet shows the fields of objects.
 
-    For all other codecs, the history shows each entry of a body under the name of the entry.
+    For all other codecs, the history shows the top-level fields of each object.
     """
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:

@@ -1,4 +1,4 @@
-"""The arguments of operations: frozen provider-defined values in memory, JSON in files.
+"""Convert the arguments of operations between frozen dataclasses in memory and JSON in files.
 
 Only `bind_arguments` converts JSON from a file to arguments. The function is strict and rejects unknown
 arguments, because an argument that this version of kdeclare does not know might change the operation's

@@ -27,8 +27,8 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class UnboundArguments(Arguments):
-    """The arguments of an operation that this version of kdeclare cannot run, exactly as the file contains
-    them.
+    """The arguments of an operation that this version of kdeclare cannot run, exactly as they are in the
+    file.
 
     problem: the reason why kdeclare cannot run the operation.
     """
@@ -54,7 +54,7 @@ class Operation:
 
     id: a readable id that is unique within the plan. The same inputs always result in the same id.
     needs: the ids of operations that must succeed before this operation begins, each with the reason.
-    follows: the ids of operations that must end before this operation begins, even if they fail, each with
+    follows: the ids of operations that must end, successfully or not, before this operation begins, each with
         the reason. Used for cleanup and for batches that run one after another.
     args: the arguments of the operation. They never contain the value of a secret.
     expect: the live state that the operation touches, as it was when the operation was planned (see
@@ -75,12 +75,15 @@ class Operation:
 
     @property
     def after(self) -> Mapping[str, str]:
-        """The ids of all operations after which this operation runs, each with the reason."""
+        """The ids of all operations that must end before this operation begins, each with the reason."""
         return {**self.follows, **self.needs}
 
 
 DATA_LOSS = "deletes-records"
-"""The code of diagnostics that tell users, before they confirm a plan, which data would be deleted."""
+"""The code of diagnostics that tell users which data an operation would delete.
+
+Users see these diagnostics before they confirm a plan.
+"""
 
 HAS_RECORDS = "has-records"
 """The diagnostic code for an object that is not deleted because it now contains data."""
@@ -88,7 +91,7 @@ HAS_RECORDS = "has-records"
 
 @dataclass(frozen=True, slots=True)
 class UndoResult:
-    """The result of inverting one operation.
+    """The result of computing the inverse of one operation.
 
     verb, args: the operation type and the arguments of the inverse; ``args`` is None if there is nothing to
         do.
@@ -105,7 +108,7 @@ class UndoResult:
 
 @dataclass(frozen=True, slots=True)
 class UnprovenDeletion:
-    """The reason not to delete an object: kdeclare cannot prove that the run created the object.
+    """The reason why an object is not deleted: kdeclare cannot prove that the run created the object.
 
     code: the diagnostic code. title, reason, hint: strings for display; the reason is part of a sentence.
     """

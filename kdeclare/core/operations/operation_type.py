@@ -39,12 +39,12 @@ class Access(StrEnum):
     """If the plan creates the object, the operation runs after the creation. If the plan deletes the object,
     the operation runs before the deletion.
 
-    Operations that remove a reference to the object use ``AFTER``, too, whether they delete the resource that
-    contains the reference or only change the resource.
+    Operations that remove a reference to the object also use ``AFTER``.
     """
     MENTIONS = "mentions"
-    """The operation only mentions the object's name. The object need not exist, and the mention does not
-    affect the order of operations.
+    """The operation only mentions the object's name.
+
+    The object need not exist, and the mention does not affect the order of operations.
     """
 
 
@@ -124,15 +124,15 @@ class Completion(Protocol):
         """Whether work on the objects of ``op`` is still ongoing."""
 
     def find_limit_s(self, op: Operation) -> float | None:
-        """Return the time limit of ``op``, in seconds; None to use the limit of the run."""
+        """Return the time limit for the work of ``op``, in seconds; None to use the limit of the run."""
         return None
 
     def report_started(self, op: Operation) -> OperationResult:
-        """Return the result of ``op`` if the run does not wait for the work to end."""
+        """Return the result to report for ``op`` in a run that does not wait for the work to end."""
         return OperationResult(op.id, Status.STARTED, None, _GOES_ON)
 
     def report_timeout(self, op: Operation, limit_s: float, live: LiveState | None) -> OperationResult:
-        """Return the result of ``op`` if its work does not end in time.
+        """Return the result to report for ``op`` after its work has exceeded the time limit.
 
         live: the last observed live state; None if the system has never responded.
         """
@@ -141,7 +141,7 @@ class Completion(Protocol):
         )
 
     def report_overridden(self, op: Operation) -> OperationResult:
-        """Return the result of ``op`` if the work ended without the requested result."""
+        """Return the result to report for ``op`` after its work ended without the requested result."""
         text = "The work ended without the requested result. Another client changed or stopped it."
         return OperationResult(op.id, Status.FAILED, "work-overridden", text)
 
@@ -165,8 +165,9 @@ find changes by other clients.
 
 
 IDENTITY = "(id of "
-"""The prefix of view elements that contain the id of an object. A later object of the same name has a
-different id.
+"""The prefix of view elements that contain the id of an object.
+
+A later object of the same name has a different id.
 """
 
 
@@ -182,13 +183,13 @@ def find_expected_names(op: Operation) -> Iterator[str]:
 
 
 def has_other_object(op: Operation, current_view: View) -> bool:
-    """Whether an object whose id is in ``op.expect`` no longer exists, or exists with a different id."""
+    """Whether an object whose id is in ``op.expect`` was deleted or now has a different id."""
     return any(is_identity(e) and current_view.get(e) != value for e, value in op.expect.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The members that store one part of an object (such as a partition), before and after an operation.
+    """The members that store one part of an object, such as a partition, before and after an operation.
 
     name: the name of the object. number: the number of the part.
     before, after: the ids of the members, the leader first; ``before`` is empty if the part is new.
@@ -211,8 +212,9 @@ class OperationType(Protocol):
     """The class of the operation's arguments."""
     done_label: tuple[str, str] | None = None
     """The singular and plural labels of finished operations of this type (``topic created``, ``topics
-    created``). If the labels are empty, reports omit the operations. If this is None, reports use the name of
-    the type.
+    created``).
+
+    If the labels are empty, reports omit the operations. None means that reports use the name of the type.
     """
     cleanup_label: str | None = None
     """The phrase for operations of this type in reports about cleanup; None to omit the operations."""
@@ -221,10 +223,11 @@ class OperationType(Protocol):
     completion: Completion | None = None
     """Tracks work that continues after the response to the request; None if no work continues."""
     contents: str = "data"
-    """A noun for the contents of the object, for messages about deletions (``records``)."""
+    """A noun for the data that the object contains, such as ``records``, for messages about deletions."""
     awaits: Completion | None = None
-    """Detects the end of ongoing work on the operation's objects. The operation begins only after this work
-    has ended. None if the operation does not wait for ongoing work.
+    """Detects the end of ongoing work on the objects of the operation, so that the operation can begin.
+
+    None means that the operation does not wait for ongoing work.
     """
     creates: bool = False
     """Whether the operation creates an object that other operations can refer to."""
@@ -235,16 +238,18 @@ class OperationType(Protocol):
     is_auxiliary: bool = False
     """Whether the operation only supports other operations and changes nothing that a manifest declares."""
     propagates: bool = False
-    """Whether the effect reaches the members of the system one by one, after the operation was executed."""
+    """Whether the effect of the operation reaches the members of the system one by one."""
     is_cleanup: bool = False
-    """Whether the operation removes temporary settings of the run. Such an operation runs even if the run is
-    stopped.
+    """Whether the operation removes temporary settings of the run.
+
+    Such an operation runs even if the run is stopped.
     """
     is_shown_late: bool = False
     """Whether the system can acknowledge the operation before all members show its effect."""
     manner: frozenset[str] = frozenset()
-    """The names of arguments that affect only how the work is done. They do not change the result, and can
-    have different values in the inverse.
+    """The names of arguments that affect how the work is done, but not its result.
+
+    These arguments can have different values in the inverse of the operation.
     """
 
     def __hash__(self) -> int:
@@ -295,15 +300,16 @@ class OperationType(Protocol):
         return self.find_object(op) if self.creates else None
 
     def find_deleted_resource(self, op: Operation) -> ResourceId | None:
-        """Return the resource that ``op`` deletes as a whole, alone or with other operations of the plan.
+        """Return the resource that ``op`` deletes as a whole, alone or together with other operations.
 
-        Return None if ``op`` deletes no whole resource. Override this method for a type whose operations
-        remove parts of resources, and sometimes all parts.
+        Return None if no whole resource is deleted. Override this method for an operation type that removes
+        parts
+        of a resource, and deletes the resource if no part is left.
         """
         return self.find_object(op) if self.deletes else None
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the resources that ``op`` changes, with every id under which a manifest can declare them."""
+        """Return all ids under which a manifest can declare the resources that ``op`` changes."""
         return frozenset({op.resource})
 
     def find_object(self, op: Operation) -> ResourceId | None:
@@ -319,7 +325,9 @@ class OperationType(Protocol):
         return False
 
     def is_temporary(self, op: Operation) -> bool:
-        """Whether ``op`` creates a temporary setting, which must be removed even if it appears late."""
+        """Whether ``op`` creates a temporary setting, which kdeclare must remove even if the system shows it
+        late.
+        """
         return False
 
     def find_pause_s(self, op: Operation) -> float:
@@ -348,14 +356,15 @@ class OperationType(Protocol):
         """
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """Return ``op`` without its effects on these policy subjects; None if no effects are left."""
+        """Return ``op`` without its effects on these policy subjects; None if no effect remains."""
         changed = {op.resource, *self.find_changed_resources(op)}
         return op if self.is_auxiliary or changed.isdisjoint(subjects) else None
 
     def count_ongoing_parts(self, op: Operation) -> Mapping[ResourceId, int]:
-        """Return how many parts of each policy subject the system still works on after the response.
+        """Return, for each policy subject, the number of parts that the system still works on after the
+        response.
 
-        For a reassignment, these are the partitions of each topic.
+        The parts of a topic are its partitions. A reassignment moves them after the response.
         """
         return {}
 
@@ -375,15 +384,18 @@ class OperationType(Protocol):
         return str(op.resource)
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims that ``op`` changes. Operations that depend on ``op`` expect the new values."""
+        """Return the claims that ``op`` changes.
+
+        Operations that depend on ``op`` expect the changed values.
+        """
         return frozenset(self.claims(op).values())
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """Return the members that the effect of ``op`` has not reached yet, each with the reason."""
+        """Return the members that do not show the effect of ``op`` yet, each with the reason."""
         return ()
 
     def is_repeatable(self, op: Operation) -> bool:
-        """Whether sending ``op`` again is harmless and reveals the outcome of the first attempt."""
+        """Whether a second execution of ``op`` is harmless and shows whether the first execution succeeded."""
         return False
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
@@ -404,14 +416,17 @@ class OperationType(Protocol):
         """
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the inverse of ``op``, which was executed completely or partially. now: the current view."""
+        """Return the inverse of ``op``.
+
+        Some or all of the effects of ``op`` are in place. now: the current view.
+        """
 
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
     ) -> Operation | UnprovenDeletion:
-        """Bind a deletion to the id of the object that a run created, so that no other object is deleted.
+        """Restrict a deletion to the object that a run created, so that no other object is deleted.
 
-        created_id: the id that the system acknowledged; None if the id is unknown.
+        created_id: the id of the object, as acknowledged by the system; None if the id is unknown.
         """
         return op
 
@@ -424,14 +439,14 @@ class OperationType(Protocol):
         return ()
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Return the operations of a rollback that must be omitted because they would lose data.
+        """Return the operations that a rollback must omit because they would delete data.
 
-        The keys are operation ids. Each diagnostic is the reason for the omission. Raises Fault.
+        The keys are operation ids. Each diagnostic explains why the operation is omitted. Raises Fault.
         """
         return {}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Return the pending cleanup after ``op``, which ended with ``status``.
+        """Return the pending cleanup after ``op`` has ended with ``status``.
 
         before: the pending cleanup before ``op``.
         """
@@ -441,7 +456,7 @@ class OperationType(Protocol):
 def batch_operations(
     operation_type: OperationType, operations: Sequence[Operation], size: int
 ) -> Iterator[list[Operation]]:
-    """Yield batches of at most ``size`` operations of this type. A batch key occurs only once per batch."""
+    """Yield batches of at most ``size`` operations. No two operations in a batch have the same batch key."""
     remaining = list(operations)
     while remaining:
         batch: dict[str, Operation] = {}

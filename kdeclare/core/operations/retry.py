@@ -1,4 +1,4 @@
-"""Retry policy: attempts, exponential backoff, jitter."""
+"""The retry policy: the number of attempts, exponential backoff, and jitter."""
 
 import logging
 import random
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """One retry that is about to be made.
+    """One retry, before it is sent.
 
     call: the method of the client. attempt: the number of the failed attempt, from 1.
     items: the number of items to send again; None for a whole request.
@@ -75,7 +75,7 @@ class RetryPolicy:
 
 
 class Attempts:
-    """The attempts of one call."""
+    """Counts the attempts of one call."""
 
     def __init__(self, policy: RetryPolicy, call: str) -> None:
         self._policy = policy
@@ -86,7 +86,7 @@ class Attempts:
         self._items: int | None = None
 
     def goes_on(self, items: int | None, fault: Fault) -> bool:
-        """If another attempt is allowed, wait for the delay and return True. Otherwise, return False.
+        """Wait and return True if another attempt is allowed. Otherwise, return False immediately.
 
         items: the number of items that still have to be sent; None for a whole request.
         """

@@ -50,12 +50,12 @@ STALE = "stale"
 """The diagnostic code for an object that another client changed after kdeclare read it."""
 
 UNEXPLAINED_DENIAL = "A policy of the brokers denied the request without giving a reason."
-"""The message for a request that brokers denied without an error message."""
+"""The message for a request that a policy of the brokers denied without giving a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of evaluating one policy for one change.
+    """The decision of one policy about one change.
 
     resource: the id of the changed resource. topic: the evaluated topic, if it is not the changed resource.
     override: the reason that a user gave for overriding a denial; the outcome is then ``warn``.
@@ -75,13 +75,19 @@ class Verdict:
 
 
 def build_system_denial(resource: str, message: str) -> Verdict:
-    """Return the verdict for a denial by the system's own policy. If ``message`` is empty, use a default."""
+    """Return the verdict for a denial by a policy of the system.
+
+    An empty ``message`` is replaced by a default.
+    """
     return Verdict(SYSTEM_POLICY, resource, VerdictOutcome.DENY, message or UNEXPLAINED_DENIAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Counts of resources. ``reassign`` counts partitions, and ``unmanaged_configs`` counts keys."""
+    """The number of resources by action or state.
+
+    ``reassign`` counts partitions, ``unmanaged_configs`` keys.
+    """
 
     create: int = 0
     update: int = 0
@@ -97,7 +103,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The ownership records of one resource before and after the plan; None if the resource is not owned."""
+    """The ownership record of one resource before and after the plan.
+
+    None means that kdeclare does not own it.
+    """
 
     id: ResourceId
     before: OwnedRecord | None
@@ -108,7 +117,7 @@ class Ownership:
 class Plan:
     """A plan: its changes, operations, verdicts and diagnostics.
 
-    ownership: the records in the state that this plan changes, even if no operation is needed.
+    ownership: the changes to ownership records in the state, including changes that need no operation.
     unmanaged_configs: keys that are set but neither declared nor owned, by resource.
     undoes: the id of the run that this plan undoes, if the plan is a rollback.
     labels: topic labels that are not in the state. Apply needs these labels to evaluate policies again.
@@ -140,10 +149,10 @@ class Plan:
 
     @property
     def has_errors(self) -> bool:
-        """Whether an error prevents the plan from being applied."""
+        """Whether the plan has an error, so that it cannot be applied."""
         return any(d.is_error for d in self.diagnostics)
 
     @property
     def is_stale(self) -> bool:
-        """Whether the plan has errors, and all of them report changes by other clients during planning."""
+        """Whether the plan has errors, and each error reports a change by another client during planning."""
         return self.has_errors and all(d.code == STALE for d in self.diagnostics if d.is_error)

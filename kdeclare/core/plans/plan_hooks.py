@@ -21,7 +21,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 
 
 class CannotPlanError(Exception):
-    """Raised by `Kind.plan_operations` if no operations lead to the desired state."""
+    """Raised by `Kind.plan_operations` if no operations can lead to the desired state."""
 
     def __init__(self, problem: Diagnostic) -> None:
         """Store the diagnostic. The engine reports the diagnostic and blocks the resource."""
@@ -59,7 +59,7 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """The definition of a provider's settings for all plans, in the project file and in each environment.
+    """The settings of a provider that apply to all plans. The project file and each environment can set them.
 
     field: the name of the settings in the spec of a project and of an environment. model: the type of the
         settings.
@@ -76,7 +76,7 @@ class PlanSettings:
 
 
 class PlanHooks:
-    """The hooks of one provider for one plan. The default methods do nothing.
+    """The hooks of one provider for one plan. The default methods change nothing.
 
     The engine creates a new object for each plan, and calls the methods in the order in which this class
     defines them. Methods raise Fault if the system does not respond.
@@ -89,7 +89,10 @@ class PlanHooks:
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Return the result for a resource whose live state is too incomplete for a diff; otherwise None."""
+        """Return the difference to report for a resource if its live state is too incomplete for a diff.
+
+        Return None if the resource can be compared.
+        """
         return None
 
     def review_difference(
@@ -103,7 +106,7 @@ class PlanHooks:
         return difference
 
     def review_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Return the diagnostics from loading the manifests, corrected according to the live state."""
+        """Return the diagnostics from loading the manifests, updated with what the live state shows."""
         return diagnostics
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
@@ -126,8 +129,9 @@ class PlanHooks:
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         """Complete the operations that policies allowed, before the system validates these operations.
 
-        An implementation can, for example, merge operations that would do the same work, or wait for work in
-        progress.
+        An implementation can, for example, merge operations that do the same work, or make operations wait
+        for
+        work in progress.
         """
         return PlanStep(operations)
 
@@ -136,11 +140,14 @@ class PlanHooks:
         return ()
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Split the final operations into smaller steps, in the order that an administrator would choose."""
+        """Split the final operations into smaller steps, in the order in which an administrator would run
+        them.
+        """
         return PlanStep(operations)
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
-        """Return the locations (such as racks) of the members that operations mention, by member id.
+        """Return the locations, such as racks, of the members that the operations name. The keys are member
+        ids.
 
         Reports display these locations.
         """

@@ -1,4 +1,4 @@
-"""The engine's interface to policies, which evaluate operations before they are executed."""
+"""The interface between the engine and policies. Policies evaluate operations before they are executed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -24,7 +24,7 @@ Labels = Mapping[str, Mapping[str, str]]
 class PolicyEvaluation:
     """The results of evaluating policies.
 
-    denied: for each resource, the policy subjects that the resource must not affect. If the resource itself
+    denied: for each resource, the policy subjects that its operations must not change. If the resource itself
         is one of these subjects, none of its operations are executed.
     needs: for each operation id, the ids of the operations that must succeed first, with reasons. A policy
         allowed the operation only in combination with these earlier operations.
@@ -71,7 +71,9 @@ class PolicyGate:
         owned: Mapping[str, OwnedRecord],
         ownership: Iterable[Ownership],
     ) -> Labels:
-        """Return the labels to store in the plan, because they are not in the state or in ``ownership``."""
+        """Return the labels that the plan must store because neither the state nor ``ownership`` contains
+        them.
+        """
         return {}
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:

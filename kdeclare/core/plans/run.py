@@ -1,4 +1,4 @@
-"""One execution of a plan, as data."""
+"""Data about one execution of a plan."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -57,7 +57,7 @@ class OperationResult:
 
     @property
     def had_effect(self) -> bool:
-        """Whether the operation changed anything, as far as kdeclare knows."""
+        """Whether the operation changed anything. False if this is unknown."""
         return self.is_good or self.is_partial
 
     @property
@@ -119,9 +119,9 @@ class MoveProgress:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """The results of a run, operation by operation in the order of the plan.
+    """The results of a run, one per operation, in the order of the plan.
 
-    run_id: the id of the run; None if there was nothing to run.
+    run_id: the id of the run; None if the plan had no operations to run.
     plan: the plan without the operations that policies denied during apply.
     identity: the id of the requested plan, as recorded in the journal; None if the id is unknown.
     """
@@ -135,7 +135,7 @@ class ApplyResult:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts of the plan, and denials by the brokers' own policies during the run."""
+        """The verdicts of the plan, and the denials by policies of the brokers during the run."""
         denied_operations = [op for op in self.plan.operations if self._find_status(op.id) is Status.DENIED]
         denials = (
             build_system_denial(str(op.resource), self.results[op.id].message) for op in denied_operations
@@ -148,5 +148,8 @@ class ApplyResult:
 
     @property
     def complete(self) -> bool:
-        """Whether every operation succeeded. A reassignment that the run did not wait for is a success."""
+        """Whether every operation succeeded.
+
+        A reassignment that continues after the run counts as a success.
+        """
         return all(r.is_good and r.error is None for r in self.results.values())

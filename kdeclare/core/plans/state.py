@@ -8,10 +8,10 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 PendingCleanup = Mapping[str, JsonValue]
-"""Objects that earlier runs left behind and a later run removes, such as throttles. Operation types read and
-write the sections of this mapping.
+"""Objects that earlier runs left behind and that a later run removes, such as throttles.
 
-The sections of a provider that is not installed stay unchanged.
+Each operation type reads and writes its own sections of this mapping. The sections of a provider that is
+not installed stay unchanged.
 """
 
 
@@ -35,7 +35,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class LockInfo:
-    """The process that holds the lock.
+    """The process that holds the lock of a state.
 
     This value is only displayed in messages. The lock itself is a lock of the operating system.
     """

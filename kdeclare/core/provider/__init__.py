@@ -1,1 +1,1 @@
-"""Providers: their definition, their installation, their options, and the connections to their systems."""
+"""The definition, installation and options of providers, and the connections to their systems."""

@@ -1,9 +1,9 @@
 """The connections of providers to their systems, and the settings for these connections in environments.
 
 A provider declares one `ConnectionType`, which converts the settings of an environment to a `Target`. The
-target is a frozen value with all data that is needed to open the connection. Providers need not manage the
-connection: kdeclare opens it on first use and closes it. The interactive shell keeps a connection for the
-next command if the connection can check that the system still responds (`Keepable`).
+target is a frozen value with all data that is needed to open the connection. kdeclare opens the connection
+on first use and closes it. The interactive shell reuses a connection for the next command if the connection
+has a method that checks whether the system still responds (`Keepable`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,7 @@ NOT_CONFIGURED = "provider-not-configured"
 
 
 def is_not_configured(problem: Exception) -> bool:
-    """Return whether a system could not be read only because the environment does not configure it."""
+    """Whether the exception means that the environment does not configure the system."""
     return isinstance(problem, KdeclareError) and {d.code for d in problem.diagnostics} == {NOT_CONFIGURED}
 
 
@@ -45,11 +45,11 @@ class References(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionContext:
-    """The inputs for a connection to a system, in addition to the settings of the system.
+    """The data that is needed for a connection to a system, in addition to the settings of the system.
 
     environment: the name of the environment, for messages.
     folder: the folder of the project file.
-    environ: the variables of the process.
+    environ: the environment variables of the process.
     options: command-line options that override settings, by option name without dashes.
     timeout_s: the maximum time, in seconds, to wait for a response from the system.
     attempts: the maximum number of attempts for a retriable request; None for the provider's own default.
@@ -82,12 +82,12 @@ class Closable(Protocol):
     """A connection with resources that must be released."""
 
     def close(self) -> None:
-        """Release the resources. Safe to call twice."""
+        """Release the resources. A second call has no effect."""
 
 
 @runtime_checkable
 class Keepable(Protocol):
-    """A connection that the interactive shell keeps for the next command. Other connections are reopened."""
+    """A connection that the interactive shell reuses for the next command. Other connections are reopened."""
 
     def check(self) -> None:
         """Send a small request. Raises an exception if the system does not respond."""

@@ -46,7 +46,7 @@ def find_providers() -> tuple[InstalledProvider, ...]:
 
 @dataclass(slots=True)
 class _ProviderChoice:
-    """The providers that this process was configured to use; None means the installed providers."""
+    """The providers that this process must use; None means the installed providers."""
 
     providers: tuple[InstalledProvider, ...] | None = None
 
@@ -55,7 +55,7 @@ _provider_choice = _ProviderChoice()
 
 
 def list_providers() -> tuple[InstalledProvider, ...]:
-    """Return the providers that this process was configured to use; by default, the installed providers."""
+    """Return the providers that `use_providers` has set; by default, the installed providers."""
     return find_providers() if _provider_choice.providers is None else _provider_choice.providers
 
 
@@ -63,7 +63,7 @@ def find_raising_provider(exception: BaseException) -> InstalledProvider | None:
     """Return the provider whose package raised an exception, or called the code that raised the exception.
 
     Return None if no frame of the traceback belongs to a provider outside kdeclare. If several frames belong
-    to providers, the innermost frame counts. Imports no module.
+    to providers, return the provider of the innermost of these frames. Imports no module.
     """
     packages = {
         provider.reference.partition(":")[0].partition(".")[0]: provider for provider in list_providers()
@@ -203,7 +203,7 @@ def _order_providers(providers: Mapping[str, Provider]) -> list[str]:
 
 
 def _validate_api_groups(installed: Sequence[InstalledProvider], providers: Mapping[str, Provider]) -> None:
-    """Check that each API group belongs to one Python package. The package can contain several providers."""
+    """Check that each API group belongs to only one Python package, which can contain several providers."""
     groups: dict[str, list[str]] = {}
     for item in installed:
         if item.distribution:  # without metadata, there is no package to uninstall

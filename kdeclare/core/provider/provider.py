@@ -42,7 +42,7 @@ class Check:
     """One check of `doctor`.
 
     name: the name of the checked item. what: the result, as a phrase. why: the purpose of the item.
-    hint: what the user can do.
+    hint: what the user can do to fix a problem.
     """
 
     name: str
@@ -77,7 +77,7 @@ class ExaminationRequest:
     kinds: frozenset[str] = frozenset()
 
     def get_settings(self, model: type[_Settings]) -> _Settings:
-        """Return the settings as the provider's own model. Raises TypeError for a different model."""
+        """Return the settings as an instance of ``model``. Raises TypeError if they have a different type."""
         if not isinstance(self.settings, model):
             raise TypeError(f"expected {model.__name__}, got {type(self.settings).__name__}")
         return self.settings
@@ -92,7 +92,7 @@ class ExaminationResult:
 
 
 def build_error_check(name: str, standing: CheckStatus, problem: KdeclareError, purpose: str = "") -> Check:
-    """Return a check with the message and the hint of an error."""
+    """Return a check that failed, with the message and the hint of an error."""
     hint = next((found.hint for found in problem.diagnostics if found.is_error and found.hint), "")
     return Check(name, standing, summarize_diagnostics(problem.diagnostics), purpose, hint)
 
@@ -156,8 +156,8 @@ class ActivityWatch(Protocol):
     def look(self) -> tuple[Diagnostic, ...]:
         """Read the ongoing work, and return diagnostics about work that could not be read. Raises Fault.
 
-        Commands clean up after earlier runs only after this call, because the cleanup must not begin before
-        the work has ended.
+        Commands clean up after earlier runs only after this call, because they must not remove temporary
+        settings of work that has not ended.
         """
 
     def describe(self, runs: RecentRuns) -> Activity:
@@ -170,7 +170,7 @@ class CleanupRequest:
 
     pending: the pending cleanup of all providers.
     patient: whether to postpone the cleanup until all work has ended. Otherwise, a command that polls would
-        start a run each time a part of the work ends.
+        start a cleanup run each time a part of the work ends.
     """
 
     connections: Connections
@@ -198,9 +198,9 @@ def find_pending(pending: PendingCleanup, section: str) -> frozenset[str]:
 
 
 def with_pending(pending: PendingCleanup, section: str, names: Collection[str]) -> PendingCleanup:
-    """Return a copy of the pending cleanup in which the section contains these names.
+    """Return a copy of the pending cleanup in which the section contains exactly these names.
 
-    Without names, the copy omits the section.
+    If there are no names, the copy omits the section.
     """
     other_sections = {name: value for name, value in pending.items() if name != section}
     return {**other_sections, section: sorted(names)} if names else other_sections
@@ -210,8 +210,9 @@ API_VERSION = "kdeclare/v1"
 """The ``apiVersion`` of kdeclare's own documents."""
 
 CONTRACT = 1
-"""The version of the provider contract. The contract is experimental: later versions of kdeclare can require
-a different contract version.
+"""The version of the provider contract.
+
+The contract is experimental: later versions of kdeclare can require a different contract version.
 """
 
 
@@ -239,7 +240,7 @@ class AnyCollector(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedParts:
-    """The parts of providers that a kind can refer to.
+    """The parts of providers that the checks of a kind can use.
 
     kinds: the kinds of all providers. operation_types, collectors: the parts of the kind's own provider.
     """

@@ -1,4 +1,4 @@
-"""All kinds and operation types of the installed providers by name, and functions that query every provider.
+"""The kinds and operation types of the installed providers, by name, and functions that query all providers.
 
 An operation of an unknown type can be displayed, but not executed. `status`, `history` and recovery can
 therefore read runs of newer versions of kdeclare, and runs of providers that are no longer installed.
@@ -37,7 +37,7 @@ _EFFECT = "effect"
 
 
 class UnknownOperationType(OperationType):
-    """A substitute for an unknown operation type. Its operations do nothing and cannot be undone."""
+    """A substitute for an unknown operation type. Its operations fail and cannot be undone."""
 
     arguments = UnboundArguments
 
@@ -49,7 +49,7 @@ class UnknownOperationType(OperationType):
         return ()
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return a view with an unknown effect, because no installed provider defines the operation type."""
+        """Return a view with an unknown effect, because no installed provider defines the type."""
         return {_EFFECT: "unknown"}
 
     def expected_state(self, op: Operation) -> View:
@@ -95,7 +95,7 @@ _Value = TypeVar("_Value", covariant=True)
 class _ProviderMapping(Mapping[str, _Value]):
     """A mapping that is built from the providers of this process on first access.
 
-    The mapping is built again after the providers of the process were changed.
+    If the process later uses other providers, the mapping is built again.
     """
 
     def __init__(self, build_mapping: Callable[[Sequence[Provider]], Mapping[str, _Value]]) -> None:
@@ -125,7 +125,7 @@ class _ProviderMapping(Mapping[str, _Value]):
 
 
 class _OperationTypes(dict[str, OperationType]):
-    """Operation types by name. The value of an unknown name is an operation type that does nothing."""
+    """Operation types by name. An unknown name returns an `UnknownOperationType`."""
 
     def __missing__(self, name: str) -> OperationType:
         return UnknownOperationType(name)
@@ -146,7 +146,7 @@ CODECS: Mapping[str, LiveCodec] = _ProviderMapping(
 def get_operation_type(op: Operation) -> OperationType:
     """Return the type of an operation.
 
-    If the provider is not installed or does not accept the arguments, return a type that does nothing.
+    Return an `UnknownOperationType` if the provider is not installed or does not accept the arguments.
     """
     if isinstance(op.args, UnboundArguments):
         return UnknownOperationType(op.verb)
@@ -192,7 +192,7 @@ def _is_connected(provider: Provider, connections: Connections) -> bool:
 
 
 def find_plan_settings() -> tuple[PlanSettings, ...]:
-    """Return the definitions of the installed providers' settings for all plans."""
+    """Return the settings that the installed providers define for all plans."""
     return tuple(provider.plan_settings for provider in load_providers() if provider.plan_settings)
 
 
@@ -206,8 +206,8 @@ def find_collectors(
 ) -> tuple[AnyCollector, ...]:
     """Return the collectors of all connected providers, and the collectors that read one of the selections.
 
-    If the selections refer to a system that the environment does not configure, the returned collector raises
-    an error when it reads the system.
+    If a selection refers to a system that the environment does not configure, its collector is returned, too,
+    and raises an error when it reads.
     """
     collectors: list[AnyCollector] = []
     for provider in load_providers():
@@ -266,7 +266,7 @@ def _has_codec(provider: Provider, codecs: Collection[LiveCodec]) -> bool:
 def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
     """Return the hooks of all connected providers for one plan.
 
-    If there are no connections, return the hooks of all providers. This is the case in fleet audits, because
+    If there are no connections, return the hooks of all providers. Fleet audits have no connections, because
     the live state was read earlier.
     """
     participating_providers = (
@@ -288,7 +288,8 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
 
 
 def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str, str]]) -> bool:
-    """Return True if a quick check shows that the systems show all acknowledged writes. Raises Fault.
+    """Return True if a quick check shows that all acknowledged writes are visible in the systems. Raises
+    Fault.
 
     written_kinds: the pairs of operation type and resource kind that occur in the writes.
     """
@@ -339,7 +340,7 @@ def is_secret_setting(setting: TypedSetting) -> bool | None:
 def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
     """Return the cleanups that the connected providers can do now.
 
-    Each provider receives the pending cleanup that remains after the previous provider's cleanup.
+    Each provider receives the pending cleanup that remains after the cleanup of the previous provider.
     """
     cleanups: list[Cleanup] = []
     for provider in find_connected_providers(request.connections):
@@ -351,7 +352,7 @@ def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
 
 
 def may_hold_secret(key: str) -> bool:
-    """Whether the value of a key in a manifest is possibly secret, according to any provider or spec."""
+    """Whether any provider or spec marks the values of this manifest key as possible secrets."""
     providers = load_providers()
     return any(key in find_secret_fields(kind.spec) for kind in KINDS.values()) or any(
         provider.may_hold_secret(key) for provider in providers if provider.may_hold_secret
@@ -359,14 +360,14 @@ def may_hold_secret(key: str) -> bool:
 
 
 def check_declared(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
-    """Yield diagnostics about mistakes in declared resources that providers find without a connection."""
+    """Yield diagnostics about mistakes in declared resources that providers can find without a connection."""
     for provider in load_providers():
         if provider.check_declared is not None:
             yield from provider.check_declared(desired)
 
 
 def find_contradictions(desired: Sequence[DesiredResource]) -> list[Diagnostic]:
-    """Find declared resources that contradict each other, regardless of the live state."""
+    """Return errors about declared resources that contradict each other, regardless of the live state."""
     diagnostics: list[Diagnostic] = []
     for provider in load_providers():
         if provider.find_contradictions is not None:

@@ -1,4 +1,4 @@
-"""Adoption: taking ownership of a resource that exists and was never applied by this project.
+"""Adoption: taking ownership of a resource that exists and that this project has never applied.
 
 If a resource matches its manifest, the first apply adopts it. If a resource differs from its manifest, it is
 adopted and changed only if adoption is allowed, because the resource may belong to another team.
@@ -34,7 +34,7 @@ class SettingsLifecycle(BaseModel):
 
 
 def allow_adoption(desired: DesiredResource) -> DesiredResource:
-    """Return the resource as if its manifest contained ``lifecycle: {adopt: true}``."""
+    """Return the resource with ``lifecycle: {adopt: true}``, regardless of its manifest."""
     body = desired.body
     if not is_dataclass(body) or isinstance(body, type) or not hasattr(body, "adopt") or body.adopt:
         return desired  # resources of some kinds are never owned
@@ -52,7 +52,7 @@ def report_adoption(
 
     fields: the fields that differ. settings: whether the fields are settings of an object that always exists,
         such as a broker. recreated: whether the applied resource was deleted and a different resource now has
-        its name.
+        the same name.
     """
     resource = str(desired.id)
     field_names = _format_field_names(fields)
@@ -87,7 +87,7 @@ def adopt_settings(
     drifted: Collection[str],
     otherwise: Reason,
 ) -> tuple[Change, Diagnostic]:
-    """Return the change with a reason for each setting, and the diagnostic about the adopted settings.
+    """Set the reason of each setting in a change. Return the change and a diagnostic about adopted settings.
 
     adopted: the paths of adopted settings. drifted: the paths of settings that drifted. otherwise: the reason
         for changing all other settings.

@@ -1,4 +1,4 @@
-"""Rules for fleet audits, which can report more about resources of a kind than the kind's diff does."""
+"""Rules for fleet audits. With these rules, audits report more about a resource than the kind's diff."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import field
@@ -14,7 +14,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element of a resource that is a set of live objects. Each element is one live object.
+    """One live object of a resource that is a set of live objects.
 
     body: the body of the resource, reduced to this element; None if the resource is not declared. If the
         element was removed from a resource that is still declared, the body has no elements.
@@ -28,7 +28,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class ImpossibleField:
-    """A field whose declared value no operation can set."""
+    """A field that no operation can change to its declared value."""
 
     path: str
     before: JsonValue
@@ -51,8 +51,8 @@ class AuditRules:
 
     identity_field: the field of the ownership record that contains the result of `LiveCodec.find_identity`;
         None if records have no such field.
-    replaced: the message about a declared object that replaced the applied object.
-    orphan_replaced: the message about an object that replaced the applied object and is no longer declared.
+    replaced: the message for a declared resource whose live object is not the applied object.
+    orphan_replaced: the same message for a resource that is no longer declared.
     impossible: the codes of diagnostics that users can resolve only by changing the manifest.
     """
 
@@ -68,7 +68,7 @@ class AuditRules:
     impossible: frozenset[str] = field(default_factory=frozenset)
 
     def find_impossible(self, desired: DesiredResource, live: LiveState) -> ImpossibleField | None:
-        """Return the field that a diagnostic with a code in ``impossible`` is about."""
+        """Return the field with a problem that only a change of the manifest can solve (see ``impossible``)."""
         return None
 
     def list_unmanaged(
@@ -78,11 +78,11 @@ class AuditRules:
         return [UnmanagedField(name) for name in names]
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Whether the field counts as set by another client, because it was neither declared nor owned."""
+        """Whether the audit reports that another client set the field, although the field is not managed."""
         return False
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:
-        """Return a note about fields that are not applied yet, or None.
+        """Return a note about fields that are not applied yet; None if there is nothing to add.
 
         unset: the paths of the declared fields that have no live value.
         """
@@ -90,4 +90,4 @@ class AuditRules:
 
 
 NO_RULES = AuditRules()
-"""The rules of a kind that defines no audit rules."""
+"""The rules for a kind without audit rules of its own."""

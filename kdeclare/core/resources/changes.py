@@ -1,4 +1,4 @@
-"""The changes that a plan displays. A change has one resource, an action and field changes."""
+"""The changes that a plan displays. Each change has one resource, an action and field changes."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -22,7 +22,7 @@ class Action(StrEnum):
 class Reason(StrEnum):
     """The reason why a resource needs a change. Different reasons can lead to the same action."""
 
-    DECLARED = "declared"  # in the manifests, not in the cluster, never owned
+    DECLARED = "declared"  # declared, but neither in the cluster nor owned
     CHANGED = "changed"  # the manifests differ from what was last applied
     DRIFTED = "drifted"  # the cluster differs from what was last applied
     MISSING = "missing"  # applied earlier, but no longer in the cluster
@@ -55,7 +55,7 @@ class FieldOp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field of one resource.
+    """The change of one field of one resource.
 
     path: ``partitions``, ``configs.retention.ms``, ``replicas.orders-0`` …
     before: the whole current value. after: the whole future value. None means that the field is not set.
@@ -77,7 +77,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One resource that needs a change, or an orphan (action ``no-op``).
+    """The change of one resource, or an orphan (action ``no-op``).
 
     risk: the highest risk of the change, including its fields.
     blocked: the code of the diagnostic that prevents the change from being applied, if there is one.

@@ -1,4 +1,4 @@
-"""Capabilities of kinds that fleets use: bodies as plain data, keys of live objects, facts, audit rules.
+"""Capabilities of kinds for fleets: bodies as plain data, keys of live objects, facts, and audit rules.
 
 `plan_capabilities` explains what a capability is.
 """
@@ -21,10 +21,10 @@ class BodyCodec(Protocol):
     """A kind whose bodies can be converted to plain data and back."""
 
     def to_json(self, name: str, body: object) -> JsonObject:
-        """Return the body as a JSON object, without known or possible secrets."""
+        """Return the body as a JSON object. Values that are or might be secrets are left out."""
 
     def from_json(self, json: JsonObject) -> object:
-        """Return the body that a JSON object encodes. Secrets are only hashes, but the diff is the same."""
+        """Restore a body from its JSON object. Secrets are restored only as hashes; the diff is the same."""
 
 
 @runtime_checkable
@@ -32,14 +32,14 @@ class FleetComparable(BodyCodec, Protocol):
     """A kind whose live state is stored in fleet snapshots, so that audits can compare the live state."""
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Whether the diff needs only the resource's own live object and data that all objects of the kind
+        """Whether the diff needs only the live object of the resource, and data that all objects of the kind
         share.
         """
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the key of the resource's live object, even if the object does not exist.
+        """Return the key of the resource's live object, whether or not the object exists.
 
-        Return None if there is no such key. Either ``body`` or ``owned`` can be None.
+        Return None if there is no such key. At most one of ``body`` and ``owned`` is None.
         """
 
 
@@ -56,15 +56,15 @@ class SetLike(Protocol):
 
 @runtime_checkable
 class ListsFacts(Protocol):
-    """A kind with facts, so that audits can tell quickly whether a live object matches its manifest."""
+    """A kind with facts, which tell an audit quickly whether a live object matches its manifest."""
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the facts of a declared resource; None if only the diff can detect differences."""
+        """Return the facts of a declared resource; None if an audit must always use the diff."""
 
 
 @runtime_checkable
 class ExplainsFindings(Protocol):
-    """A kind with audit rules, so that audits report more than the diff of the kind."""
+    """A kind with audit rules, so that audits report more than the diff."""
 
     audit_rules: AuditRules
 
@@ -74,7 +74,7 @@ class ConcernsObjects(Protocol):
     """A kind whose resources also affect the live objects of other resources."""
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> Collection[LiveKey]:
-        """Return the keys in ``keys`` whose live objects the resource affects."""
+        """Return those of the ``keys`` whose live objects the resource affects."""
 
 
 # Protocol checks are slow and a plan makes thousands of them, so each kind is checked once.
@@ -125,18 +125,20 @@ def decode_body(kind: str, json: JsonObject) -> object:
 
 
 def is_fleet_comparable(kind: str) -> bool:
-    """Whether audits of fleets compare resources of this kind."""
+    """Whether fleet audits compare resources of this kind."""
     return _find_fleet_comparable(KINDS.get(kind)) is not None
 
 
 def is_self_contained(desired: DesiredResource) -> bool:
-    """Whether the diff needs only the resource's own live object and data that the whole kind shares."""
+    """Whether the diff needs only the live object of the resource, and data that all objects of the kind
+    share.
+    """
     kind = _find_fleet_comparable(KINDS[desired.id.kind])
     return kind is not None and kind.is_self_contained(desired.id.name, desired.body)
 
 
 def find_live_key(resource: ResourceId, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-    """Return the key of a resource's live object, even if the object does not exist.
+    """Return the key of a resource's live object, whether or not the object exists.
 
     Return None if there is no such key, or if audits do not compare resources of the kind.
     """
@@ -158,7 +160,7 @@ def is_set_like(kind: str) -> bool:
 
 
 def list_facts(desired: DesiredResource, owned: OwnedRecord | None) -> DeclaredFacts | None:
-    """Return the facts of a declared resource; None if only the diff can detect differences."""
+    """Return the facts of a declared resource; None if an audit must always use the diff."""
     kind = _find_fact_lister(KINDS[desired.id.kind])
     return kind.list_facts(desired.body, owned) if kind is not None else None
 
@@ -169,7 +171,7 @@ def find_audit_rules(kind: str) -> AuditRules:
 
 
 def find_concerned(desired: DesiredResource, keys: Collection[LiveKey]) -> Collection[LiveKey]:
-    """Return the keys in ``keys`` whose live objects a resource affects.
+    """Return those of the ``keys`` whose live objects a resource affects.
 
     By default, a resource affects only its own live object.
     """

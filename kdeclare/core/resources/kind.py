@@ -1,4 +1,4 @@
-"""The interface of resource kinds; read this before adding a kind."""
+"""The interface of resource kinds. Read this module before you add a kind."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -19,12 +19,12 @@ SpecPath = tuple[str | int, ...]
 """A path within a spec: the keys and list indexes from ``spec`` to a value."""
 
 NAME: SpecPath = ("metadata", "name")
-"""The path of the resource's name, which is the only path outside the spec."""
+"""The path of the resource's name. All other paths are within the spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecProblem:
-    """A diagnostic with a path in the spec. Code that has the manifest file converts the path to a position.
+    """A diagnostic with a path in the spec. The manifest loader converts the path to a position in the file.
 
     offset: the index, from 0, of the character that the diagnostic is about, if ``path`` refers to a string.
     """
@@ -38,14 +38,14 @@ _Narrowed = TypeVar("_Narrowed")
 
 
 def narrow(value: object, expected_type: type[_Narrowed]) -> _Narrowed:
-    """Return a spec or a body, typed as ``expected_type``. Raises TypeError if it has a different type."""
+    """Check the type of a spec or a body, and return the value. Raises TypeError if the type is different."""
     if not isinstance(value, expected_type):
         raise TypeError(f"expected {expected_type.__name__}, got {type(value).__name__}")
     return value
 
 
 def narrow_optional(value: object | None, expected_type: type[_Narrowed]) -> _Narrowed | None:
-    """Return the result of `narrow`; None if ``value`` is None."""
+    """Check the type of a value like `narrow`, but accept None."""
     return None if value is None else narrow(value, expected_type)
 
 
@@ -59,7 +59,7 @@ class DesiredResource:
     source: SourcePosition | None = None
 
     def get_body(self, body_type: type[_Narrowed]) -> _Narrowed:
-        """Return the body, typed as ``body_type``. Raises TypeError if the body has a different type."""
+        """Return the body. Raises TypeError if it is not an instance of ``body_type``."""
         return narrow(self.body, body_type)
 
 
@@ -85,7 +85,7 @@ class Difference:
     drifted: tuple[str, ...] = ()
 
     def with_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> "Difference":
-        """Return a copy with these diagnostics. The change is unblocked if no diagnostic blocks it."""
+        """Return a copy with these diagnostics. The change is unblocked if none of them blocks it."""
         change = self.change
         if change is not None and change.blocked:
             change = replace(change, blocked=next((d.code for d in diagnostics if d.is_blocking), None))
@@ -107,7 +107,10 @@ class Kind(Protocol):
         return id(self)
 
     def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[SpecProblem, ...]]:
-        """Return the body of a spec, and problems that the spec's schema cannot detect. Offline and pure."""
+        """Return the body of a spec, and problems that the spec's schema cannot detect.
+
+        Pure, needs no connection.
+        """
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
         """Return the selections of the live state that the diff of this resource needs."""
@@ -120,7 +123,8 @@ class Kind(Protocol):
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
-        """Compare the desired, live and owned resource. Pure and picklable; plans and fleet audits use it.
+        """Compare the desired, live and owned state of a resource. Pure and picklable; also used by fleet
+        audits.
 
         desired: None if the resource is owned and no longer declared. The change then describes the deletion.
         context: the data that the provider prepared for the plan.
@@ -154,7 +158,7 @@ class Kind(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ResourceComparison:
-    """One resource in the scope of the plan, with its declaration, ownership record and diff result."""
+    """One resource of the plan, with its declaration, its ownership record and the result of its diff."""
 
     id: ResourceId
     desired: DesiredResource | None

@@ -1,4 +1,4 @@
-"""Capabilities of kinds for manifests: import, write-back, positions of fields, completion of names.
+"""Capabilities of kinds for manifests: import, write-back, positions of fields, and completion of names.
 
 `plan_capabilities` explains what a capability is.
 """
@@ -16,14 +16,14 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import SpecPath, SpecProblem
 
 Plain = str | int | None
-"""A string, an integer, a boolean, or null. The value for a `RawText` field is a string."""
+"""A string, an integer, a Boolean, or null. The value of a `RawText` field is always a string."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueEdit:
     """An edit that sets a field to a scalar, null, or an ordered list of scalars.
 
-    path: the path within the spec. A manifest that already contains the value is not edited.
+    path: the path within the spec. A manifest that already contains the value stays unchanged.
     """
 
     path: SpecPath
@@ -32,7 +32,7 @@ class ValueEdit:
 
 @dataclass(frozen=True, slots=True)
 class SettingEdit:
-    """An edit of a setting: sets a value, adds or removes list elements, or unsets the setting.
+    """An edit that sets or unsets a setting, or adds or removes elements of its list.
 
     path: the path within the spec.
     fields: the changes to the setting, in order. The order of list elements does not matter. A deleted
@@ -49,7 +49,10 @@ FieldEdit = ValueEdit | SettingEdit
 
 @dataclass(frozen=True, slots=True)
 class ManifestEdits:
-    """Edits of a manifest, in order, and problems. If one of the problems is an error, no edit is made."""
+    """The edits of a manifest, in order, and problems.
+
+    If one of the problems is an error, no edit is made.
+    """
 
     edits: tuple[FieldEdit, ...] = ()
     problems: tuple[SpecProblem, ...] = ()
@@ -59,7 +62,10 @@ class DeclaredFields(Protocol):
     """The fields that the manifest and the overlays of one resource declare."""
 
     def is_declared(self, path: SpecPath) -> bool:
-        """Whether the manifest or an overlay has a value other than null at a path within the spec."""
+        """Whether the manifest or an overlay sets the value at a path within the spec.
+
+        Null does not count.
+        """
 
 
 @runtime_checkable
@@ -67,8 +73,9 @@ class HasExclusiveFields(Protocol):
     """A kind with mutually exclusive fields."""
 
     exclusive_fields: Mapping[str, frozenset[str]]
-    """Fields of the spec, each with the fields that it excludes. If a field is declared, defaults for the
-    fields that it excludes do not apply.
+    """The fields of the spec that exclude other fields, each with the excluded fields.
+
+    If a manifest declares a field, the defaults for the fields that it excludes do not apply.
     """
 
 
@@ -79,8 +86,7 @@ class ExportRequest:
     read: reads live state.
     matches: returns whether the user requested an object with this name.
     permits: returns whether a resource is in the scope of the project.
-    is_selective: whether the user requested particular names. In this case, objects that have no name are
-        left out.
+    is_selective: whether the user requested particular names. Objects without a name are then left out.
     """
 
     read: Callable[[Selections], LiveState]
@@ -104,7 +110,7 @@ class OmittedObjects:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The YAML of manifests, by resource name, and the objects that the import left out."""
+    """The manifests that an import creates, as YAML by resource name, and the objects that it leaves out."""
 
     manifests: Mapping[str, str]
     left_out: tuple[OmittedObjects, ...] = ()
@@ -129,7 +135,9 @@ class Editable(Protocol):
         """Return the unindented lines of the spec for the manifest of a new resource."""
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
-        """Whether a string in a manifest, at a path within the spec, has the same meaning as ``value``."""
+        """Whether a string in a manifest is equivalent to ``value``. path: the path of the string within the
+        spec.
+        """
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
         """Whether ``change`` is the only difference between the bodies ``before`` and ``after``.
@@ -140,10 +148,10 @@ class Editable(Protocol):
 
 @runtime_checkable
 class LocatesFields(Protocol):
-    """A kind whose manifests can declare a field at a path that differs from the field's path in plans."""
+    """A kind whose field paths in manifests can differ from the paths in plans."""
 
     def locate_field(self, path: str) -> Sequence[SpecPath]:
-        """Return the paths at which a spec can declare a field, given the path in a change.
+        """Return the paths at which a spec can declare a field, given the field's path in a change.
 
         The first of these paths that exists in the spec is used.
         """
@@ -159,22 +167,27 @@ class ListsNames(Protocol):
 
 @runtime_checkable
 class ClaimsFields(Protocol):
-    """A kind in which a body or record can determine a field without having a value at the field's path."""
+    """A kind whose bodies or records can determine a field without containing a value at the field's path."""
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """Whether a body or an ownership record, given as plain data (``stated``), determines a field."""
+        """Whether a body or an ownership record determines a field. stated: the body or the record as plain
+        data.
+        """
 
 
 @runtime_checkable
 class LocatesSecrets(Protocol):
-    """A kind for which the path of a secret in the body differs from the path in the spec."""
+    """A kind in which the path of a secret in a body differs from its path in the spec."""
 
     def locate_secret(self, path: SpecPath) -> SpecPath | None:
-        """Convert the path of a secret in the body to the path in the spec. Return None if unknown."""
+        """Convert the path of a secret in a body to the path in the spec.
+
+        Return None if the latter is unknown.
+        """
 
 
 def find_exclusive_fields(kind: object) -> Mapping[str, frozenset[str]]:
-    """Return the mutually exclusive fields of a kind, each with the fields that it excludes."""
+    """Return the fields of a kind that exclude other fields, each with the excluded fields."""
     return kind.exclusive_fields if isinstance(kind, HasExclusiveFields) else {}
 
 
@@ -185,9 +198,9 @@ def find_editable(kind: str) -> Editable | None:
 
 
 def locate_field(kind: str, path: str) -> Sequence[SpecPath]:
-    """Return the paths at which a spec can declare a field, given the path in a change.
+    """Return the paths at which a spec can declare a field, given the field's path in a change.
 
-    By default, the path ``a.b.c`` is the key ``b.c`` of ``a``.
+    By default, the path ``a.b.c`` means the key ``b.c`` of ``a``.
     """
     registered_kind = KINDS.get(kind)
     if isinstance(registered_kind, LocatesFields):
@@ -197,10 +210,10 @@ def locate_field(kind: str, path: str) -> Sequence[SpecPath]:
 
 
 def locate_secret(kind: str, path: SpecPath) -> tuple[SpecPath | None, bool]:
-    """Convert the path of a secret in the body to the path in the spec.
+    """Convert the path of a secret in a body to the path in the spec.
 
-    Also return whether the kind provided the path in the spec. If not, the result is the path in the body,
-    and the caller has to check whether the spec has this path.
+    The second result is whether the kind has converted the path. If not, the first result is the path in the
+    body, and the caller has to check whether the spec has this path.
     """
     registered_kind = KINDS.get(kind)
     return (
@@ -211,9 +224,9 @@ def locate_secret(kind: str, path: SpecPath) -> tuple[SpecPath | None, bool]:
 
 
 def is_field_claimed(kind: str, field: FieldChange, stated: JsonObject) -> bool:
-    """Whether a body or an ownership record determines a field.
+    """Whether a body or an ownership record determines a field. stated: the body or the record as plain data.
 
-    By default, this is true if the plain data (``stated``) has a value at the path of the field.
+    By default, it determines the field if it has a value at the path of the field.
     """
     registered_kind = KINDS.get(kind)
     if isinstance(registered_kind, ClaimsFields):
@@ -222,7 +235,10 @@ def is_field_claimed(kind: str, field: FieldChange, stated: JsonObject) -> bool:
 
 
 def has_value_at(path: str, stated: JsonObject) -> bool:
-    """Whether plain data has a value at the path of a field. ``a.b.c`` is key ``b.c`` of ``a``."""
+    """Whether plain data has a value at the path of a field.
+
+    The path ``a.b.c`` means the key ``b.c`` of ``a``.
+    """
     name, _, subpath = path.partition(".")
     value = stated.get(name)
     return subpath in value if isinstance(value, Mapping) and subpath else value is not None

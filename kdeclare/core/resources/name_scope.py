@@ -15,7 +15,10 @@ _MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class NameScope:
-    """Names or ``/patterns/`` (RE2, for whole names) by kind. A kind without an entry is unrestricted."""
+    """The names that a project can use, by kind. A name in slashes is an RE2 pattern for whole names.
+
+    A kind without an entry is unrestricted.
+    """
 
     entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -44,7 +47,7 @@ def report_out_of_scope(
 ) -> Diagnostic:
     """Return the error about resources outside the scope of the project.
 
-    resource: the resource that would affect ``forbidden``; None if there is no such resource.
+    resource: the resource that would affect the ``forbidden`` resources; None if no resource does.
     """
     forbidden_ids = list(forbidden)
     kind = forbidden_ids[0].kind

@@ -25,9 +25,9 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_refs import UNKNOWN_HASH, Secret
 
 OBJECT_EXISTS = "OBJECT_EXISTS"
-"""The error name of a `Fault` if the object to create already exists."""
+"""The error name of a `Fault` for an object that already exists and cannot be created."""
 OBJECT_MISSING = "OBJECT_MISSING"
-"""The error name of a `Fault` if the object to change or delete does not exist."""
+"""The error name of a `Fault` for an object that does not exist and cannot be changed or deleted."""
 
 _CAUSES = {OBJECT_EXISTS: FaultCause.EXISTS, OBJECT_MISSING: FaultCause.GONE_ALREADY}
 
@@ -67,8 +67,8 @@ class ObjectConnection(Protocol):
     def write(self, writes: Sequence[ObjectWrite], *, validate_only: bool) -> Sequence[Outcome]:
         """Execute or validate each write independently, and return an outcome for each write. Raises Fault.
 
-        If the object to create exists, the error is `OBJECT_EXISTS`. If the object to change or delete does
-        not exist, the error is `OBJECT_MISSING`.
+        An outcome has the error `OBJECT_EXISTS` if the object to create exists, and `OBJECT_MISSING` if the
+        object to change or delete does not exist.
         """
 
 
@@ -80,8 +80,8 @@ class ObjectSystem:
     connection: the class of the connection to the system.
     objects: the provider's subclass of `SystemObjects`.
     is_thread_safe: whether several threads can safely read and write at the same time. Runs send requests
-        from several threads. By default, the threads take turns, because two concurrent read-modify-write
-        cycles would lose one of the changes.
+        from several threads. By default, only one thread at a time reads or writes, because two concurrent
+        read-modify-write cycles would lose one of the changes.
     """
 
     name: str
@@ -188,7 +188,7 @@ class ObjectCollector:
 
 
 _SECRET_MARK = {"secret": UNKNOWN_HASH}
-"""The value that snapshots store instead of a secret. The value only shows that there is a secret."""
+"""The value that snapshots store in place of a secret. It shows only that a secret is set."""
 
 
 class ObjectCodec:
@@ -213,8 +213,8 @@ class ObjectCodec:
         """Create a codec for the objects of these kinds.
 
         name: the name of the collector. read: reads all objects and returns the collector's part of the live
-        state; raises Fault. restore: recreates this part from the fields of objects. find_id: see
-        `Collector`.
+            state; raises Fault. restore: recreates this part from the fields of objects. find_id: see
+            `Collector`.
         """
         self.name = name
         self.sorts = frozenset(kind.name for kind in kinds)
@@ -245,7 +245,9 @@ class ObjectCodec:
         return key.key in self._kinds[key.sort].read(live)
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return None. An object that was created again under the same name is still the same resource."""
+        """Return None, because an object that is created again under the same name counts as the same
+        resource.
+        """
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:

@@ -14,23 +14,23 @@ class OwnedRecord(Arguments):
 
     A record contains the fields of a resource that kdeclare applied last and has managed since then. The
     fields have the same names and types as in state files and plan files. The optional field ``labels``
-    contains the labels of the resource. The optional field ``preventDestroy`` determines whether deletion is
-    prevented.
+    contains the labels of the resource. The optional field ``preventDestroy`` means that kdeclare must not
+    delete the resource.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class NoRecord(OwnedRecord):
-    """The record class of a kind whose resources are never owned. The class is never instantiated."""
+    """The record class of kinds whose resources are never owned. The class is never instantiated."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodedRecord(OwnedRecord):
-    """A record class with custom serialization, for a kind with thousands of records in one state."""
+    """The base class of records with custom serialization, for kinds with thousands of records in a state."""
 
     @classmethod
     def from_json(cls, json: JsonObject) -> Self:
-        """Return the record that JSON from a file encodes. Raises ValueError with the error's location."""
+        """Restore a record from the JSON of a file. Raises ValueError with the location of the error."""
         raise NotImplementedError
 
     def to_json(self) -> JsonObject:
@@ -40,9 +40,9 @@ class CodedRecord(OwnedRecord):
 
 @dataclass(frozen=True, slots=True)
 class UnboundRecord(OwnedRecord):
-    """A record that this version of kdeclare cannot read, exactly as the file contains it.
+    """A record that this version of kdeclare cannot read, exactly as it is in the file.
 
-    The kind is not installed, or a different version of the kind is installed.
+    Either the kind is not installed, or a different version of the kind is installed.
 
     problem: the reason why the record cannot be read.
     """
@@ -56,7 +56,7 @@ _Field = TypeVar("_Field")
 
 
 def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
-    """Return a record, typed as ``record_type``, or None. Raises TypeError if the type is different."""
+    """Check the type of a record, and return the record. None is returned as None. Raises TypeError."""
     if owned is None:
         return None
     if not isinstance(owned, record_type):
@@ -81,7 +81,7 @@ def get_record_field(record: OwnedRecord | None, name: str) -> JsonValue:
 
 
 def get_owned_labels(record: OwnedRecord | None) -> Mapping[str, str]:
-    """Return the labels that a resource had when it was last applied; empty if the record has no labels."""
+    """Return the labels that a resource had when it was last applied; empty if the record has none."""
     labels = get_record_field(record, "labels")
     if not isinstance(labels, Mapping):
         return {}

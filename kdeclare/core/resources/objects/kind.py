@@ -1,4 +1,4 @@
-"""Kinds of objects, which are resources that have fields, and that are created and deleted as a whole.
+"""Kinds of objects: resources that have fields, and that are created and deleted as a whole.
 
 In many systems, all resources are objects. A provider of such a system uses `ObjectKind`, which implements
 the three-way diff, adoption, deletion, rollback, import, and fleet audits.
@@ -98,7 +98,7 @@ class ObjectKind:
         references: Mapping[str, str] | None = None,
         completion: Completion | None = None,
     ) -> None:
-        """Create the kind and its operation types. The provider has to list the kind and these types."""
+        """Create the kind and its operation types. The provider has to list both the kind and the types."""
         self.name = name
         self.spec: type[BaseModel] = spec
         self.policy_words = PolicyWords(
@@ -267,8 +267,9 @@ class ObjectKind:
         return replace(new_record, fields=merge_fields(old_record.fields, new_record.fields, undone_names))
 
     def select_every(self) -> Selections:
-        """Return the selections that read all objects. By default, these are the selections for an object
-        without a name.
+        """Return the selections that read all objects.
+
+        By default, use the selections for an object without a name.
         """
         return self.select("", None, None)
 
@@ -380,7 +381,10 @@ class ObjectKind:
         return render_manifest(self.name, name, lines)
 
     def _can_state(self, field: str) -> bool:
-        """Whether a manifest can declare a field. All other fields are set only by the system."""
+        """Whether a manifest can declare a field.
+
+        Fields that it cannot declare are set only by the system.
+        """
         return field in self.spec.model_fields
 
     def _plan_operation(

@@ -64,7 +64,7 @@ class ObjectStore(Protocol):
         ...
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Return the meaning of a fault for an operation; see `OperationType`."""
+        """Explain a fault that an operation reported; see `OperationType`."""
         ...
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
@@ -94,7 +94,10 @@ class ObjectOperation(OperationType):
         return self._kind.select(op.resource.name, None, None)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return whether the object exists, and its fields. Secrets are represented by their hashes."""
+        """Return the fields of the object, and whether the object exists.
+
+        Secrets are represented by hashes.
+        """
         live_fields = self._kind.read(live).get(op.resource.name)
         elements: dict[str, JsonValue] = {EXISTS: live_fields is not None}
         args = get_object_args(op)
@@ -113,7 +116,7 @@ class ObjectOperation(OperationType):
         return {EXISTS: not self.deletes, **fields}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one change per field, or no field changes if the operation deletes the whole object."""
+        """Return one change per field; empty if the operation deletes the whole object."""
         after = {} if self.deletes else get_object_args(op).set
         return tuple(
             FieldChange(name, FieldOp.CHANGE, mask_secret(op.expect.get(name)), mask_secret(value))
@@ -121,7 +124,10 @@ class ObjectOperation(OperationType):
         )
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """Return ``op``; None if ``subjects`` contains the object, because objects are written as a whole."""
+        """Return ``op``, or None if ``subjects`` contains the object.
+
+        An object is always written as a whole.
+        """
         return None if op.resource in subjects else op
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
@@ -138,11 +144,14 @@ class ObjectOperation(OperationType):
         return replace(op, args=replace(args, set=left), expect=expect)
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the resource has the kind of this operation type. ``op`` writes no other object."""
+        """Whether the resource has the kind of this operation type.
+
+        Such an operation writes only its own object.
+        """
         return op.resource.kind == self._kind.name
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return claims for the existence of the object and for each field."""
+        """Return one claim for the existence of the object, and one for each field."""
         return {element: f"{op.resource}/{element}" for element in (EXISTS, *get_object_args(op).set)}
 
     def compute_footprint(self, op: Operation) -> Footprint:
@@ -157,7 +166,7 @@ class ObjectOperation(OperationType):
         )
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Delegate to the kind."""
+        """See `ObjectStore`."""
         return self._kind.explain(op, fault)
 
     def execute(
@@ -168,7 +177,7 @@ class ObjectOperation(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Outcome]:
-        """Execute or validate the operations. Requests contain the values of secrets."""
+        """Execute or validate the operations. The requests contain the values of secrets."""
         writes = []
         for op in ops:
             field_items = get_object_args(op).set.items()
@@ -217,7 +226,7 @@ class ObjectOperation(OperationType):
         )
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Delegate to the kind."""
+        """See `ObjectStore`."""
         return self._kind.update_cleanup(op, status, before)
 
     def _find_references(self, fields: Mapping[str, ObjectValue]) -> frozenset[ResourceId]:

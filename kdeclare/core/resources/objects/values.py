@@ -28,7 +28,7 @@ Fields = Mapping[str, FieldValue]
 """The fields of an object."""
 
 EXISTS = "exists"
-"""The element of a view that states whether the object exists."""
+"""The view element that shows whether the object exists."""
 
 
 class Lifecycle(BaseModel):
@@ -40,7 +40,10 @@ class Lifecycle(BaseModel):
 
 
 class ObjectSpec(BaseModel):
-    """The spec of an object. Fields have the same names as in the live state. None means no change."""
+    """The base class of object specs.
+
+    Fields have the same names as in the live state. None means no change.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     lifecycle: Lifecycle = Lifecycle()
@@ -69,7 +72,7 @@ class ObjectWrite:
 
 
 ObjectValue: TypeAlias = Annotated[SecretRef | JsonValue, Field(union_mode="left_to_right")]
-"""The value of a field in arguments."""
+"""The value of a field in the arguments of an operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class ObjectArgs(Arguments):
     """The arguments of `ObjectOperation`.
 
     set: the fields to write. If the operation deletes the object, the fields that are lost.
-    was: the previous secrets, which the operation replaces or deletes and which a rollback needs.
+    was: the secrets that the operation replaces or deletes. A rollback needs them.
     """
 
     set: Mapping[str, ObjectValue]
