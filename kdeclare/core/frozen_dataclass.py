@@ -33,7 +33,7 @@ _collect_fields = dataclasses.dataclass(init=False, repr=False, eq=False)
 
 
 class _FieldCollector:
-    """A class that all calls of `_find_fields` share, because a new class for each call would stay in memory."""
+    """A class that all calls of `_find_fields` share. A new class for each call would stay in memory."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[object]]]
 
@@ -179,7 +179,7 @@ def _is_frozen_attribute(cls: type, name: str) -> bool:
 
 
 def _compile_eq(self: object, other: object) -> object:
-    """Replace this placeholder with a compiled ``__eq__`` on the first call, and call the compiled method."""
+    """Compile ``__eq__`` on the first call, replace this placeholder with the result, and call it."""
     cls = _find_owner(type(self), "__eq__", _compile_eq)
     method = _compile(
         cls, "__eq__", _EQ_TEMPLATE.format(_format_tuple("self", cls), _format_tuple("other", cls))
@@ -188,7 +188,7 @@ def _compile_eq(self: object, other: object) -> object:
 
 
 def _compile_hash(self: object) -> object:
-    """Replace this placeholder with a compiled ``__hash__`` on the first call, and call the compiled method."""
+    """Compile ``__hash__`` on the first call, replace this placeholder with the result, and call it."""
     cls = _find_owner(type(self), "__hash__", _compile_hash)
     return _compile(cls, "__hash__", _HASH_TEMPLATE.format(_format_tuple("self", cls)))(self)
 

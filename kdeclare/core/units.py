@@ -1,4 +1,4 @@
-"""Amounts with units, durations, and counts, as they appear in files and messages."""
+"""Amounts with units, durations and counts, for files and messages."""
 
 import re
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ def format_amount(key: str, number: int) -> str:
 
 
 def format_in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
-    """Format a number in the largest unit that is not larger than the number.
+    """Format a number in the largest unit that does not exceed the number.
 
     Return an empty string if all units are larger than the number.
     """
@@ -68,7 +68,7 @@ def join_nonempty(parts: Iterable[str]) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration, rounded to a useful precision."""
+    """Return a duration as text, rounded to a useful precision."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
@@ -78,7 +78,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_size(byte_count: float) -> str:
-    """Return a number of bytes in the most suitable unit."""
+    """Return a number of bytes as text in the most suitable unit."""
     for unit, unit_size in SIZES:
         if byte_count >= unit_size:
             return f"{byte_count / unit_size:.1f} {unit}".replace(".0 ", " ")
@@ -105,5 +105,4 @@ Duration = Annotated[
     Field(le=365 * 86400),
     WithJsonSchema({"type": "string", "examples": ["30s", "1h30m"]}),
 ]
-"""The type of a field that is a duration with its unit in files (``30s``), and a number of seconds in memory.
-"""
+"""The type of a field with a duration: a string with a unit in files (``30s``), and seconds in memory."""

@@ -395,7 +395,7 @@ class OperationType(Protocol):
         return ()
 
     def is_repeatable(self, op: Operation) -> bool:
-        """Whether a second execution of ``op`` is harmless and shows whether the first execution succeeded."""
+        """Whether repeating ``op`` is harmless and shows whether the first request succeeded."""
         return False
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:

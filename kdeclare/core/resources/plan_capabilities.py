@@ -1,4 +1,4 @@
-"""Capabilities of kinds for planning and applying: risks, static checks, object ids, protection.
+"""Capabilities of kinds for planning and applying: risks, static checks, object ids, and protection.
 
 A capability is a small protocol that a kind can implement. Generic code calls the function of the same name
 in this module, which returns a default for kinds without the capability.
@@ -25,12 +25,12 @@ class AssessesRisks(Protocol):
     """A kind whose changes can interrupt clients or lose data."""
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
-        """Return the field change with its risk and the cause of the risk, regardless of the live state."""
+        """Return the field change with its risk and the cause of the risk, ignoring the live state."""
 
 
 @runtime_checkable
 class StaticallyChecked(Protocol):
-    """A kind with diagnostics that depend on the manifest alone."""
+    """A kind with diagnostics that depend only on the manifest."""
 
     def find_static_diagnostics(self, desired: DesiredResource) -> tuple[Diagnostic, ...]:
         """Return the diagnostics of `diff` that do not depend on live state."""
@@ -38,34 +38,34 @@ class StaticallyChecked(Protocol):
 
 @runtime_checkable
 class SharesSettings(Protocol):
-    """A kind whose resources declare settings that resources of other kinds can declare too."""
+    """A kind whose resources declare settings that resources of other kinds can also declare."""
 
     def list_exclusive_settings(self, name: str, body: object) -> Mapping[str, JsonValue]:
-        """Return the values, by setting name, of settings that only one resource is allowed to declare."""
+        """Return the values of settings that only one resource is allowed to declare, by setting name."""
 
 
 @runtime_checkable
 class AffectsResources(Protocol):
-    """A kind whose resources change other resources, of the same kind or of a different kind."""
+    """A kind whose resources change other resources of the same or a different kind."""
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
-        """Return the other resources that a body names, including undeclared resources."""
+        """Return the other resources that a body names. They need not be declared."""
 
 
 @runtime_checkable
 class RecordsIdentity(Protocol):
-    """A kind whose ownership records distinguish the owned object from a later object of the same name."""
+    """A kind whose ownership records distinguish the owned object from later objects with the same name."""
 
     def record_identity(
         self, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
     ) -> OwnedRecord | None:
-        """Return the record with the id of the created object, or without an id if the id is not certain.
+        """Return the record with the id of the created object. Omit the id if it is not certain.
 
         created_ids: the ids that the system acknowledged, by operation id.
         """
 
     def forget_identity(self, record: OwnedRecord | None) -> OwnedRecord | None:
-        """Return the record without an id, so that the record matches any object of the same name."""
+        """Return the record without an id, so that the record matches any object with the same name."""
 
 
 @runtime_checkable
@@ -81,7 +81,7 @@ class ProtectsObjects(Protocol):
 
 @runtime_checkable
 class DescribesDeletion(Protocol):
-    """A kind whose objects contain data that is lost when an object is deleted."""
+    """A kind whose objects contain data that deletion destroys."""
 
     deletion_cause: str
     """A sentence about the data that is lost when an object is deleted."""
@@ -89,7 +89,7 @@ class DescribesDeletion(Protocol):
 
 @runtime_checkable
 class RatesByLiveState(Protocol):
-    """A kind whose risks can be lower than the results of `assess_field`, depending on the live state."""
+    """A kind whose changes can have a lower risk than `assess_field` returns, depending on the live state."""
 
     def is_rated_by_live_state(self, field: FieldChange) -> bool:
         """Whether the risk of this field depends on live state."""
@@ -116,29 +116,34 @@ class Evidence:
 
 @runtime_checkable
 class ProvesFields(Protocol):
-    """A kind whose changes show fields in a different form than its operations do, or show fewer fields.
+    """A kind whose changes show fields in a different form than its operations, or show fewer fields.
 
     For any other kind, a plan file is accepted only if each field change in the file is exactly the change
     that an operation makes, in one step.
     """
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Return the field in a normal form, so that diffs and operations can be compared."""
+        """Return the field change in a form in which diffs and operations can be compared."""
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return the field paths at which the shown values differ from the operations for a valid reason."""
+        """Return the paths of fields for which it is correct that the plan and the operations show other
+        values.
+        """
 
 
 @runtime_checkable
 class MovesData(Protocol):
-    """A kind with fields that determine where data is stored. Reports call changes of these fields moves."""
+    """A kind with fields that determine where data is stored.
+
+    Reports call a change of such a field a move.
+    """
 
     def is_location(self, path: str) -> bool:
         """Whether a field only determines where data is stored."""
 
 
 PREVENT_DESTROY = "prevent-destroy"
-"""The diagnostic code for an object that must not be deleted."""
+"""The diagnostic code for an object that is protected from deletion."""
 
 
 # Protocol checks are slow and a plan makes thousands of them, so each kind is checked once.
@@ -175,7 +180,7 @@ def _find_field_prover(kind: object) -> ProvesFields | None:
 
 
 def assess_field(kind: str, action: Action, field: FieldChange) -> FieldChange:
-    """Return the field change with its risk; unchanged if the kind does not rate risks."""
+    """Return the field change with its risk. If the kind does not assess risks, return it unchanged."""
     assessor = _find_risk_assessor(KINDS.get(kind))
     return assessor.assess_field(action, field) if assessor is not None else field
 
@@ -187,19 +192,19 @@ def find_deletion_cause(kind: str) -> str:
 
 
 def is_rated_by_live_state(kind: str, field: FieldChange) -> bool:
-    """Whether a plan is allowed to show a lower risk for a field than `assess_field` returns."""
+    """Whether a plan can show a lower risk for a field than `assess_field` returns."""
     registered_kind = KINDS.get(kind)
     return isinstance(registered_kind, RatesByLiveState) and registered_kind.is_rated_by_live_state(field)
 
 
 def normalize_field(resource: ResourceId, field: FieldChange) -> FieldChange:
-    """Return the field in a normal form, so that the plan and its operations can be compared."""
+    """Return the field change in a form in which diffs and operations can be compared."""
     field_prover = _find_field_prover(KINDS.get(resource.kind))
     return field_prover.normalize_field(resource, field) if field_prover is not None else field
 
 
 def find_proven_fields(change: Change, evidence: Evidence) -> Set[str]:
-    """Return the field paths for which shown values and operations differ for a valid reason.
+    """Return the paths of fields for which it is correct that the plan and the operations show other values.
 
     By default, the result is empty.
     """
@@ -214,7 +219,7 @@ def find_static_diagnostics(desired: DesiredResource) -> tuple[Diagnostic, ...]:
 
 
 def list_exclusive_settings(desired: DesiredResource) -> Mapping[str, JsonValue]:
-    """Return the values, by setting name, of settings that only one resource is allowed to declare."""
+    """Return the values of settings that only one resource is allowed to declare, by setting name."""
     settings_lister = _find_settings_lister(KINDS[desired.id.kind])
     return (
         settings_lister.list_exclusive_settings(desired.id.name, desired.body)
@@ -237,7 +242,7 @@ def record_identity(
 
 
 def forget_identity(kind: str, record: OwnedRecord | None) -> OwnedRecord | None:
-    """Return the ownership record without an id, so that the record matches any object of the same name."""
+    """Return the ownership record without an id, so that the record matches any object with the same name."""
     recorder = _find_identity_recorder(KINDS[kind])
     return recorder.forget_identity(record) if recorder is not None else record
 

@@ -1,8 +1,8 @@
 """The requests that policies evaluate, and the capabilities of kinds that policies need.
 
-If policies can evaluate resources of a kind, the kind is a `PolicySubject`, or it creates the requests itself
-(`MakesPolicyRequests`). A kind that creates requests can read values from the system only when a policy uses
-them.
+A kind whose resources policies can evaluate is either a `PolicySubject`, or it creates the policy requests
+itself (`MakesPolicyRequests`). A kind that creates the requests can delay reading values from the system
+until a policy uses them.
 """
 
 import re
@@ -29,7 +29,7 @@ LabelSet = Mapping[str, str]
 
 
 class PolicyAction(StrEnum):
-    """What a policy request does to its resource."""
+    """The action of a policy request on its resource."""
 
     CREATE = "CREATE"
     MODIFY = "MODIFY"
@@ -41,15 +41,15 @@ class PolicyViolation(Exception):
 
 
 class UnavailableError(BaseException):
-    """Raised if a policy uses a value that is not available. Policies should not catch this error."""
+    """Raised if a policy uses a value that is not available. Policies should not catch this exception."""
 
 
 class UnavailableOffline(UnavailableError):
-    """Raised if a policy uses a value that only a system can provide, and there is no connection."""
+    """Raised if a policy uses a value that must be read from a system, and there is no connection."""
 
 
 class UnavailableTracker:
-    """Records the errors about unavailable values, because a policy might catch all exceptions."""
+    """Remembers the errors about unavailable values, even if a policy catches them."""
 
     def __init__(self) -> None:
         self._first: UnavailableError | None = None
@@ -60,11 +60,11 @@ class UnavailableTracker:
         raise what
 
     def forget(self) -> None:
-        """Forget the recorded errors, so that the next policy can be evaluated."""
+        """Forget the recorded errors before the next policy is evaluated."""
         self._first = None
 
     def tell(self) -> None:
-        """Raise the first recorded error again, if an error was recorded."""
+        """Raise the first recorded error, if there is one."""
         if self._first is not None:
             raise self._first
 
@@ -83,22 +83,28 @@ class OfflineRequest:
 
     @property
     def action(self) -> PolicyAction:
-        """CREATE if the resource is assumed not to exist. Otherwise, reading the action raises an error."""
+        """The action CREATE if the resource is assumed not to exist.
+
+        Otherwise, the property raises an error.
+        """
         return PolicyAction.CREATE if self.created else self._raise_unavailable()
 
     @property
     def principal(self) -> str | None:
-        """The principal is unknown without a connection, so reading this property raises an error."""
+        """Raises an error, because the principal is unknown without a connection."""
         self._raise_unavailable()
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """Empty if the resource is assumed not to exist. Otherwise, reading the labels raises an error."""
+        """An empty mapping if the resource is assumed not to exist.
+
+        Otherwise, the property raises an error.
+        """
         return {} if self.created else self._raise_unavailable()
 
     @property
     def pre_request_state(self) -> None:
-        """None if the resource is assumed not to exist. Otherwise, reading the state raises an error."""
+        """The value None if the resource is assumed not to exist. Otherwise, the property raises an error."""
         return None if self.created else self._raise_unavailable()
 
     def _raise_unavailable(self) -> NoReturn:
@@ -107,10 +113,10 @@ class OfflineRequest:
 
 @dataclass(frozen=True, slots=True)
 class PolicyField:
-    """One field of the resource states that policies evaluate.
+    """One field of a resource, for policies.
 
     value_type: int, float, str, bool, or a list or dict of these; ``object`` if several types are possible.
-    read: reads the field from a state; by default, the item with the field's name is read.
+    read: reads the field from the state of a resource; by default, reads the item with the field's name.
     keys: for a mapping, the known keys with the types of their values, to detect misspelled keys. Other keys
         may exist, too.
     elements: for a mapping, the plural noun for its keys.
@@ -135,7 +141,10 @@ _DICTS: Mapping[type, type] = {
 
 
 def build_policy_field(annotation: object) -> PolicyField:
-    """Return the policy field for a model's annotation. Types that rules cannot express become ``object``."""
+    """Return the policy field for a model's annotation.
+
+    A type that rules cannot express becomes ``object``.
+    """
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         member_types = [argument for argument in arguments if argument is not type(None)]
@@ -165,7 +174,7 @@ class PolicyWords:
     fields: the fields of a resource of the kind, by name.
     subject: an alias of ``resource.name``.
     before, after: aliases of the states before and after the request.
-    is_name: returns whether a resource can have a given name.
+    is_name: returns whether a given name is valid for a resource.
     """
 
     fields: Mapping[str, PolicyField]
@@ -184,7 +193,7 @@ class PolicyWords:
 
 
 class PolicyRequest(Protocol):
-    """A request to create, modify or delete one resource, as policies see it.
+    """A policy's view of a request to create, modify or delete one resource.
 
     Each property is read only when a policy uses it.
     """
@@ -199,21 +208,27 @@ class PolicyRequest(Protocol):
 
     @property
     def principal(self) -> str | None:
-        """The sender of the request, as the system authenticated it; None without authentication."""
+        """The authenticated principal that sends the request; None if the system does not authenticate
+        clients.
+        """
 
     @property
     def labels(self) -> LabelSet:
-        """The labels in the resource's manifest. If the request deletes the resource, the labels when the
-        resource was last applied.
+        """The labels in the resource's manifest.
+
+        If the request deletes the resource, its last applied labels.
         """
 
     @property
     def labels_before(self) -> LabelSet:
-        """The labels when the resource was last applied; empty if it was never applied."""
+        """The last applied labels of the resource; empty if the resource was never applied."""
 
     @property
     def changed(self) -> frozenset[str]:
-        """The fields that the request changes. If the request creates the resource, all declared fields."""
+        """The names of the fields that the request changes.
+
+        If it creates the resource, these are all declared fields.
+        """
 
     @property
     def pre_request_state(self) -> object | None:
@@ -264,7 +279,7 @@ class UncertainRequest(PolicyRequest, Protocol):
 
     @property
     def withholding(self) -> UnavailableTracker:
-        """The tracker of values that were unavailable to the current policy."""
+        """Records the values that were unavailable to the current policy."""
 
 
 class PolicyEffect(Protocol):
@@ -280,7 +295,7 @@ class PolicyEffect(Protocol):
 
 
 def find_policy_action(effects: Sequence[PolicyEffect]) -> PolicyAction:
-    """Return the action that describes these effects on a resource."""
+    """Return the action that the effects have on the resource, taken together."""
     if any(effect.created for effect in effects):
         return PolicyAction.CREATE
     return PolicyAction.DELETE if any(effect.deleted for effect in effects) else PolicyAction.MODIFY
@@ -309,32 +324,32 @@ class ReviewInputs:
 
 
 class Review(Protocol):
-    """Creates the policy requests about several resources of one kind."""
+    """Creates policy requests about several resources of one kind."""
 
     @property
     def fault(self) -> Fault | None:
-        """The fault of the system if a policy used a value that could not be read; otherwise None."""
+        """The fault of the system if a value that a policy uses could not be read; otherwise None."""
 
     @property
     def is_busy(self) -> bool:
         """Whether a read from the system is in progress. Safe to use from any thread."""
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> PolicyRequest:
-        """Return the policy request for these effects and the effects that were accepted before."""
+        """Return the policy request for these effects and all effects that were accepted earlier."""
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
-        """Accept effects that policies did not deny. Later requests include these effects."""
+        """Accept effects that no policy denied. Later requests include these effects."""
 
     def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PolicyRequest:
         """Return a policy request that tests a live resource. The request changes nothing.
 
-        The state before the request and the state after the request are the current state.
+        The states before and after the request are both the current state.
         action: the action of the request. among: the names of all resources that are tested.
         """
 
 
 class DeclaredSubject(Protocol):
-    """The manifest of one resource, for policies that are evaluated before a plan exists."""
+    """The manifest of one resource. Policies can evaluate it before a plan exists."""
 
     def make_request(self, labels: LabelSet, *, created: bool) -> UncertainRequest:
         """Return the policy request for applying the manifest.
@@ -356,14 +371,14 @@ class HasPolicyWords(Protocol):
 class PolicySubject(HasPolicyWords, Protocol):
     """A kind with resources that policies can evaluate.
 
-    The state of a resource is a mapping by field name, without known or possible secrets.
+    The state of a resource is a mapping by field name. Values that are or might be secrets are left out.
     `OperationType.fields` returns the changes that an operation makes to a state.
     """
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         """Return the fields that a manifest declares.
 
-        Before a plan, the values of fields that the manifest omits are unknown.
+        Before a plan exists, the values of the other fields are unknown.
         """
 
     def describe_live(
@@ -384,18 +399,17 @@ class ListedForPolicies(Protocol):
         """Return the selections that `list_live` needs."""
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Return the names of all resources, except resources that only the system itself is allowed to
-        change. Raises Fault.
+        """Return the names of all resources that clients are allowed to change. Raises Fault.
 
-        If the name of a resource can differ from the key of its live object
-        (`FleetComparable.find_live_key`), return the keys of undeclared live objects, and the names of
-        declared and owned resources.
+        A resource and its live object can have different names (`FleetComparable.find_live_key`). In this
+        case,
+        return the keys of undeclared live objects, and the names of declared and owned resources.
         """
 
 
 @runtime_checkable
 class MakesPolicyRequests(HasPolicyWords, Protocol):
-    """A kind that creates the policy requests about its resources itself."""
+    """A kind that creates the policy requests about its own resources."""
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredSubject]:
         """Return the resources of this kind that a declared resource (of any kind) affects, by name."""
@@ -404,19 +418,19 @@ class MakesPolicyRequests(HasPolicyWords, Protocol):
         """Return the effects of an operation on resources of this kind, by resource name."""
 
     def start_review(self, inputs: ReviewInputs) -> Review:
-        """Return an object that creates the policy requests about several resources of this kind."""
+        """Return an object that creates policy requests about several resources of this kind."""
 
 
 @runtime_checkable
 class JudgedInSnapshots(Protocol):
-    """A kind with resources that policies can evaluate in a snapshot of a system."""
+    """A kind whose resources policies can evaluate in a snapshot, without a connection."""
 
     def start_snapshot_review(
         self, live: LiveState, names: Sequence[str], labels: Mapping[str, LabelSet]
     ) -> Review:
         """Return an object that creates policy requests about live resources in a snapshot.
 
-        The object sends nothing to the system. If a policy uses a value that snapshots do not contain,
+        The object sends no requests to the system. If a policy uses a value that snapshots do not contain,
         `Review.fault` is set. names: the resources to evaluate. labels: the labels of all resources that have
         labels.
         """
@@ -434,10 +448,10 @@ def find_snapshot_subject(kind: str) -> JudgedInSnapshots | None:
 
 @runtime_checkable
 class HasFieldSubjects(Protocol):
-    """A kind whose resources have separate fields for each policy subject that they change."""
+    """A kind whose resources can affect several policy subjects, each through different fields."""
 
     def find_field_subject(self, path: str) -> str | None:
-        """Return the name that verdicts use for the policy subject of a field.
+        """Return the name that verdicts use for the policy subject that a field affects.
 
         Return None if the policy subject is the resource itself.
         """
@@ -449,7 +463,7 @@ def _find_field_subject_capability(kind: object) -> HasFieldSubjects | None:
 
 
 def find_field_subject(kind: str, path: str) -> str | None:
-    """Return the name that verdicts use for the policy subject of a changed field.
+    """Return the name that verdicts use for the policy subject that a field affects.
 
     Return None if the policy subject is the resource itself.
     """

@@ -1,4 +1,4 @@
-"""Spec fields whose scalars are strings exactly as written, instead of the values that YAML parses."""
+"""Spec fields whose scalars are strings exactly as written in the manifest, not values parsed by YAML."""
 
 from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -11,11 +11,10 @@ _SCALARS = ["string", "number", "boolean"]
 
 @dataclass(frozen=True, slots=True)
 class RawText:
-    """Annotates a field whose scalars, at any depth, are strings exactly as written. For example, 1.10 is not
-    changed to 1.1, and true is a string.
+    """Annotates a field whose scalars, at any depth, are strings exactly as written.
 
-    ``properties: Annotated[dict[str, str], RawText(may_be_secret=True)]`` is suitable for the settings of
-    most systems. Null stays null.
+    For example, 1.10 stays ``1.10`` instead of becoming 1.1, and true is a string. Null stays null. For the
+    settings of most systems, use ``properties: Annotated[dict[str, str], RawText(may_be_secret=True)]``.
 
     may_be_secret: whether messages must not repeat the values, because some values are secrets.
     """

@@ -1,4 +1,4 @@
-"""Ownership records: frozen provider-defined values in memory, JSON in files.
+"""Convert ownership records between frozen dataclasses in memory and JSON in files.
 
 Only `bind_record` converts JSON from a file to a record. For the arguments of operations, `bind_arguments`
 does the same.
@@ -48,5 +48,5 @@ def dump_record(record: OwnedRecord | None) -> JsonValue:
 
 
 def protect_record(kind: str, record: OwnedRecord | None) -> OwnedRecord | None:
-    """Return the record with ``preventDestroy``, the lifecycle option that prevents deletion."""
+    """Return the record with ``preventDestroy`` set, so that kdeclare does not delete the resource."""
     return bind_record(kind, {**as_object(dump_record(record) or {}), "preventDestroy": True})

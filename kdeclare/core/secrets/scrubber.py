@@ -1,4 +1,4 @@
-"""The secret values that this process knows, and their removal from output.
+"""Registers the secret values that this process knows, and removes them from output.
 
 Messages of brokers, workers and libraries may contain secrets that kdeclare sent. Code that resolves a secret
 therefore registers the value here. Output and journal entries are scrubbed right before they are written.
@@ -14,16 +14,19 @@ from kdeclare.core.jsontypes import JsonValue
 
 SCRUBBED = "(sensitive)"
 MIN_SECRET_LENGTH = 6
-"""The minimum length of a value to scrub. Shorter values, such as `5`, occur in ordinary text."""
+"""The minimum length of a value to scrub. Shorter values, such as `5`, often occur in ordinary text."""
 _MIN_ANYWHERE_LENGTH = 12
-"""The minimum length of a value to replace anywhere. Shorter values are replaced only as whole words."""
+"""The minimum length of a value that is also replaced within words.
+
+Shorter values are replaced only as words.
+"""
 
 
 class Scrubber:
-    """Replaces registered values in text, even if they are escaped or quoted. Values stay registered."""
+    """Replaces registered values in text, including escaped and quoted forms. Values stay registered."""
 
     def __init__(self) -> None:
-        """Start without any values."""
+        """Create a scrubber without registered values."""
         self._values: set[str] = set()
         self._forms: set[str] = set()
         self._lengths: dict[str, tuple[int, ...]] = {}
@@ -43,7 +46,7 @@ class Scrubber:
                     self._lengths[start] = tuple(sorted(lengths, reverse=True))
 
     def scrub(self, text: str) -> str:
-        """Replace all registered values in the text. The time does not depend on the number of values."""
+        """Replace all registered values in the text. The duration does not depend on the number of values."""
         lengths_by_start = self._lengths
         if not lengths_by_start or len(text) < MIN_SECRET_LENGTH:
             return text

@@ -2,8 +2,8 @@
 
 A hash of the form ``pbkdf2$<salt>$<hex>`` is intentionally slow to compute. A hash of the form
 ``hmac$<key id>$<salt>$<hex>`` uses a key that no file contains. To compare a value with a stored hash, the
-value is hashed with the salt and key of the stored hash. Hashes from earlier versions of kdeclare therefore
-remain comparable.
+value is hashed with the salt and key of the stored hash. Values can therefore also be compared with hashes
+from earlier versions of kdeclare.
 """
 
 import hashlib
@@ -18,15 +18,17 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 
 KEY_VARIABLE = "KDECLARE_SECRET_KEY"
-"""The environment variable with the key for new hashes. Attackers without the key cannot test guesses.
-"""
+"""The environment variable with the key for new hashes. The key protects secrets against guessing."""
 OLD_KEY_VARIABLE = "KDECLARE_OLD_SECRET_KEY"
-"""The environment variable with the previous key, for comparing old hashes until new hashes replace them."""
+"""The environment variable with the previous key.
+
+It is used to compare old hashes until they are replaced.
+"""
 KEY_MISSING = "secret-key-missing"
-"""The error code for hashes that were made with a key, if no key is set."""
+"""The error code if there are hashes made with a key, but no key is set."""
 
 OTHER_KEY = "secret-key-changed"
-"""The error code for a hash that was made with a different key than the key that is set."""
+"""The error code if a hash was made with a key that is not set."""
 
 _ITERATIONS = 100_000  # about 25 ms
 _SALT_LENGTH = 32
@@ -64,7 +66,7 @@ _KEYS = _KeyRing()
 
 @dataclass(frozen=True, slots=True)
 class SecretHasher:
-    """Creates new hashes.
+    """Creates hashes of secrets.
 
     scope: an input of every salt. This is the lineage of the state that the secrets belong to, or a
         substitute before the state exists.
@@ -84,7 +86,7 @@ class SecretHasher:
         return _hash_with(f"pbkdf2${salt}" if self.key_id is None else f"hmac${self.key_id}${salt}", value)
 
     def is_current(self, stored_hash: str) -> bool:
-        """Whether a hash has the format of new hashes. The salt can still be from an earlier scope."""
+        """Whether a hash has the format of new hashes. Its salt can still be from a different scope."""
         scheme, *key_id, salt, _ = stored_hash.split("$")
         return (scheme, key_id) == self._scheme and len(salt) == _SALT_LENGTH
 
@@ -94,7 +96,8 @@ class SecretHasher:
 
 
 def read_keys(environ: Mapping[str, str]) -> str | None:
-    """Read the keys from environment variables. Return the id of the key for new hashes, if there is one.
+    """Read the keys from environment variables. Return the id of the key for new hashes; None if it is not
+    set.
 
     Raises KdeclareError if a key is too short.
     """
@@ -104,7 +107,7 @@ def read_keys(environ: Mapping[str, str]) -> str | None:
 
 
 def require_key(hashes: Iterable[str]) -> None:
-    """Raise KdeclareError if hashes were made with a key, and no key is set."""
+    """Raise KdeclareError if any of the hashes was made with a key, and no key is set."""
     incomparable = [known for known in hashes if not can_compare(known)] if _KEYS.is_empty else []
     if not incomparable:
         return
@@ -145,12 +148,12 @@ def can_compare(stored_hash: str) -> bool:
 
 
 def hash_like(stored_hash: str, value: str) -> str | None:
-    """Return the hash of ``value`` with the salt and key of ``stored_hash``; None if that key is not set."""
+    """Return the hash of ``value`` with the salt and key of ``stored_hash``; None if the key is not set."""
     return _hash_with(stored_hash.rpartition("$")[0], value) if can_compare(stored_hash) else None
 
 
 def is_hash_of(stored_hash: str, value: str) -> bool:
-    """Whether ``stored_hash`` is the hash of ``value``; False if the key of the hash is not set."""
+    """Whether ``stored_hash`` is the hash of ``value``. If the key of the hash is not set, return False."""
     computed = hash_like(stored_hash, value)
     return computed is not None and hmac.compare_digest(computed, stored_hash)
 
@@ -162,7 +165,7 @@ def mark_value(place: str, key: str, value: str, known_hashes: Sequence[str]) ->
     known_hashes: the hashes of values that the secret possibly has. If the secret matches one of these
         hashes, the result equals the result of `mark_hash` for this hash.
 
-    Raises KdeclareError if the known hashes were made with a key, and no key is set.
+    Raises KdeclareError if one of the known hashes was made with a key, and no key is set.
     """
     require_key(known_hashes)
     matching_hash = next((one for one in known_hashes if is_hash_of(one, value)), None)
@@ -171,7 +174,7 @@ def mark_value(place: str, key: str, value: str, known_hashes: Sequence[str]) ->
 
 
 def mark_hash(secret_hash: str) -> str:
-    """Return the string that represents, in views, the secret with this hash.
+    """Return the string that represents a secret in views, given the hash of the secret.
 
     The string contains the end of the hash, which is long enough to detect a change of the secret and too
     short to test guesses.
@@ -199,5 +202,5 @@ def _hash_with(prefix: str, value: str) -> str:
 
 
 def _encode_text(text: str) -> bytes:
-    """Encode a string. The value of an environment variable can be invalid UTF-8."""
+    """Encode a string as UTF-8. Invalid bytes of an environment variable are preserved."""
     return text.encode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Sensitive values, resolved references, and the data that plans and states store about secrets."""
+"""Sensitive values, resolved references, and the data about secrets that plans and states store."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,8 +20,8 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 class Referenced(str):
     """A string that was resolved from ``${env.NAME}`` or ``${file.PATH}``.
 
-    reference: the scalar in the manifest. If the field turns out to be sensitive, only the reference and a
-    hash of the value leave the process.
+    reference: the scalar in the manifest. If the field is sensitive, kdeclare writes only the reference and
+        a hash of the value to plans and states.
     """
 
     __slots__ = ("reference",)
@@ -34,7 +34,7 @@ class Referenced(str):
         return self
 
     def __reduce__(self) -> tuple[type["Referenced"], tuple[str, str]]:
-        """Return the arguments from which copy and pickle recreate the string."""
+        """Return the class and the arguments from which copy and pickle recreate the string."""
         return Referenced, (str(self), self.reference)
 
     def __repr__(self) -> str:
@@ -50,11 +50,11 @@ UNKNOWN_HASH = "untold"
 EARLIER_ARGUMENT = "was"
 """The operation argument that stores the reference and the hash of the previous secret for a rollback.
 
-The operation itself does not need the previous value, which is possibly no longer available.
+The operation itself does not need the previous secret, which might be unavailable.
 """
 
 HIDDEN_FIELD = "hidden"
-"""The name of a dataclass field with the value of a setting as a `Secret`, in case the setting is sensitive.
+"""The dataclass field that contains the value of a setting as a `Secret`, in case the setting is sensitive.
 
 The path of the secret is the path of the dataclass, without the name of the field.
 """
@@ -64,12 +64,12 @@ _SENSITIVE_KEY = re.compile(
     r"|ssl\.keystore\.key|ssl\.keystore\.certificate\.chain|ssl\.truststore\.certificates)$",
     re.IGNORECASE,
 )
-"""Matches config keys of type PASSWORD (SslConfigs, SaslConfigs), and likely secrets of plug-ins."""
+"""Matches keys of configs with type PASSWORD (SslConfigs, SaslConfigs), and likely secrets of plug-ins."""
 
 _NEVER_SECRET = frozenset({str, Referenced, int, bool, float, NoneType})
 
 ValuePath = tuple[str | int, ...]
-"""A position in a value: field names, keys and indexes."""
+"""The path to a value within another value: field names, keys and indexes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class SecretRef(Arguments):
     reference: str | None
 
     def as_json(self) -> JsonObject:
-        """Return the JSON form used in files."""
+        """Return the JSON form that files use."""
         return {"secret": self.secret, "reference": self.reference}
 
 
@@ -97,7 +97,7 @@ class Secret:
     digest: the hash of the value; empty until the hashes for a plan are computed, because the salt depends on
         the state.
     stored: the hash in the state, if it was made from the same value; otherwise empty.
-    doubtful: whether only the cluster knows if the value is sensitive.
+    doubtful: whether it is unknown, without asking the cluster, if the value is sensitive.
     """
 
     value: str = field(repr=False)
@@ -108,7 +108,7 @@ class Secret:
 
     @property
     def stated(self) -> JsonObject:
-        """The JSON form for comparisons. It contains the hash from the state if there is one."""
+        """The JSON form for comparisons. It contains the hash from the state, if there is one."""
         return {"secret": self.stored or self.digest, "reference": self.reference}
 
     @property
@@ -134,7 +134,7 @@ def hide(value: str) -> Secret:
 
 
 class SecretSource(Protocol):
-    """Resolves the values of secrets again during apply."""
+    """Resolves the values of secrets again while a plan is applied."""
 
     def reveal(self, secret: SecretRef) -> str:
         """Return the value of a secret.
@@ -144,24 +144,24 @@ class SecretSource(Protocol):
 
 
 _RECORD_KEYS = {"secret", "reference"}
-"""The keys of the record of a secret. A mapping with any other keys is ordinary data."""
+"""The keys of the JSON object that stores data about a secret. An object with other keys is ordinary data."""
 
 
 def is_secret(value: object) -> TypeGuard[JsonObject]:
-    """Whether a value in a change or ownership record represents a secret."""
+    """Whether a value in a change or an ownership record represents a secret."""
     return isinstance(value, Mapping) and value.keys() == _RECORD_KEYS
 
 
 def bind_secret_ref(value: JsonObject) -> SecretRef:
-    """Return the record of a secret from plain data. The data must satisfy `is_secret`."""
+    """Convert the JSON form of a `SecretRef` to a `SecretRef`. The data must satisfy `is_secret`."""
     reference = value["reference"]
     return SecretRef(as_text(value["secret"]), None if reference is None else as_text(reference))
 
 
 def find_records(value: object) -> Sequence[tuple[ValuePath, SecretRef]]:
-    """Find the records of secrets in arguments or plain data, each with its path.
+    """Find the stored data about secrets in arguments or plain data. Return each `SecretRef` with its path.
 
-    Records under `EARLIER_ARGUMENT` are not included.
+    Data about previous secrets (under `EARLIER_ARGUMENT`) is not included.
     """
     records: list[tuple[ValuePath, SecretRef]] = []
     _collect_records(value, (), records)
@@ -204,7 +204,7 @@ _argument_fields_by_type: dict[type, tuple[str, ...] | None] = {SecretRef: None}
 
 
 def _list_argument_fields(arguments: type) -> tuple[str, ...] | None:
-    """Return the fields of `Arguments` that can hold the record of a secret; None for other classes."""
+    """Return the fields of `Arguments` that can contain a `SecretRef`; None for other classes."""
     try:
         return _argument_fields_by_type[arguments]
     except KeyError:
@@ -213,7 +213,7 @@ def _list_argument_fields(arguments: type) -> tuple[str, ...] | None:
 
 
 def replace_records(value: JsonValue, new: Mapping[ValuePath, SecretRef], path: ValuePath = ()) -> JsonValue:
-    """Return plain data with new records of secrets. new: the records by path, as in `find_records`."""
+    """Return plain data in which the data about secrets is replaced. new: the new data, by path."""
     if path in new:
         return new[path].as_json()
     if isinstance(value, Mapping):
@@ -237,7 +237,7 @@ def find_secrets(value: object) -> Iterator[tuple[ValuePath, Secret]]:
 
 
 def replace_secrets(value: object, new: Mapping[ValuePath, Secret]) -> object:
-    """Return a copy of the value with the secrets at these paths replaced."""
+    """Return a copy of the value in which the secrets at these paths are replaced."""
     return _replace_below(value, new, ())
 
 
@@ -253,7 +253,7 @@ def _list_parts(value: object) -> Iterable[tuple[str | int, object]]:
 
 
 def has_secret(value: object) -> bool:
-    """Whether `find_secrets` finds a secret in a value."""
+    """Whether a value contains a secret that `find_secrets` would find."""
     if isinstance(value, Secret):
         return True
     if names := _list_secret_fields(value.__class__):
@@ -267,7 +267,7 @@ _secret_fields_by_type: dict[type, tuple[str, ...]] = {}
 
 
 def _list_secret_fields(model: type) -> tuple[str, ...]:
-    """Return the fields that can hold a secret or the record of a secret, according to their annotations."""
+    """Return the fields that can contain a secret or a `SecretRef`, according to their annotations."""
     names = _secret_fields_by_type.get(model)
     if names is None:
         names = _secret_fields_by_type[model] = _find_secret_field_names(model)
