@@ -1,4 +1,4 @@
-"""Remove the temporary settings of finished work from a system, in a separate run with its own journal."""
+"""Remove temporary settings of finished work from a system. Each cleanup is a run with its own journal."""
 
 from dataclasses import replace
 
@@ -17,7 +17,10 @@ NO_OPTIONS = PlanOptions()
 
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
-    """The result of a cleanup: the run (None if nothing was removed), and the work still in progress."""
+    """The run that a cleanup performed, and the work that has not ended.
+
+    The run is None if nothing was removed.
+    """
 
     run: ApplyResult | None
     ongoing: tuple[str, ...]

@@ -33,7 +33,7 @@ def observe_owned(
 ) -> Observation:
     """Read the selected objects and the names of all objects, until all selected owned objects are visible.
 
-    owned: resource ids. Raises Fault if a system does not respond.
+    owned: the ids of the owned resources. Raises Fault if a system does not respond.
     """
     resources = tuple(map(ResourceId.parse, owned))
     expected = ExpectedObjects(patience, owned=resources, reads_all_names=True)
@@ -48,9 +48,10 @@ def observe_expected(
     *,
     await_unsettled: bool = False,
 ) -> Observation:
-    """Read the selected objects until the existing ``objects`` are visible or ``patience`` runs out.
+    """Read the selected objects until all ``objects`` that exist are visible, or until ``patience`` runs out.
 
-    await_unsettled: whether to wait also for objects whose existence cannot be checked.
+    await_unsettled: whether to also wait for objects whose existence cannot be checked.
+
     Raises Fault if a system does not respond.
     """
     expected = ExpectedObjects(patience, objects=frozenset(objects), await_unverifiable=await_unsettled)
@@ -58,7 +59,7 @@ def observe_expected(
 
 
 def select_all(operations: Iterable[Operation]) -> list[Selection]:
-    """Return the selections for everything that the operations touch."""
+    """Return the selections of all live state that the operations touch."""
     return [selection for op in operations for selection in get_operation_type(op).select(op)]
 
 

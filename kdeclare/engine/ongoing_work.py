@@ -1,4 +1,4 @@
-"""Work of recent runs that is still in progress, for providers without their own `watch`."""
+"""Report ongoing work of recent runs for providers that have no `watch` function."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,11 @@ from kdeclare.engine.observation import observe, select_all
 
 
 def describe_ongoing_work(connections: Connections, runs: RecentRuns) -> Activity | None:
-    """Return the operations of recent runs whose `Completion` reports that their work continues.
+    """Return the operations of recent runs whose work continues according to their `Completion`.
 
-    Providers with their own `watch` are ignored. Return None if the recent runs have no operations of the
-    remaining providers. Raises Fault if a system does not respond.
+    Providers with a `watch` function report their own work and are skipped. Return None if the recent runs
+    have
+    no operations of other providers. Raises Fault if a system does not respond.
     """
     operation_types = {
         operation_type.name
@@ -52,7 +53,9 @@ def _needs_default_watch(provider: Provider) -> bool:
 
 
 def _list_oldest_first(runs: RecentRuns) -> Iterator[tuple[str, Operation]]:
-    """Yield the operations of recent runs, oldest first. The latest operation on a resource comes last."""
+    """Yield the operations of recent runs, oldest first, so that the latest operation on a resource comes
+    last.
+    """
     for run_id, operations in reversed(list(runs.find())):
         for op in operations:
             yield run_id, op

@@ -1,4 +1,4 @@
-"""Execute plans: check expectations, schedule operations, write the journal, recover and roll back runs.
+"""Execute plans: check expectations, schedule operations, write the journal, and recover and roll back runs.
 
-This package never compares resources with manifests and never prompts.
+This package never compares resources with manifests and never prompts users.
 """

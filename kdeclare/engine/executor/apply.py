@@ -58,7 +58,7 @@ class Applier:
     """Applies plans. The caller holds the lock of ``store``.
 
     who, command: the user and the command, for the history.
-    ``judge``: the policies. They evaluate every change again against the current state of the systems.
+    ``judge``: the policies, which evaluate every change again against the current state of the systems.
     stop: an event that the caller sets to stop the run gracefully. request_deadline_s: see `Attempt`.
     """
 
@@ -84,6 +84,7 @@ class Applier:
         """Run ``plan``. Raises Fault, and KdeclareError if the plan must not run (exit code 1, 3 or 4).
 
         identity: the plan's id if the plan was read from a file. Such a plan is applied only once.
+
         All expectations are checked before the first request is sent.
         """
         state = self.store.read()
@@ -110,7 +111,7 @@ class Applier:
             return self._run(result, identity, state, journal, skipped_results, options)
 
     def _prune_denied(self, plan: Plan, state: State | None, skipped_ids: Collection[str]) -> Plan:
-        """Return the plan without the changes that policies deny now.
+        """Return the plan without the changes that policies now deny.
 
         Skipped operations are not evaluated.
         """
@@ -189,7 +190,10 @@ class Applier:
         return result
 
     def _list_overrides(self, plan: Plan, operations: Sequence[Operation]) -> list[OverrideLine]:
-        """List the overrides of policies and guards that this run uses, with kdeclare's own principal."""
+        """List the overrides of policies and guards that this run uses.
+
+        Each entry names the principal of kdeclare in the system.
+        """
         overridden = [(v, v.override) for v in plan.verdicts if v.override is not None]
         if not overridden:
             return []
@@ -228,7 +232,7 @@ def _validate_plan_base(plan: Plan, state: State | None) -> None:
     if plan.has_errors:
         errors = [d for d in plan.diagnostics if d.is_error]
         raise KdeclareError(*errors, exit_code=ExitCode.STALE if plan.is_stale else ExitCode.ERROR)
-    # A plan made while no system had an id is not bound to a cluster.
+    # If no system had an id when the plan was made, the plan is not bound to a cluster.
     if state is not None and state.cluster_id and plan.cluster.id not in ("", state.cluster_id):
         raise KdeclareError(
             error(
@@ -251,7 +255,7 @@ def _validate_plan_base(plan: Plan, state: State | None) -> None:
 def _validate_not_applied(identity: str, store: StateStore) -> None:
     """Refuse a saved plan that a run has already applied. Raises KdeclareError.
 
-    A run does not count if it began operations and none of them had an effect.
+    A run does not count if none of the operations that it began had an effect.
     """
     for run_id in store.runs():
         if identity[:8] not in run_id:
@@ -290,8 +294,8 @@ def _format_mismatch(mismatch: Mismatch) -> str:
 def _build_skipped_results(plan: Plan, mismatches: Sequence[Mismatch]) -> dict[str, OperationResult]:
     """Return a result for each operation that must be skipped.
 
-    Skipped are stale operations, operations of resources whose ownership record is stale, and all operations
-    that depend on these operations.
+    These are the stale operations, the operations of resources with a stale ownership record, and all
+    operations that depend on them.
     """
     resources = {item.resource for item in mismatches if not item.operation}
     mismatches_by_operation = {item.operation: item for item in mismatches if item.operation}
@@ -334,8 +338,10 @@ def validate_deletions(plan: Plan, state: State | None, live: LiveState, store: 
     """Refuse a plan that deletes a protected resource. Raises KdeclareError (exit code 3).
 
     live: the live state of the objects that the plan's operations touch.
-    A rollback may delete a protected resource that the undone run created. A rollback of an unknown run is
-    refused (exit code 4).
+
+    A rollback can delete a protected resource that the undone run created. If the run is unknown, the
+    rollback
+    is refused (exit code 4).
     """
     if plan.undoes is not None and plan.undoes not in store.runs():
         raise KdeclareError(_report_unknown_run(plan.undoes), exit_code=ExitCode.STALE)

@@ -1,6 +1,6 @@
 """Send a batch of operations, and determine the outcome of requests that get no response.
 
-After a crash, the module `recovery` determines the outcomes that a run left unknown.
+After a crash, the module `recovery` determines the outcomes that are still unknown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,16 +35,16 @@ _FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 1.0
 
 _ALREADY_CAUSES = DONE_CAUSES | {FaultCause.GONE_ALREADY}
-"""Causes of refusals of a repeated request that mean that the first request took effect."""
+"""The reasons for refusing a repeated request that show that the first request took effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """Runs batches of operations. All operations in a batch have the same type. Thread-safe.
 
-    follow_timeout_s: how long to wait for changes that propagate member by member, in seconds.
-    stop: an event that ends all waiting when it is set.
-    request_deadline_s: how long brokers may work on a request that has no timeout of its own, in seconds.
+    follow_timeout_s: how long to wait for changes that reach the members one by one, in seconds.
+    stop: an event that, when set, ends all waiting.
+    request_deadline_s: how long brokers can work on a request that has no timeout of its own, in seconds.
     resend: a function that is called with operations before their request is sent again.
     unanswered: the ids of operations whose outcome is being determined, for progress reports.
     """
@@ -59,7 +59,7 @@ class Attempt:
     unanswered: set[str] = field(default_factory=set)
 
     def deadline_s(self, verb: str) -> float:
-        """Return how long brokers may work on a request of this operation type, in seconds."""
+        """Return how long brokers can work on a request of this operation type, in seconds."""
         stated = OPERATION_TYPES[verb].find_deadline_s(self.connections)
         return self.request_deadline_s if stated is None else stated
 
@@ -133,7 +133,7 @@ class Attempt:
     ) -> list[Operation]:
         """Return the operations with expectations that include the values that this run has set.
 
-        Otherwise, these values would look like changes by other clients.
+        Otherwise, the run would mistake its own values for changes by other clients.
         """
         claimed_by_id = {op.id: claimed for op in operations if (claimed := _find_claimed(op, temporary))}
         current_views = read_views(self.connections, [op for op in operations if op.id in claimed_by_id])
@@ -153,7 +153,7 @@ class Attempt:
     def _find_changed_since(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """Check operations with predecessors again before they are sent. Return results for stale operations.
 
-        Metadata may show the effects of the predecessors with a delay, so this check waits for a short time.
+        The effects of the predecessors can become visible with a delay, so the check waits for a short time.
         """
         changed = self._observe_until(operations, lambda op, now: not find_mismatches(op, now))
         return {
@@ -164,7 +164,7 @@ class Attempt:
     def _find_overtaken(
         self, operations: Sequence[Operation], answers: Mapping[str, Outcome]
     ) -> dict[str, OperationResult]:
-        """Return results for operations refused because another client changed the resource first."""
+        """Return results for operations that were refused because of a change by another client."""
         faults = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
         causes = {id_: _find_cause(op, faults[id_]) for op in operations if (id_ := op.id) in faults}
         suspects = [op for op in operations if causes.get(op.id) in DONE_CAUSES]
@@ -190,9 +190,10 @@ class Attempt:
     ) -> dict[str, OperationResult]:
         """Determine the outcome of unanswered requests.
 
-        A request can take effect until its deadline at the brokers. Before the deadline, only success is
-        certain. A request without an effect is left out of the results, and is then sent again. Resending is
-        harmless, so it does not wait for the deadline.
+        Brokers can execute a request until its deadline, so only success is certain before the deadline. An
+        operation without an effect is omitted from the results, and its request is sent again. A second
+        request is
+        harmless, so it is sent before the deadline of the first request has passed.
         last: whether this was the last attempt to send the request.
         """
         self.unanswered.update(op.id for op in operations)
@@ -271,9 +272,9 @@ class Attempt:
     def _observe_until(
         self, operations: Sequence[Operation], is_settled: Callable[[Operation, View], bool]
     ) -> list[tuple[Operation, View]]:
-        """Observe the system until ``is_settled`` is true for all operations or time is up.
+        """Observe the system until ``is_settled`` is true for all operations or the time limit has passed.
 
-        Return the remaining operations, each with its last view.
+        Return the operations for which ``is_settled`` is not true, each with its last view.
         """
         waited_s, step_s = 0.0, _FIRST_STEP_S
         pending = list(operations)
@@ -287,7 +288,7 @@ class Attempt:
 
 
 def _find_claimed(op: Operation, temporary: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the elements of the expectations that this run has set, with the values that it set."""
+    """Return the expected elements that this run itself has set, with the values that it set."""
     if not temporary or not op.after:
         return {}
     claims = get_operation_type(op).claims(op)
@@ -295,9 +296,10 @@ def _find_claimed(op: Operation, temporary: Mapping[str, JsonValue]) -> dict[str
 
 
 def has_taken_effect(op: Operation, current_view: View) -> bool:
-    """Return whether the view proves that the operation took effect.
+    """Whether the view proves that the operation took effect.
 
-    The view proves nothing if the operation leaves it unchanged, as with some secrets.
+    If the operation does not change its view, the view proves nothing. Some operations on secrets are an
+    example.
     """
     return current_view == get_operation_type(op).expected_state(op) and bool(
         find_mismatches(op, current_view)
@@ -310,7 +312,7 @@ def build_done_result(op: Operation) -> OperationResult:
 
 
 def build_failed_result(op: Operation, fault: Fault) -> OperationResult:
-    """Return the result of an operation that failed, with the cluster's reason."""
+    """Return the result of an operation that failed, with the reason that the system gave."""
     explanation = get_operation_type(op).explain(op, fault)
     if explanation.cause is FaultCause.DENIED_BY_POLICY:
         return OperationResult(op.id, Status.DENIED, fault.error, fault.message or UNEXPLAINED_DENIAL)
@@ -335,10 +337,10 @@ def _build_secret_fault(problem: KdeclareError) -> Fault:
 
 
 def _is_unknown(op: Operation, outcome: Outcome, *, is_resend: bool) -> bool:
-    """Return whether the answer leaves the outcome unknown, so that the system has to be observed.
+    """Whether the response leaves the outcome of the operation unknown, so that the system must be observed.
 
-    is_resend: whether the request was sent before and got no response. If the resend itself did nothing (no
-    connection, a quota), the outcome of the earlier request remains unknown.
+    is_resend: whether the request was sent before and got no response. If the second request was not executed
+        (no connection, a quota), the outcome of the first request remains unknown.
     """
     if not isinstance(outcome, Fault):
         return False

@@ -1,4 +1,4 @@
-"""The lines of a run's journal, and the record of the run that is built from them."""
+"""The lines of a run's journal, and the record of the run, which is built from these lines."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ class _JournalLine(BaseModel):
 
 
 class OverrideLine(BaseModel):
-    """One overridden policy denial, with the reason.
+    """An overridden denial by one policy, with the reason for the override.
 
     principal: kdeclare's principal in the system; None if the system does not authenticate clients.
     """
@@ -51,10 +51,10 @@ class RunLine(_JournalLine):
 
 
 class BeginLine(_JournalLine):
-    """The journal line that is written before each attempt to send a request with these operations.
+    """The line that is written before each attempt to send a request. It lists the operations of the request.
 
-    deadline: the time until which brokers may work on the request; absent in journals of earlier versions of
-    kdeclare.
+    deadline: the time until which brokers can work on the request; absent in journals of earlier versions of
+        kdeclare.
     """
 
     event: Literal["begin"] = "begin"
@@ -76,7 +76,7 @@ class ResultLine(BaseModel):
 
 
 class EndLine(_JournalLine):
-    """The journal line with the results of operations.
+    """A line with the results of operations.
 
     settled: whether the results were determined after a crash or timeout, from the live state.
     """
@@ -111,10 +111,10 @@ class RunRecord:
 
     begun: the operations in the order in which they began. outcome: None while the run is unfinished.
     ended_at: when each operation ended according to the journal.
-    sent_at: when each operation was last sent. deadlines: until when brokers may work on the last request for
-    each operation, if the journal records it.
+    sent_at: when each operation was last sent. deadlines: the time until which brokers can work on the last
+        request for each operation, if the journal records it.
     lineage, serial: the lineage and the serial of the state after the run; None if the journal does not
-    record them.
+        record them.
     """
 
     run_id: str
@@ -131,13 +131,13 @@ class RunRecord:
 
     @property
     def unsettled(self) -> tuple[str, ...]:
-        """The ids of the operations that began and whose result is unknown."""
+        """The ids of the operations that began and whose results are unknown."""
         known = {id_ for id_, result in self.results.items() if result.status is not Status.UNKNOWN}
         return tuple(id_ for id_ in self.begun if id_ not in known)
 
     @property
     def is_over(self) -> bool:
-        """Whether the last line of the journal was written."""
+        """Whether the journal contains its last line."""
         return self.outcome is not None
 
 
@@ -165,7 +165,7 @@ def build_end_line(ended_at: str, results: Iterable[OperationResult], *, settled
 def build_finish_line(
     finished_at: str, outcome: Literal["complete", "partial", "interrupted", "recovered"], state: State | None
 ) -> FinishLine:
-    """Return the last journal line of a run that resulted in ``state``."""
+    """Return the last line of the journal for a run that resulted in ``state``."""
     if state is None:
         return FinishLine(at=finished_at, outcome=outcome)
     return FinishLine(at=finished_at, outcome=outcome, lineage=state.lineage, serial=state.serial)
@@ -244,11 +244,14 @@ _DAMAGE_CODES = frozenset(
         "plan-malformed",
     }
 )
-"""Codes of errors about damaged files of a run. An unreadable or missing folder is not such an error."""
+"""The codes of errors about damaged files of a run.
+
+Errors about files that cannot be read are not included.
+"""
 
 
 def read_run(store: StateStore, run_id: str) -> RunRecord:
-    """Read the journal of a run. Raises KdeclareError (``run-unreadable`` if it is damaged)."""
+    """Read the journal of a run. Raises KdeclareError (``run-unreadable`` if the journal is damaged)."""
     finished_runs = _finished_runs.get(store)
     if finished_runs is not None and run_id in finished_runs:
         return finished_runs[run_id]
@@ -277,9 +280,9 @@ def keep_finished_runs(store: StateStore) -> Iterator[None]:
 
 
 def read_written_kinds(store: StateStore, run_id: str) -> frozenset[tuple[str, str]] | None:
-    """Return the pairs of operation type and resource kind in the plan of a run.
+    """Return the pairs of operation type and resource kind that occur in the plan of a run.
 
-    The plan file is neither validated nor converted. Return None if the file is damaged or has a different
+    The plan file is not validated or converted. Return None if the file is damaged or has a different
     version.
     """
     try:
@@ -306,7 +309,7 @@ def read_reasons(store: StateStore, run_id: str) -> frozenset[Reason]:
 
 
 def read_run_plan(store: StateStore, run_id: str) -> Plan:
-    """Read the plan that a run executed. Raises KdeclareError (``run-unreadable`` if it is damaged)."""
+    """Read the plan that a run executed. Raises KdeclareError (``run-unreadable`` if the plan is damaged)."""
     with _explain_damage(store, run_id):
         text, kept_plans = store.read_plan_text(run_id), _kept_plans.get(store)
         if kept_plans is None:
@@ -326,8 +329,8 @@ _kept_plans: WeakKeyDictionary[StateStore, dict[str, tuple[bytes, Plan]]] = Weak
 def keep_run_plans(store: StateStore) -> Iterator[None]:
     """Cache the plans of runs inside the block. A plan is read again only if its file changes.
 
-    A rollback uses the plan in several steps, and reading the plan takes longer than any of them. Other
-    commands use the plan once, so they do not keep it in memory.
+    A rollback uses the plan in several steps, each of which is faster than reading the plan. Other commands
+    use the plan once, so they do not keep it in memory.
     """
     _kept_plans[store] = {}
     try:

@@ -1,4 +1,4 @@
-"""Decide whether a plan is stale: whether the live state or the ownership changed since it was made."""
+"""Check whether a plan is stale: whether live state or ownership records have changed since planning."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,12 +20,13 @@ from kdeclare.engine.observation import Observation, observe, observe_expected, 
 from kdeclare.engine.planning import operation_graph
 
 NOT_VISIBLE_YET = "not visible yet"
-"""The value shown for objects that the controller confirms but brokers do not show yet."""
+"""The value that messages show for an object that the controller confirms but that brokers do not show yet.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """An element of a view, or an ownership record, that differs from the plan."""
+    """A view element or an ownership record whose value differs from the plan."""
 
     operation: str
     resource: str
@@ -47,7 +48,7 @@ def observe_operations(
 ) -> Observation:
     """Read the live state that operations touch. Raises Fault.
 
-    Wait for existing objects that brokers do not show yet.
+    The read waits for objects that exist but that brokers do not show yet.
     """
     if not operations:
         return Observation(LiveState())
@@ -58,8 +59,9 @@ def observe_operations(
 def find_stale_live(operations: Sequence[Operation], observation: Observation) -> list[Mismatch]:
     """Return the mismatches between the live state and the expectations of the operations.
 
-    An expectation that an earlier operation will fulfill is not a mismatch. An object that exists but is not
-    shown is a mismatch, unless the operation deletes it, because a deletion uses the object's id.
+    An expectation that an earlier operation will fulfill is not a mismatch. If an object exists but the
+    system
+    does not show it, this is a mismatch, unless the operation deletes the object by its id.
     observation: see `observe_operations`.
     """
     current_views = {op.id: get_operation_type(op).compute_view(op, observation.live) for op in operations}
@@ -99,8 +101,7 @@ def find_mismatches(
 ) -> list[Mismatch]:
     """Return the mismatches between the current view and the expectations of ``op``.
 
-    If the identity of an object differs, for example because the object is missing, return only this
-    mismatch.
+    If the id of an object differs, for example because the object is missing, return only this mismatch.
     """
     differing = [
         Mismatch(op.id, str(op.resource), element, op.expect[element], current_view.get(element))
@@ -131,7 +132,7 @@ def find_stale_ownership(plan: Plan, resources: Mapping[str, OwnedRecord]) -> li
 
 
 def find_changed_secrets(operations: Sequence[Operation], secrets: SecretSource) -> list[KdeclareError]:
-    """Return errors for secrets that no longer resolve to their planned values."""
+    """Return an error for each secret that no longer has its planned value."""
     errors_by_operation = find_unrevealable(operations, secrets)
     return [problem for op in operations for problem in errors_by_operation.get(op.id, {}).values()]
 
@@ -139,7 +140,7 @@ def find_changed_secrets(operations: Sequence[Operation], secrets: SecretSource)
 def find_unrevealable(
     operations: Iterable[Operation], secrets: SecretSource
 ) -> Mapping[str, Mapping[str, KdeclareError]]:
-    """Return the errors for secrets that cannot be resolved, by operation id and by element of its view."""
+    """Return the errors about secrets that cannot be resolved, by operation id and by element of the view."""
     items = [
         (op.id, get_operation_type(op).find_element(op, at), record)
         for op in operations
@@ -173,7 +174,7 @@ class VerificationResult:
     """The last observed state, and its differences from the expected state.
 
     unlike: the differing elements of each operation's view, by operation id; empty if nothing differs.
-    seconds: how long it took until nothing differed or time was up.
+    seconds: how long it took until nothing differed or the time limit was reached.
     """
 
     live: LiveState
@@ -184,7 +185,7 @@ class VerificationResult:
 def verify(
     connections: Connections, operations: Sequence[Operation], clock: Clock, timeout_s: float
 ) -> VerificationResult:
-    """Read the objects of completed operations until all effects are visible or time is up.
+    """Read the objects of completed operations until all effects are visible or the time limit is reached.
 
     Auxiliary operations are left out. Raises Fault if a system does not respond.
     """
@@ -205,7 +206,7 @@ def verify(
 
 
 def _find_differing(op: Operation, live: LiveState, last_writers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the elements whose value differs from the value that ``op`` wrote.
+    """Return the view elements whose values differ from the values that ``op`` wrote.
 
     Elements that a later operation writes are left out.
     """

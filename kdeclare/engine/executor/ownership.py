@@ -1,4 +1,4 @@
-"""The resources that kdeclare owns after a complete or partial run."""
+"""Determine the resources that kdeclare owns after a complete or partial run."""
 
 import uuid
 from collections.abc import Mapping
@@ -27,11 +27,11 @@ def compute_owned(
         operations = by_resource.get(key, [])
         effective = tuple(op for op in operations if _has_effect(results.get(op.id)))
         if not effective and (operations or resources.get(key) != item.before):
-            continue  # no operation had an effect, or the item was skipped as stale: keep the record
+            continue  # no operation had an effect, or the resource was skipped as stale: keep the record
         if item.id.kind not in KINDS:
-            continue  # its provider is not installed, so the new record cannot be determined
+            continue  # the provider is not installed, so the new record cannot be determined
         if isinstance(item.before, UnboundRecord) or isinstance(item.after, UnboundRecord):
-            continue  # written by another version of its provider, so it cannot be merged
+            continue  # the record was written by another version of the provider, so it cannot be merged
         kind = KINDS[item.id.kind]
         record = kind.merge_ownership(item.before, item.after, effective, len(effective) == len(operations))
         created_ids = {op.id: results[op.id].created_id for op in effective}
@@ -57,10 +57,10 @@ def update_cleanup(
 def compute_next_state(
     plan: Plan, results: Mapping[str, OperationResult], state: State | None
 ) -> State | None:
-    """Return the state to write after a run, or None if the run had no effect.
+    """Return the state to write after a run; None if the run had no effect.
 
-    A run that only corrected drift in the cluster also raises the serial, so that a second plan with the same
-    corrections has a different base.
+    The serial also increases if the run only reverted drift. A later plan with the same operations then has a
+    different base.
     """
     resources = compute_owned(plan, results, state.resources if state else {})
     cleanup = update_cleanup(plan, results, state.pending_cleanup if state else {})

@@ -1,4 +1,4 @@
-"""Watch systems during a run: follow ongoing work, and hold back operations that must wait for it."""
+"""Observe systems during a run: track ongoing work, and delay operations that must wait for the work."""
 
 from collections.abc import Iterable, Sequence
 
@@ -25,9 +25,9 @@ class RunOptions:
 
     wait: whether to wait until reassignments end. batch: the number of operations per request.
     move_timeout_s: the maximum duration of one operation, unless the operation computes its own limit (for
-    example, from its throttle).
+        example, from its throttle).
     poll_s: the time between observations of ongoing work.
-    follow_timeout_s: how long to wait for changes that propagate member by member (Connect workers).
+    follow_timeout_s: how long to wait for changes that reach the members one by one (Connect workers).
     visibility_timeout_s: how long to wait until brokers show topics that exist.
     """
 
@@ -42,7 +42,7 @@ class RunOptions:
 
 
 class ProgressTracker:
-    """Tracks the work in the systems that a run waits for. Used only by the scheduler's thread."""
+    """Tracks the ongoing work that a run waits for. Used only by the scheduler's thread."""
 
     def __init__(
         self,
@@ -77,10 +77,12 @@ class ProgressTracker:
         self._working |= {op.id: (op, now_s) for op in operations}
 
     def holds(self, op: Operation, followed: Sequence[Status]) -> bool:
-        """Return whether a due operation must wait for its pause to end, or for work on its objects.
+        """Whether an operation whose predecessors have ended must still wait for its pause or for ongoing
+        work.
 
-        followed: the statuses of its predecessors. If the run stopped waiting for a predecessor's work, the
-        operation does not wait for that work, either.
+        followed: the statuses of the predecessors. If the run stopped waiting for the work of a predecessor,
+        this
+            operation does not wait for that work, either.
         """
         pause = get_operation_type(op).find_pause_s(op)
         if op.id in self._released or not (get_operation_type(op).awaits_others or pause):
@@ -99,7 +101,7 @@ class ProgressTracker:
             self._waiting.pop(id_, None)
 
     def look(self, *, give_up: bool) -> list[OperationResult]:
-        """Return the results of work that ended or that the run no longer waits for.
+        """Return results for work that has ended and for work that the run no longer waits for.
 
         give_up: whether to stop waiting now.
         """
@@ -131,7 +133,7 @@ class ProgressTracker:
         return ended
 
     def pause(self) -> None:
-        """Wait until the next observation; observe less often if the work takes long."""
+        """Wait until the next observation. If the work takes long, observations become less frequent."""
         if not self.is_idle:
             since = max(since for _, since in [*self._working.values(), *self._waiting.values()])
             is_long = self._clock.monotonic() - since > _SLOWER_AFTER_S
@@ -211,7 +213,7 @@ class ProgressTracker:
 
 
 def build_started_result(op: Operation) -> OperationResult:
-    """Return the result of an operation whose work continues without the run waiting for it."""
+    """Return the result of an operation whose work continues after the run."""
     completion = _find_completion(op)
     if completion is None:
         return OperationResult(op.id, Status.STARTED, None, "The next apply completes this operation.")

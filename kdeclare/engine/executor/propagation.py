@@ -1,4 +1,4 @@
-"""Read your own writes: wait until systems show the effects of the project's recent runs.
+"""Wait until systems show the effects of the project's recent runs (read-your-writes).
 
 Without this wait, a plan would treat the project's own writes as absent, or as changes by another client.
 """
@@ -34,7 +34,7 @@ from kdeclare.engine.state.port import StateStore
 T = TypeVar("T")
 
 VISIBLE_WITHIN_S = VISIBILITY_TIMEOUT_S
-"""How long an acknowledged write may stay invisible, in seconds. After that, its absence counts as drift."""
+"""How long an acknowledged write can stay invisible, in seconds. After that, its absence counts as drift."""
 
 WAITING = "Waiting for systems to show the changes of earlier runs"
 
@@ -55,6 +55,7 @@ def await_visibility(
 
     limit_s: how long to wait for a write after its acknowledgment, in seconds.
     wait: if False, check only once.
+
     Raises Fault if a system does not respond.
     """
     started_at, step_s = clock.monotonic(), _FIRST_STEP_S
@@ -90,7 +91,7 @@ def _find_recent_runs(store: StateStore, since: datetime) -> list[RunRecord]:
 def _find_written(
     store: StateStore, runs: Iterable[RunRecord], since: datetime
 ) -> frozenset[tuple[str, str]] | None:
-    """Return pairs of operation type and resource kind for recent writes that may be invisible.
+    """Return the pairs of operation type and resource kind of recent writes that might be invisible.
 
     Return None if the pairs cannot be determined.
     """
@@ -127,7 +128,7 @@ def _find_recent_writes(
 
 
 def _read_undamaged(read: Callable[[], T]) -> T | None:
-    """Return the result of ``read``, or None for a damaged run, whose writes are unknown."""
+    """Return the result of ``read``; None if the run is damaged, so that its writes are unknown."""
     try:
         return read()
     except KdeclareError as problem:
@@ -143,7 +144,7 @@ def _overlay_writes(
     since: datetime,
     limit: timedelta,
 ) -> None:
-    """Add the writes of one run to ``latest``, by claim. They replace the writes of earlier runs."""
+    """Add the writes of one run to ``latest``, by claim, in place of the writes of earlier runs."""
     for op in plan.operations:
         result = record.results.get(op.id)
         operation_type = get_operation_type(op)

@@ -41,8 +41,8 @@ _MIN_OBSERVE_S = 1.0
 class RecoveryResult:
     """One unfinished run, and the outcomes of the operations that it began.
 
-    open_until: the time until which brokers may still execute operations that show no effect yet. It is None
-    if no outcome is open; only then is the run closed.
+    open_until: the time until which brokers can still execute operations that show no effect yet. It is None
+        if all outcomes are known. Only then is the run closed.
     """
 
     run_id: str
@@ -53,14 +53,14 @@ class RecoveryResult:
 
     @property
     def is_certain(self) -> bool:
-        """Whether all outcomes are known, so that no operation can take effect unnoticed later."""
+        """Whether all outcomes are known, so that no operation can take effect unnoticed."""
         return all(result.status is not Status.UNKNOWN for result in self.settled.values())
 
 
 def find_unfinished_runs(store: StateStore) -> list[RunRecord]:
-    """Return the last run if it is unfinished. Earlier runs were recovered before it could begin.
+    """Return the last run, if it is unfinished. All earlier runs are finished.
 
-    Raises KdeclareError (``run-unreadable``) if its journal is damaged.
+    Raises KdeclareError (``run-unreadable``) if the journal of the last run is damaged.
     """
     records = (read_run(store, run_id) for run_id in store.runs()[-1:])
     return [record for record in records if not record.is_over]
@@ -69,7 +69,7 @@ def find_unfinished_runs(store: StateStore) -> list[RunRecord]:
 def find_missed_runs(store: StateStore) -> list[RunRecord]:
     """Return the finished runs that an outdated state does not include, oldest first.
 
-    Raises KdeclareError (``run-unreadable``) if a journal that must be read is damaged.
+    Raises KdeclareError (``run-unreadable``) if the journal of such a run is damaged.
     """
     state = store.read()
     missed_runs: list[RunRecord] = []
@@ -86,16 +86,16 @@ def find_missed_runs(store: StateStore) -> list[RunRecord]:
 
 
 def is_state_lost(store: StateStore) -> bool:
-    """Return whether there is no state although runs have finished. Raises KdeclareError."""
+    """Whether the state is missing although runs have finished. Raises KdeclareError."""
     if store.read() is not None:
         return False
     return any(read_run(store, run_id).is_over for run_id in reversed(store.runs()))
 
 
 def replay_missed_runs(store: StateStore) -> tuple[str, ...]:
-    """Update an outdated state from the journals of the runs that it lacks. Return the ids of these runs.
+    """Update an outdated state from the journals of the runs that it does not include. Return their ids.
 
-    The caller holds the lock. The original ownership is restored, because journals record every outcome.
+    The caller holds the lock. Journals record every outcome, so all ownership records are restored.
     """
     missed_runs = find_missed_runs(store)
     for record in missed_runs:
@@ -112,13 +112,13 @@ def replay_missed_runs(store: StateStore) -> tuple[str, ...]:
 
 
 def find_pending_cleanup(store: StateStore, runs: int) -> PendingCleanup:
-    """Return the pending cleanup of the latest ``runs`` runs, from their journals. Skip damaged runs."""
+    """Return the pending cleanup of the latest ``runs`` runs, based on their journals. Skip damaged runs."""
     pending: PendingCleanup = {}
     for run_id in store.runs()[-runs:]:
         try:
             pending = update_cleanup(read_run_plan(store, run_id), read_run(store, run_id).results, pending)
         except KdeclareError:
-            continue  # the history reports the runs that cannot be read
+            continue  # the history reports runs that cannot be read
     return pending
 
 
@@ -130,11 +130,12 @@ def recover_runs(
     *,
     wait: bool = True,
 ) -> list[RecoveryResult]:
-    """Determine the outcomes of every unfinished run, and close it. The caller holds the lock.
+    """Determine the outcomes of each unfinished run, and close the run. The caller holds the lock.
 
     wait: whether to wait until brokers no longer work on the requests. If False, observe only briefly, and
-    leave a run open if one of its operations can still take effect.
-    This function can be repeated after a crash, with the same result. Raises Fault if the cluster does not
+        leave a run open if one of its operations can still take effect.
+
+    If this function is repeated after a crash, it has the same result. Raises Fault if the cluster does not
     respond.
     """
     return [
@@ -177,7 +178,7 @@ def _recover_run(
 
 
 def get_deadline(record: RunRecord, operation: str) -> datetime:
-    """Return the time until which brokers may execute an operation."""
+    """Return the time until which brokers can execute an operation."""
     recorded_deadline = record.deadlines.get(operation)
     if recorded_deadline is not None:
         return datetime.fromisoformat(recorded_deadline)
@@ -195,7 +196,7 @@ def settle_operations(
 ) -> dict[str, OperationResult]:
     """Determine the outcomes of operations from the live state, and return them by operation id.
 
-    The outcome of an operation without an effect is unknown until its deadline.
+    If an operation shows no effect, its outcome is unknown until its deadline.
     """
     if not operations:
         return {}
@@ -210,7 +211,7 @@ def settle_operations(
         ]
         if not open_operations or clock.monotonic() - started_at >= limit_s:
             break
-        # A request that was in flight when its sender died may take effect until its deadline.
+        # If a process dies, its requests in flight can take effect until their deadlines.
         progress(WAITING, len(operations) - len(open_operations), len(operations))
         clock.sleep(step_s)
         step_s = min(step_s * 2, _LONGEST_STEP_S)
@@ -237,7 +238,7 @@ def _format_time(moment: datetime) -> str:
 def _build_skipped_cleanup_results(
     plan: Plan, results: Mapping[str, OperationResult]
 ) -> dict[str, OperationResult]:
-    """Return results for cleanup operations that must still run after operations of the run began."""
+    """Return results for cleanup operations that are needed because other operations of the run began."""
     not_begun_statuses = (None, *NOT_BEGUN)
     statuses = {id_: result.status for id_, result in results.items()}
     return {
@@ -259,7 +260,7 @@ def _build_settled_result(op: Operation, live: LiveState) -> OperationResult:
             else build_done_result(op)
         )
     if not find_mismatches(op, current_view):
-        # The request may take effect late, so a temporary value stays unknown and is checked later.
+        # The request can take effect late, so a temporary value stays unknown and is checked later.
         status = Status.UNKNOWN if get_operation_type(op).is_temporary(op) else Status.INTERRUPTED
         return OperationResult(op.id, status, None, "The operation had no effect.")
     message = f"The live state is neither the previous nor the planned one: {dict(current_view)}."

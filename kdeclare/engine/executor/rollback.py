@@ -1,4 +1,4 @@
-"""Undo a run with a plan that is made from the run's operations and the live state."""
+"""Undo a run with a plan that is based on the operations of the run and on the live state."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -44,10 +44,10 @@ IRREVERSIBLE = "irreversible"
 PENDING = "pending"
 
 UNRESTORED_CODES = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS, PENDING})
-"""Codes of diagnostics for changes that a rollback does not undo (exit code 5)."""
+"""The codes of diagnostics about changes that a rollback does not undo (exit code 5)."""
 
 RETRIABLE_CODES = frozenset({HAS_RECORDS, PENDING})
-"""The codes in `UNRESTORED_CODES` for which another rollback of the same run can succeed later."""
+"""The codes in `UNRESTORED_CODES` for changes that a later rollback of the same run can still undo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _UndoStep:
     """One operation of the run, and its inverse.
 
     inverse: None if there is nothing to undo or the operation cannot be undone.
-    is_pending: whether the created object may exist although the system does not show it.
+    is_pending: whether the created object might exist although the system does not show it.
     unproven: the reason why the created object is not deleted.
     """
 
@@ -105,7 +105,7 @@ def build_rollback_plan(
         operations = plan_step.operations
         problems += plan_step.diagnostics
     operations = operation_graph.order_operations(operations)
-    # Findings about a rollback are reported but do not stop it.
+    # Diagnostics about a rollback are reported, but do not stop it.
     problems += [replace(d, severity=Severity.WARNING) for hook in hooks for d in hook.preflight(operations)]
     problems += [
         _report_unrestored(step, what, code) for step in steps for what, code in _list_unrestored(step.undo)
@@ -122,7 +122,7 @@ def build_rollback_plan(
         changes=changes,
         operations=operations,
         ownership=tuple(_build_ownership(run, record, steps, resources)),
-        diagnostics=sort_diagnostics(dict.fromkeys(problems)),  # batches may report the same problem
+        diagnostics=sort_diagnostics(dict.fromkeys(problems)),  # several batches can report the same problem
         undoes=record.run_id,
         racks=run.racks,
     )
@@ -138,7 +138,7 @@ def _apply_guards(plan: Plan, hooks: Sequence[PlanHooks]) -> Plan:
 
 
 def _needs_undo(op: Operation, record: RunRecord) -> bool:
-    """Return whether the operation may have changed something.
+    """Whether the operation might have changed anything.
 
     A request that was refused as a whole changed nothing. A reassignment can be refused for one partition
     while its other partitions are moving (KIP-455).
@@ -160,7 +160,7 @@ def _build_steps(
 ) -> list[_UndoStep]:
     """Return the undo steps, from the last operation of the run to the first.
 
-    Each step is computed for the state in which the later operations are already undone.
+    Each step is computed for the state that remains after the later operations have been undone.
     """
     overlay: dict[str, JsonValue] = {}
     steps: list[_UndoStep] = []
@@ -194,7 +194,7 @@ def _build_steps(
 
 
 def _adjust_for_acknowledgment(op: Operation, record: RunRecord, view: View) -> View:
-    """Treat an acknowledged deletion as done, even if members of the system still show the deleted object."""
+    """Return the view after an acknowledged deletion, even if the system still shows the deleted object."""
     result = record.results.get(op.id)
     deleted_objects = get_operation_type(op).deletes and get_operation_type(op).find_expected_objects(op)
     is_deleted = deleted_objects and result is not None and result.is_good
@@ -202,7 +202,10 @@ def _adjust_for_acknowledgment(op: Operation, record: RunRecord, view: View) -> 
 
 
 def _bind_step(step: _UndoStep, record: RunRecord, live: LiveState, options: PlanOptions) -> _UndoStep:
-    """Bind a deletion to the object id in the journal. Keep objects that another client may have created."""
+    """Restrict a deletion to the object whose id is in the journal.
+
+    Objects that another client possibly created are not deleted.
+    """
     inverse = step.inverse
     if inverse is None or not get_operation_type(inverse).deletes:
         return step
@@ -221,7 +224,8 @@ def _build_inverse(
         return None
     operation_type = OPERATION_TYPES[undo_result.verb]
     draft = Operation(f"undo:{op.id}", undo_result.verb, op.resource, undo_result.args, {})
-    # The view of the inverse can have elements that the operation's view does not have, such as a topic id.
+    # The view of the inverse can have elements that the view of the operation does not have, such as a topic
+    # id.
     expect = {
         **operation_type.compute_view(draft, live),
         **{e: v for e, v in current_view.items() if undo_result.verb == op.verb},
@@ -240,7 +244,7 @@ def _filter_possible(
     for errors_by_element in unrevealable.values():
         for problem in errors_by_element.values():
             if KEY_MISSING in {d.code for d in problem.diagnostics}:
-                raise problem  # with the key, everything can be restored
+                raise problem  # if the key is set, everything can be restored
     possible_steps: list[_UndoStep] = []
     problems: list[Diagnostic] = []
     for step in steps:
@@ -273,7 +277,7 @@ def _drop_elements(op: Operation, elements: Set[str]) -> Operation | None:
 
 
 def _link_inverses(steps: Sequence[_UndoStep]) -> list[Operation]:
-    """Return the inverse operations, with the dependencies of the run in reverse."""
+    """Return the inverse operations. Their dependencies are those of the run in reverse."""
     inverses = {step.original.id: step.inverse for step in steps if step.inverse}
     needs: dict[str, dict[str, str]] = {}
     for step in steps:
@@ -364,9 +368,10 @@ def _build_changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
 
 
 def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
-    """Build a change with its risk.
+    """Return a change with the risk of undoing it.
 
-    A rollback has risks of its own. For example, lowering a retention that the run raised deletes records.
+    The risk of a rollback can differ from the risk of the run. For example, restoring a lower retention
+    deletes records.
     """
     action = find_resource_action(operations)
     fields = tuple(f for op in operations for f in get_operation_type(op).fields(op))
@@ -380,8 +385,9 @@ def _build_ownership(
 ) -> Iterable[Ownership]:
     """Yield the ownership changes that restore the records from before the run.
 
-    Fields that stay changed are no longer owned, with two exceptions: a topic that is kept because it
-    contains records stays owned, and so do fields that later runs took ownership of.
+    Fields that a rollback cannot restore are no longer owned, with two exceptions: fields that later runs
+    took
+    ownership of, and a topic that is not deleted because it contains records.
     """
     expected_records = compute_owned(
         run, record.results, {str(o.id): o.before for o in run.ownership if o.before}
@@ -396,7 +402,7 @@ def _build_ownership(
         if current == expected_records.get(str(item.id)) and not is_stuck:
             after = _with_current_hashes(item.id.kind, item.before, current, own_steps)
         elif item.id.kind not in KINDS or isinstance(item.before, UnboundRecord):
-            continue  # its provider is not installed or has another version
+            continue  # the provider is not installed or has another version
         else:
             undone_operations = tuple(step.inverse for step in own_steps if step.inverse)
             after = KINDS[item.id.kind].merge_ownership(
@@ -409,9 +415,9 @@ def _build_ownership(
 def _with_current_hashes(
     kind: str, before: OwnedRecord | None, current: OwnedRecord | None, steps: Iterable[_UndoStep]
 ) -> OwnedRecord | None:
-    """Return the record ``before``. Secrets that the run did not set keep their current hashes.
+    """Return the record ``before``, with the current hashes of the secrets that the run did not set.
 
-    Both hashes are of the same value, but the earlier hash may need a key that has been retired.
+    The earlier hash of such a secret might need a key that is no longer in use.
     """
     if not find_records(before):
         return before
@@ -426,7 +432,7 @@ def _with_current_hashes(
 
 
 def _is_lost(step: _UndoStep) -> bool:
-    """Return whether the resource was deleted irrecoverably, so that there is nothing to own."""
+    """Whether the resource was deleted and cannot be restored, so that there is nothing to own."""
     return bool(step.undo.lost) and get_operation_type(step.original).deletes
 
 

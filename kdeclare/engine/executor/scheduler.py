@@ -24,7 +24,7 @@ from kdeclare.engine.state.port import Journal
 Results = dict[str, OperationResult]
 
 NOT_BEGUN = (Status.SKIPPED, Status.INTERRUPTED, Status.STALE)
-"""The statuses of operations that never began."""
+"""The statuses of operations that did not begin."""
 
 
 UNANSWERED = "Waiting for the effect of unanswered requests"
@@ -58,7 +58,7 @@ class Scheduler:
         for op in operations:
             for id_ in op.after:
                 self._dependents.setdefault(id_, []).append(op)
-        # Check only operations that may have become due. Checking all of them in every step would take time
+        # Check only operations that might be ready. Checking all of them in every step would take time
         # quadratic in their number.
         self._candidates = set(self._operations)
         self._has_failed = False
@@ -67,11 +67,11 @@ class Scheduler:
         self._queue: deque[list[Operation]] = deque()
         self._in_flight: dict[Future[Results], list[Operation]] = {}
         self._tracker = ProgressTracker(attempt.connections, clock, options, progress, operations)
-        self._temporary: dict[str, JsonValue] = {}  # values that the run must still remove, by claim
+        self._temporary: dict[str, JsonValue] = {}  # the values that the run must still remove, by claim
         self.results: Results = {}
 
     def run(self) -> Results:
-        """Run the operations, and return a result for each, in the plan's order."""
+        """Run the operations, and return a result for each operation, in the order of the plan."""
         pool = ThreadPoolExecutor(self._options.workers, thread_name_prefix="apply")
         try:
             self._step_through(pool)
@@ -108,7 +108,7 @@ class Scheduler:
         for id_ in sorted(due_ids, key=self._position.__getitem__):
             op = self._todo[id_]
             if not self._is_due(op):
-                continue  # becomes a candidate again when its predecessors end
+                continue  # becomes a candidate again when its predecessors have ended
             if self._tracker.holds(op, self._list_predecessor_statuses(op)):
                 self._candidates.add(id_)
             else:
@@ -128,7 +128,7 @@ class Scheduler:
             self._in_flight[pool.submit(self._attempt.run, batch, dict(self._temporary))] = batch
 
     def _begin(self, batch: Sequence[Operation]) -> None:
-        """Record that a request is about to be sent; also called from the worker threads."""
+        """Record in the journal that a request is about to be sent. Worker threads call this method, too."""
         deadline = format_time_in(self._clock, self._attempt.deadline_s(batch[0].verb))
         ids = [op.id for op in batch]
         self._append_line(BeginLine(at=format_now(self._clock), ids=ids, deadline=deadline))
@@ -138,7 +138,7 @@ class Scheduler:
             self._journal.append(as_json(line))
 
     def _is_due(self, op: Operation) -> bool:
-        """Return whether an operation can start. A cleanup starts only if there is something to clean up."""
+        """Whether an operation can start. A cleanup starts only if there is something to clean up."""
         if any(self._find_status(need) is not Status.DONE for need in op.needs):
             return False
         if any(id_ in self._operations and id_ not in self.results for id_ in op.follows):
@@ -158,7 +158,7 @@ class Scheduler:
     def _collect_finished(self) -> None:
         if not self._in_flight:
             return
-        # A bounded wait, so that Ctrl-C is noticed while a request hangs.
+        # The wait has a limit, so that Ctrl-C is noticed while a request gets no response.
         finished_futures, _ = wait(self._in_flight, timeout=self._options.poll_s, return_when=FIRST_COMPLETED)
         if not finished_futures and self._attempt.unanswered:
             self._progress(UNANSWERED, len(self.results), len(self._operations))
@@ -192,7 +192,7 @@ class Scheduler:
         self._candidates.update(op.id for op in self._dependents.get(result.id, ()))
 
     def _keep_temporary(self, op: Operation, status: Status) -> None:
-        """Track temporary values until they are removed, because the views of later operations show them."""
+        """Track temporary values until they are removed, because views of later operations contain them."""
         operation_type = get_operation_type(op)
         if operation_type.is_temporary(op) and status not in NOT_BEGUN:
             claims = operation_type.claims(op)
@@ -212,7 +212,7 @@ class Scheduler:
             for op in self._dependents.get(cause_id, ()):
                 if op.id not in self._todo:
                     continue
-                # Operations that await ongoing work observe it themselves.
+                # Operations that wait for ongoing work observe the work themselves.
                 is_waiting = (
                     is_ongoing and not get_operation_type(op).awaits_others and cause_id in op.follows
                 )

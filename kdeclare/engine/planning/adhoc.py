@@ -1,4 +1,4 @@
-"""Plan the request of an ad hoc command for each resource, and find conflicts with the manifests."""
+"""Plan the request of an ad hoc command, and find conflicts with manifests."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -24,12 +24,12 @@ from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 
 _ABOUT_MANIFESTS = "refused-by-cluster"
-"""The code of a diagnostic whose hint mentions a manifest, which ad hoc commands do not have."""
+"""The code of a diagnostic whose hint mentions a manifest. Ad hoc commands have no manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialPlan:
-    """A plan for the resources without errors, and the errors of all other requested resources."""
+    """A plan for the requested resources without errors, and the errors of the other requested resources."""
 
     plan: Plan
     failed: Mapping[str, tuple[Diagnostic, ...]]
@@ -38,7 +38,7 @@ class PartialPlan:
 def plan_adhoc(
     request: PlanRequest, connections: Connections, secrets: SecretSource, progress: Progress
 ) -> PartialPlan:
-    """Plan an ad hoc request without the resources that cannot be planned.
+    """Plan an ad hoc request. Leave out the resources that cannot be planned.
 
     Errors about the request as a whole are in the plan. Raises Fault if the cluster does not respond, and
     KdeclareError if the state belongs to a different cluster.
@@ -81,10 +81,10 @@ def _drop_manifest_hint(problem: Diagnostic) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedChange:
-    """A change to a resource or fields that a manifest declares or kdeclare owns.
+    """A change that affects a resource or fields that a manifest declares or kdeclare owns.
 
-    fields: the declared or owned fields, as paths in the plan; empty if the change is to the resource as a
-    whole.
+    fields: the declared or owned fields, as paths in the plan; empty if the change affects the resource as a
+        whole.
     place: the position of the declaration; None if the resource is owned but no longer declared.
     """
 
@@ -96,7 +96,7 @@ class ClaimedChange:
 def find_claimed_changes(
     changes: Sequence[Change], declared: Iterable[DesiredResource], owned: Mapping[str, OwnedRecord]
 ) -> tuple[ClaimedChange, ...]:
-    """Return the changes that conflict with the manifests or the owned records."""
+    """Return the changes that conflict with manifests or ownership records."""
     desired_by_id = {str(desired.id): desired for desired in declared}
     claimed_changes = []
     for change in changes:

@@ -43,11 +43,10 @@ from kdeclare.engine.planning.request import (
 def build_plan(
     request: PlanRequest, connections: Connections, secrets: SecretSource, progress: Progress
 ) -> Plan:
-    """Read the live state, compute and order the changes, and check them with the systems.
+    """Read the live state, compute and order the changes, and let the systems check them.
 
-    Nothing is changed.
-
-    Raises Fault if a system does not respond, and KdeclareError if the state belongs to a different cluster.
+    This function changes nothing. Raises Fault if a system does not respond, and KdeclareError if the state
+    belongs to a different cluster.
     """
     scope = request.scope
     selections = list_selections_to_observe(request)
@@ -152,7 +151,7 @@ def validate_cluster_id(planned: str, live: str, cluster_name: str) -> None:
 
 @dataclass
 class _Draft:
-    """A plan under construction.
+    """A plan that is being built.
 
     blocked: the blocked resources, each with the code of the cause. A blocked resource has no operations.
     """
@@ -166,13 +165,13 @@ class _Draft:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the plan has an error and cannot be applied."""
+        """Whether the plan has an error, so that it cannot be applied."""
         return any(d.is_error for d in self.diagnostics)
 
     def locate(self, diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-        """Yield the diagnostics, each with the position of its resource if it has no position of its own.
+        """Yield the diagnostics. A diagnostic without a position gets the position of its resource.
 
-        Systems do not know manifests, so their refusals come without a position.
+        Diagnostics from systems have no position, because systems do not know manifests.
         """
         sources = {str(item.id): item.source for item in self.request.desired}
         for diagnostic in diagnostics:
@@ -180,24 +179,27 @@ class _Draft:
             yield replace(diagnostic, place=place)
 
     def report(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Add diagnostics; an error or denial blocks its resource."""
+        """Add diagnostics. An error or a denial blocks its resource."""
         diagnostics = list(diagnostics)
         self.diagnostics += diagnostics
         self.blocked |= {d.resource: d.code for d in diagnostics if d.resource and d.is_blocking}
 
     def block(self, resources: Iterable[str], code: str) -> None:
-        """Block resources without a diagnostic, because other code has reported the problem."""
+        """Block resources without a diagnostic, because other code has already reported the problem."""
         self.blocked |= dict.fromkeys(resources, code)
 
     def take(self, step: PlanStep) -> tuple[Operation, ...]:
-        """Add the diagnostics of a step, and return its operations on resources that are not blocked."""
+        """Add the diagnostics of a step.
+
+        Return the operations of the step for resources that are not blocked.
+        """
         self.report(step.diagnostics)
         return self.drop_blocked(step.operations)
 
     def drop_blocked(self, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-        """Return the operations without the operations of blocked resources and without their dependents.
+        """Remove the operations of blocked resources, and all operations that depend on them.
 
-        A resource that loses all of its operations this way is blocked with the same code.
+        If a resource loses all of its operations, it is blocked with the same code.
         """
         blocked = self.blocked
         codes = {op.id: blocked[str(op.resource)] for op in operations if str(op.resource) in blocked}
@@ -241,7 +243,7 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
         operations = step.operations
         draft.report(step.diagnostics)
     draft.block(refused_deletions.values(), MAX_DELETES)
-    # This follows `refine`, because `refine` may change the objects that operations touch.
+    # This step comes after `refine`, because `refine` can change the objects that operations touch.
     step = link_operations(operations)
     draft.report(step.diagnostics)
     try:
@@ -264,7 +266,8 @@ def _report_cycle(cycle: operation_graph.OperationCycleError) -> Diagnostic:
 def _check_deletion_count(
     request: PlanRequest, operations: Sequence[Operation]
 ) -> tuple[list[Diagnostic], dict[str, str]]:
-    """Return a denial for each kind with too many deletions, and the refused resources by operation id.
+    """Return a denial for each kind with too many deletions. Also return the refused resources by operation
+    id.
 
     Ad hoc commands are exempt, because they name the resources that they delete.
     """
@@ -276,7 +279,7 @@ def _check_deletion_count(
 
 
 def _check_nothing_declared(request: PlanRequest) -> list[Diagnostic]:
-    """Return an error if the project declares nothing, so that all its resources would become orphans.
+    """Return an error if the project declares nothing. All of its resources would become orphans.
 
     The probable cause is a wrong path.
     """
@@ -373,7 +376,7 @@ _ORPHAN_OUT_OF_SCOPE = "Release the resource with --forget, or extend spec.scope
 
 
 def check_out_of_scope(request: PlanRequest, operations: Iterable[Operation]) -> Iterator[Diagnostic]:
-    """Yield an error for each resource whose operations touch names outside the project's scope."""
+    """Yield an error for each resource whose operations affect names outside the project's scope."""
     if not request.names.entries:
         return
     changed_by_resource: dict[ResourceId, set[ResourceId]] = {}

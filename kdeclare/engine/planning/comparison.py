@@ -1,4 +1,7 @@
-"""Diff every resource in scope, and decide whether to delete, release or report undeclared resources."""
+"""Diff all resources in the scope of the plan.
+
+Decide whether to delete, release or report undeclared ones.
+"""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
@@ -22,7 +25,7 @@ from kdeclare.engine.planning.request import PlanRequest
 
 
 def list_selections_to_observe(request: PlanRequest) -> tuple[Selection, ...]:
-    """Return the selections that the resources in scope need."""
+    """Return the selections of the live state that the resources in scope need."""
     return tuple(
         selection
         for id_, desired, owned in _list_in_scope(request)
@@ -33,7 +36,7 @@ def list_selections_to_observe(request: PlanRequest) -> tuple[Selection, ...]:
 def compare_resources(
     request: PlanRequest, live: LiveState, context: PlanContext, hooks: Sequence[PlanHooks]
 ) -> list[ResourceComparison]:
-    """Diff every resource in scope; return the results in the order of their ids."""
+    """Diff all resources in the scope of the plan, and return the results sorted by id."""
     comparisons = []
     for id_, desired, owned in _list_in_scope(request):
         difference = None
@@ -141,7 +144,7 @@ def _list_requested(
 ) -> Iterator[tuple[ResourceId, DesiredResource | None, OwnedRecord | None]]:
     """Yield the resources that an ad hoc command requests.
 
-    An ownership record is included only for a resource to delete, because the record can forbid the deletion.
+    Only a resource that is to be deleted has an ownership record, because the record can forbid the deletion.
     """
     requested: dict[ResourceId, DesiredResource | None] = dict.fromkeys(request.scope.removals)
     requested |= {desired.id: allow_adoption(desired) for desired in request.desired}
@@ -202,7 +205,10 @@ def _report_orphaned(id_: ResourceId) -> Diagnostic:
 
 
 def _downgrade_diagnostics(changing_ids: Set[str], comparison: ResourceComparison) -> ResourceComparison:
-    """Downgrade diagnostics about resources that the plan changes, because applying it may resolve them."""
+    """Lower the severity of diagnostics about resources that the plan changes.
+
+    Applying the plan may resolve these problems.
+    """
     difference = comparison.difference
     if not any(d.subject in changing_ids for d in difference.diagnostics if d.subject):
         return comparison

@@ -19,7 +19,7 @@ from kdeclare.core.resources.plan_capabilities import (
 
 
 class OperationCycleError(ValueError):
-    """Operations depend on each other in a cycle.
+    """Raised if operations depend on each other in a cycle.
 
     path: the ids of the operations. Each must run before the next one, and the last before the first.
     """
@@ -61,7 +61,10 @@ def exclude_operations(operations: Sequence[Operation], refused_ids: Iterable[st
 
 
 def order_operations(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-    """Sort operations so that dependencies come first, then by id. Raises OperationCycleError."""
+    """Sort operations so that each operation comes after its dependencies. Operations without an order
+    between
+    them are sorted by id. Raises OperationCycleError.
+    """
     if not any(op.needs or op.follows for op in operations):
         return tuple(sorted(operations, key=lambda op: op.id))
     import networkx as nx  # slow to import, and most plans have no edge
@@ -82,7 +85,7 @@ def find_claims_made_before(
     produced: Mapping[str, Set[str]],
     requested: Mapping[str, Set[str]],
 ) -> dict[str, frozenset[str]]:
-    """Return, by operation id, the requested claims that a direct or indirect predecessor produces.
+    """Return, for each operation id, the requested claims that a direct or indirect predecessor produces.
 
     Operations without such claims are left out.
 
@@ -131,7 +134,7 @@ _RELEASED_FIRST_REASON = "operations on objects that refer to it run first"
 
 
 def link_operations(operations: Sequence[Operation]) -> PlanStep:
-    """Return the operations with edges between resources, and an error for each use of a deleted object.
+    """Add the dependencies between operations of different resources. Report each use of a deleted object.
 
     An operation that needs an object, or an element of an object, comes after the operation that creates it.
     The deletion of an object comes after the deletion of everything that needs the object.
@@ -183,7 +186,7 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
 
 
 def is_deletion_of_used_object(deletion: Operation, user: Operation) -> bool:
-    """Return whether ``deletion`` deletes an object that ``user`` touches, so ``user`` must run first."""
+    """Whether ``deletion`` deletes an object that ``user`` touches, so that ``user`` must run first."""
     footprint = get_operation_type(deletion).compute_footprint(deletion)
     deleted = _TouchIndex([deletion], {deletion.id: footprint}, Access.DELETE)
     touches = get_operation_type(user).compute_footprint(user)
@@ -209,7 +212,7 @@ def _with_edges(op: Operation, needs: Mapping[str, str], follows: Mapping[str, s
 
 @dataclass(slots=True)
 class _KeyIndex:
-    """The keys of objects of one type that operations create or delete. Sorted when this is first needed."""
+    """The keys of objects of one type that operations create or delete. The keys are sorted on first use."""
 
     by_name: dict[str, Operation] = field(default_factory=dict)
     in_order: list[str] = field(default_factory=list)
@@ -231,9 +234,9 @@ class _KeyIndex:
 
 
 class _TouchIndex:
-    """An index of the operations that access objects in one way, such as creating or deleting them.
+    """An index of operations by the objects that they touch, for one type of access, such as creation.
 
-    It finds an operation by the type and the exact key of the object.
+    The index finds an operation by the type and the exact key of the object.
     """
 
     def __init__(
@@ -249,7 +252,7 @@ class _TouchIndex:
         return bool(self._sorts)
 
     def find(self, touch: FootprintEntry) -> Iterator[tuple[str, Operation]]:
-        """Yield the keys that match a footprint entry, each with its operation."""
+        """Yield the keys that match a footprint entry, each with the operation that touches the object."""
         names = self._sorts.get(touch.sort)
         if names is not None:
             yield from ((name, names.by_name[name]) for name in names.find(touch.key))

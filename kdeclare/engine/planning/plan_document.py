@@ -31,12 +31,15 @@ def build_plan_document(
 
 
 def compute_plan_id(plan: Plan, kdeclare_version: str = VERSION) -> str:
-    """Return the id of a plan: a SHA-256 in hex. Equal plans of the same kdeclare version have equal ids."""
+    """Return the id of a plan: a hexadecimal SHA-256 hash.
+
+    Equal plans have equal ids in one kdeclare version.
+    """
     return hash_json(build_plan_body(plan, kdeclare_version))
 
 
 def build_diagnostic_document(item: Diagnostic) -> dict[str, JsonValue]:
-    """Return a diagnostic as JSON-compatible data, in the same shape for every output."""
+    """Return a diagnostic as JSON-compatible data. All outputs use this form."""
     return {
         "severity": item.severity.value,
         "code": item.code,
@@ -78,7 +81,7 @@ def build_plan_body(plan: Plan, kdeclare_version: str) -> dict[str, JsonValue]:
 def build_plan_sections(
     plan: Plan, kdeclare_version: str
 ) -> dict[str, JsonValue | Iterator[dict[str, JsonValue]]]:
-    """Return the fields of `build_plan_body`, with iterators for the long lists."""
+    """Return the fields of `build_plan_body`, with iterators instead of the long lists."""
     return {
         "format_version": FORMAT_VERSION,
         "kdeclare_version": kdeclare_version,

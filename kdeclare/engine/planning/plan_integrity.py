@@ -3,9 +3,9 @@
 The hash of a plan file proves nothing by itself, because anyone who edits the file can recompute it.
 Therefore, everything that a plan shows to people is derived from its operations or compared with them here.
 
-Operation types and kinds define the meaning of arguments (`OperationType.is_confined`,
-`OperationType.fields`, `ProvesFields`). A file is refused if it has content that none of them confirms. The
-state that an operation was planned on (``expect``) is not trusted either: apply compares it with the live
+Operation types and kinds define the effects of arguments (`OperationType.is_confined`,
+`OperationType.fields`, `ProvesFields`). A file is refused if any of its content cannot be confirmed in this
+way. The expected state of an operation (``expect``) is not trusted either: apply compares it with the live
 system.
 """
 
@@ -36,11 +36,11 @@ from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_resou
 _RISKS = list(Risk)
 _ACTING = (Action.CREATE, Action.UPDATE, Action.DELETE)
 _UNEXPECTED_ERRORS = (TypeError, ValueError, LookupError, AttributeError)
-"""The exceptions that provider code raises for values in a file that kdeclare never writes."""
+"""The exceptions that provider code raises for values that kdeclare itself never writes to a file."""
 
 
 class _UnprovableError(Exception):
-    """The effect of an operation cannot be proven. The message is the reason."""
+    """Raised if the effect of an operation cannot be proven. The message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class _OperationEffect:
 
 
 def find_unknown_parts(plan: Plan) -> list[str]:
-    """Return the operation types and kinds in the plan that this kdeclare does not know.
+    """Return the operation types and kinds in the plan that this version of kdeclare does not know.
 
-    A plan with any of them can be shown but not applied.
+    A plan with unknown parts can be displayed, but not applied.
     """
     verbs = {op.verb for op in plan.operations} - OPERATION_TYPES.keys()
     acting_ids = [c.id for c in plan.changes if c.action is not Action.NO_OP]
@@ -80,7 +80,7 @@ def find_inconsistencies(plan: Plan) -> Iterator[str]:
                 effects[op.resource].append(_OperationEffect(op, fields))
     yield from unprovable
     if unprovable:
-        return  # the effect of such an operation is unknown, so nothing can be compared with it
+        return  # the effect of the operation is unknown, so nothing can be compared with it
     ongoing_effects = (d for own in effects.values() for d in own if get_operation_type(d.operation).goes_on)
     shared_values = _group_values_by_path(ongoing_effects)
     changes = {change.id: change for change in plan.changes}
@@ -99,7 +99,7 @@ def find_inconsistencies(plan: Plan) -> Iterator[str]:
 
 
 def _prove_operation(op: Operation) -> tuple[FieldChange, ...]:
-    """Return the fields that an operation changes. Raises _UnprovableError if its type cannot prove them."""
+    """Return the fields that an operation changes. Raises _UnprovableError if they cannot be proven."""
     operation_type = get_operation_type(op)
     if isinstance(op.args, UnboundArguments):
         raise _UnprovableError(op.args.problem)
@@ -121,7 +121,7 @@ def _prove_operation(op: Operation) -> tuple[FieldChange, ...]:
 
 
 def _prove_inverse(op: Operation) -> None:
-    """Check that the stated inverse undoes the operation. Raises _UnprovableError if it does not.
+    """Check that the inverse in the plan undoes the operation. Raises _UnprovableError if it does not.
 
     An operation that cannot be undone must be marked as irreversible.
     """
@@ -203,12 +203,13 @@ def _find_deletion_risk(operations: Iterable[Operation]) -> Risk:
 
 
 def _check_idle_change(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
-    """Check a change without operations of its own.
+    """Check a change whose resource has no operations.
 
-    Such a change is valid if operations of other resources make it, or if the plan shows a denial of it.
+    Such a change is valid if operations of other resources make it, or if the plan shows that it is denied.
     """
     unproven_paths = evidence.shown.keys() - find_proven_fields(change, evidence)
-    # If a policy denies one part of a move that resources share, other resources still make the other parts.
+    # If a policy denies a part of a move that several resources share, other resources still make the other
+    # parts.
     is_rest_done_by_others = len(unproven_paths) < len(evidence.shown) and _is_denied_in_part(plan, change)
     if change.action is not Action.UPDATE or (unproven_paths and not is_rest_done_by_others):
         yield f"{change.id} is shown as changed, but no operation changes it"
@@ -221,7 +222,7 @@ def _check_deletion(change: Change, operations: Sequence[Operation]) -> Iterator
 
 
 def _check_fields(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
-    """Check that the plan shows each field as the operations change it, and shows no other fields."""
+    """Check that the plan shows exactly the field changes that the operations make."""
     shown_values, operation_values = evidence.shown, evidence.done
     if not operation_values and change.action is Action.UPDATE:
         yield f"{change.id} is shown as changed, but its operations do not state what they change"
@@ -241,9 +242,9 @@ def _check_fields(plan: Plan, change: Change, evidence: Evidence) -> Iterator[st
 
 
 def _is_shown(operation_values: Values, shown_values: Values) -> bool:
-    """Return whether the plan shows every value that the operations give to a field, in order.
+    """Whether the plan shows every value that the operations give to a field, in order.
 
-    The first and last values must be the same. The plan can show values in between that no operation sets.
+    The first and last values must be the same. Between them, the plan can show values that no operation sets.
     """
     if (
         not operation_values
@@ -282,7 +283,7 @@ def _check_risks(change: Change, minimum: Risk) -> Iterator[str]:
 
 
 def _is_denied_in_part(plan: Plan, change: Change) -> bool:
-    """Return whether the plan shows that a policy or a guard denies a part of the change."""
+    """Whether the plan shows that a policy or a guard denies a part of the change."""
     name = str(change.id)
     denials = [d.resource for d in plan.diagnostics if d.severity is Severity.DENIED]
     return name in denials or any(v.is_denial and v.resource == name for v in plan.verdicts)
@@ -343,7 +344,7 @@ def _check_ownership(plan: Plan, changes: Mapping[ResourceId, Change]) -> Iterat
 
 
 def _is_reset(change: Change) -> bool:
-    """Return whether the change releases settings that always exist, such as the configs of a broker."""
+    """Whether the change resets settings that always exist, such as the configs of a broker."""
     return change.action is Action.UPDATE and change.reason is Reason.ORPHANED
 
 

@@ -1,4 +1,4 @@
-"""Convert a plan document back to a plan: the inverse of `plan_document.build_plan_body`."""
+"""Convert a plan document to a plan. This is the inverse of `plan_document.build_plan_body`."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def bind_plan(document: "PlanDocument") -> Plan:
-    """Return the plan in a document that was validated against its schema."""
+    """Convert a plan document to a plan. The document must already be validated against its schema."""
     cluster, base = document["cluster"], document["base"]
     return Plan(
         project=document["project"],
@@ -140,10 +140,10 @@ def _bind_position(document: "PlaceDocument | None") -> SourcePosition | None:
 
 
 def migrate_plan(document: JsonObject) -> JsonObject:
-    """Migrate a document of a format in `MIGRATIONS` to the current format; its ``plan_id`` is unchanged.
+    """Migrate a document in a format in `MIGRATIONS` to the current format. Its ``plan_id`` stays unchanged.
 
-    Expects a document written by kdeclare (its id was checked). Raises KeyError, TypeError or AttributeError
-    for any other shape.
+    The document must have been written by kdeclare, and its id must have been verified. Raises KeyError,
+    TypeError or AttributeError for any other content.
     """
     while (version := as_text(document["format_version"])) != FORMAT_VERSION:
         target, migration = MIGRATIONS[version]
@@ -154,7 +154,7 @@ def migrate_plan(document: JsonObject) -> JsonObject:
 def _migrate_to_2_0(document: JsonObject) -> JsonObject:
     """Add the risk of each field, and the list elements that kdeclare added.
 
-    Format 1.0 recorded only the highest risk of a whole change. Each field gets that risk, which may be too
+    Format 1.0 contains only the highest risk of a whole change. Each field gets this risk, which can be too
     high but not too low.
     """
     return {

@@ -1,6 +1,7 @@
-"""Read and write a plan as JSON: the document, its id, and the file that apply accepts.
+"""Read and write plans as JSON: the document, its id, and the file that apply accepts.
 
-The id is a hash of the plan's content. A file with the id of a reviewed plan therefore contains this plan.
+The id is a hash of the plan's content. A file with the id of a reviewed plan therefore contains exactly that
+plan.
 """
 
 import contextlib
@@ -69,7 +70,7 @@ class PlanFile:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the plan has an earlier format with obsolete rules. Such a plan must not be applied."""
+        """Whether the plan has an earlier format with different rules. Such a plan must not be applied."""
         return self.format_version != FORMAT_VERSION
 
 
@@ -85,7 +86,8 @@ def render_plan_file(
     text_by_key: dict[str, str] = {}
     items_by_key: dict[str, list[str]] = {}
     for key, value in build_plan_sections(plan, kdeclare_version).items():
-        # one document at a time: the documents of thousands of operations would double the memory of a run
+        # Convert one operation at a time. The documents of thousands of operations would double the memory of
+        # a run.
         items = [encode(item) for item in value] if isinstance(value, Iterator | list) else []
         if items:
             items_by_key[key] = items
@@ -105,7 +107,7 @@ def render_plan_file(
 def _hash_canonical(text_by_key: Mapping[str, str], items_by_key: Mapping[str, Sequence[str]]) -> str:
     """Return the hash of a canonical JSON object.
 
-    text_by_key: the encoded values. items_by_key: for lists, the encoded items.
+    text_by_key: the encoded values. items_by_key: for values that are lists, the encoded items.
     """
     digest = hashlib.sha256()
     for number, key in enumerate(sorted(text_by_key)):
@@ -122,14 +124,19 @@ def _hash_canonical(text_by_key: Mapping[str, str], items_by_key: Mapping[str, S
 
 
 _END_OF_OPERATION = re.compile(r""""resource":"([^"/\\]+)/(?:[^"\\]|\\.)*","verb":"([^"\\]+)"\},?\n""")
-"""Matches the last two fields of an operation in a plan file, whose fields are sorted by name."""
+"""Matches the last two fields of an operation in a plan file.
+
+The file contains fields in order of their names.
+"""
 
 
 def find_written_kinds(lines: Iterable[str]) -> frozenset[tuple[str, str]] | None:
-    """Return the pairs of operation type and resource kind that occur in a plan, without decoding it.
+    """Return the pairs of operation type and resource kind that occur in a plan, without decoding the plan.
 
-    lines: the lines of a file that `render_plan_file` wrote. Return None for any other content. Decoding
-    thousands of operations would take more time and memory than all other work of planning with earlier runs.
+    lines: the lines of a file that `render_plan_file` wrote. Return None for any other content.
+
+    Decoding thousands of operations of earlier runs would take more time and memory than the rest of
+    planning.
     """
     remaining_lines = iter(lines)
     if [*islice(remaining_lines, 2)] != ["{\n", f'"format_version": "{FORMAT_VERSION}",\n']:
@@ -178,8 +185,8 @@ def verify_plan(file: PlanFile, name: str) -> None:
     """Refuse a plan whose operations differ from the changes that it shows.
 
     name: the name of the file in messages. Plans in earlier formats and plans of providers that are not
-    installed are accepted here: they can be shown, but apply refuses them. Raises KdeclareError
-    (``plan-inconsistent``).
+        installed are accepted here: they can be displayed, but apply refuses them. Raises KdeclareError
+        (``plan-inconsistent``).
     """
     from kdeclare.engine.planning.plan_integrity import find_inconsistencies, find_unknown_parts
 
@@ -196,7 +203,10 @@ def verify_plan(file: PlanFile, name: str) -> None:
 
 
 def require_known_parts(plan: Plan) -> None:
-    """Refuse a plan with unknown operation types or kinds. Raises KdeclareError (``unknown-provider``)."""
+    """Refuse a plan that contains unknown operation types or kinds.
+
+    Raises KdeclareError (``unknown-provider``).
+    """
     from kdeclare.engine.planning.plan_integrity import find_unknown_parts
 
     unknown = find_unknown_parts(plan)
@@ -212,9 +222,9 @@ def require_known_parts(plan: Plan) -> None:
 
 
 def parse_plan(text: str, name: str) -> Plan:
-    """Return the plan in ``text``.
+    """Return the plan in ``text``. Raises the same errors as `parse_plan_file`.
 
-    ``name`` identifies the file in messages. Raises the same errors as `parse_plan_file`.
+    name: the name of the file in messages.
     """
     return parse_plan_file(text, name).plan
 
@@ -222,7 +232,7 @@ def parse_plan(text: str, name: str) -> Plan:
 def load_plan(path: Path) -> PlanFile:
     """Read the plan file at ``path``, and verify that its operations make the changes that it shows.
 
-    Raises KdeclareError if the file cannot be read or trusted.
+    Raises KdeclareError if the file cannot be read or if the verification fails.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -246,7 +256,9 @@ def parse_plan_file(text: str, name: str) -> PlanFile:
     """Return the plan in ``text``, with its id.
 
     Raises KdeclareError: ``plan-not-json``, ``not-a-plan``, ``plan-format-version``,
-    ``plan-tampered`` (the id does not match) or ``plan-malformed`` (the id matches, but the shape is wrong).
+    ``plan-tampered`` (the id does not match) or ``plan-malformed`` (the id matches, but the plan does not
+    have
+    the format of a plan).
     """
     try:
         document_json = parse_json(text)
@@ -293,7 +305,7 @@ def parse_plan_file(text: str, name: str) -> PlanFile:
 
 
 def is_plan_file(path: Path) -> bool:
-    """Return whether the content of ``path`` looks like a plan. Such a file can still be refused."""
+    """Whether the content of ``path`` looks like a plan. This does not mean that the plan is valid."""
     try:
         with path.open("rb") as file:
             if not path.is_file() or not file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
@@ -307,7 +319,8 @@ def is_plan_file(path: Path) -> bool:
 
 def _has_matching_id(raw: JsonObject) -> bool:
     try:
-        # First hash the document without sorting all levels, which is slow: kdeclare writes sorted keys.
+        # First hash the document as it is, because kdeclare writes sorted keys and sorting all levels is
+        # slow.
         sorted_json = dump_json({key: raw[key] for key in sorted(raw.keys() - NOT_HASHED)})
         if isinstance(sorted_json, bytes) and hashlib.sha256(sorted_json).hexdigest() == raw["plan_id"]:
             return True
@@ -347,7 +360,7 @@ def _build_malformed_error(reason: str, raw: JsonObject, name: str) -> KdeclareE
 def _replace_file(target: Path, text: str) -> None:
     temporary_path = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        # Not readable by others, because the plan shows the configuration of the cluster.
+        # Other users cannot read the file, because the plan shows the configuration of the cluster.
         descriptor = os.open(
             temporary_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, find_mode(target)
         )

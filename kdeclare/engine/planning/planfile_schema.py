@@ -1,6 +1,6 @@
 """The format of plan files, as types that pydantic validates.
 
-Unknown fields are refused, because ignoring them could change the meaning of the plan. The types are typed
+Unknown fields are refused, because ignoring them could change the effect of the plan. The types are typed
 dicts, because pydantic models take four times as long to validate thousands of operations.
 """
 
@@ -254,7 +254,7 @@ def _get_adapter() -> TypeAdapter[PlanDocument]:
 
 
 def validate_document(raw: JsonValue) -> PlanDocument:
-    """Validate ``raw`` as a plan document. Raises ValueError (pydantic's or a plain one) with the reason."""
+    """Validate ``raw`` as a plan document. Raises ValueError with the reason if it is invalid."""
     document = _get_adapter().validate_python(raw)
     _validate_operations(document["operations"])
     return document
@@ -283,7 +283,7 @@ def _list_predecessors(operation: OperationDocument) -> list[str]:
 
 
 def build_plan_schema() -> dict[str, JsonValue]:
-    """Return the JSON Schema (2020-12) of a plan document, as in ``docs/schemas/plan.schema.json``."""
+    """Return the JSON Schema (2020-12) of a plan document. ``docs/schemas/plan.schema.json`` contains it."""
     schema = _get_adapter().json_schema()
     schema["$defs"]["OperationDocument"]["oneOf"] = [
         {"required": ["inverse"]},

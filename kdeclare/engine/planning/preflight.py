@@ -1,4 +1,4 @@
-"""Check a plan with the systems before applying it: validate-only requests, in batches."""
+"""Check a plan with the systems before it is applied, with validate-only requests in batches."""
 
 from collections.abc import Mapping, Sequence, Set
 
@@ -18,7 +18,7 @@ from kdeclare.engine.planning.operation_graph import is_deletion_of_used_object
 BATCH_SIZE = 2000
 """The maximum number of operations per batch.
 
-A provider turns a batch into requests. It can send a request before the previous request is answered.
+A provider splits a batch into requests, and does not have to wait for one response before the next request.
 """
 
 
@@ -36,7 +36,10 @@ class PreflightResult:
 def run_preflight(
     connections: Connections, operations: Sequence[Operation], secrets: SecretSource, progress: Progress
 ) -> PreflightResult:
-    """Have the cluster validate every operation that can be checked. Raises Fault if it does not respond."""
+    """Let the cluster validate every operation that can be checked.
+
+    Raises Fault if the cluster does not respond.
+    """
     by_id = {op.id: op for op in operations}
     checked = [op for op in operations if _can_check(op, by_id)]
     refused_operations: list[tuple[Operation, Fault]] = []
@@ -66,7 +69,7 @@ def run_preflight(
 
 
 def _can_check(op: Operation, by_id: Mapping[str, Operation]) -> bool:
-    """Return whether the cluster can validate the operation.
+    """Whether the cluster can validate the operation.
 
     The cluster validates operations against its current state. An operation that depends on an earlier
     operation therefore cannot be checked.
@@ -88,10 +91,10 @@ def _can_check(op: Operation, by_id: Mapping[str, Operation]) -> bool:
 def _find_overtaken(
     connections: Connections, refused_operations: Sequence[tuple[Operation, Fault]]
 ) -> Set[str]:
-    """Return the refused operations whose resource another client changed after it was read.
+    """Return the refused operations whose resource another client changed after kdeclare read it.
 
-    These include operations on objects that were absent when they were read but exist now, even if the system
-    does not show the object yet.
+    These include operations on objects that another client has created, even if the system does not show the
+    objects yet.
     """
     causes = {op.id: get_operation_type(op).explain(op, fault).cause for op, fault in refused_operations}
     suspects = [op for op, _ in refused_operations if causes[op.id] in DONE_CAUSES]
@@ -120,7 +123,7 @@ def _report_overtaken(op: Operation, fault: Fault) -> Diagnostic:
 def _report_refusal(op: Operation, fault: Fault) -> Diagnostic:
     explanation = get_operation_type(op).explain(op, fault)
     if explanation.cause is FaultCause.NOT_AUTHORIZED:
-        # A different principal may apply the plan, so this is not a reason to refuse it.
+        # This is not a reason to refuse the plan, because a different principal might apply it.
         return warning(
             "not-authorized",
             "The cluster did not check this change",

@@ -1,4 +1,4 @@
-"""Remove operations from a plan, such as those that policies deny, together with their dependents."""
+"""Remove operations from a plan, such as operations that policies deny, together with their dependents."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -42,9 +42,9 @@ def prune_operations(
 def _drop_denied(
     operations: Iterable[Operation], denied_subjects: Mapping[ResourceId, Set[ResourceId]]
 ) -> dict[str, Operation]:
-    """Return the operations that are not auxiliary, without the denied objects.
+    """Return the operations that are not auxiliary, without their effects on denied objects.
 
-    Operations that depend on a removed operation are removed, too.
+    If an operation is removed, the operations that depend on it are removed, too.
     """
     remaining: dict[str, Operation] = {}
     removed_ids: set[str] = set()
@@ -70,7 +70,7 @@ def _list_acting(operations: Iterable[Operation]) -> frozenset[ResourceId]:
 
 
 def _drop_idle(kept_operations: dict[str, Operation], operations: Sequence[Operation]) -> None:
-    """Remove the auxiliary operations that only removed operations needed."""
+    """Remove each auxiliary operation that no remaining operation needs."""
     awaited_ids = {need for op in operations for need in op.needs}
     needed_ids: set[str] = set()
     for op in reversed(operations):
@@ -87,7 +87,8 @@ def _rewire(
 ) -> tuple[Operation, ...]:
     """Return the kept operations in order, without dependencies on removed operations.
 
-    An operation that came after a removed auxiliary operation now comes after the predecessors of the removed
+    If an operation depended on a removed auxiliary operation, it now depends on the predecessors of the
+    removed
     operation.
     """
     edges: dict[str, tuple[_Reasons, _Reasons]] = {}
@@ -119,7 +120,7 @@ def _rewire(
 
 
 def block_changes(plan: Plan, operations: tuple[Operation, ...], blocked: Set[str], code: str) -> Plan:
-    """Return the plan with only ``operations``.
+    """Return the plan with only these ``operations``.
 
     blocked: the resources that have no operations left. code: the code of the cause that blocks them.
     """
@@ -153,7 +154,7 @@ def _recompute_summary(plan: Plan, operations: Sequence[Operation], blocked: Set
 
 
 def count_ongoing_work(operations: Iterable[Operation]) -> int:
-    """Count the parts of the operations' work that continue after the requests, such as replica moves."""
+    """Return the number of parts, such as moved replicas, that systems still work on after the requests."""
     return sum(sum(get_operation_type(op).count_ongoing_parts(op).values()) for op in operations)
 
 
@@ -164,7 +165,7 @@ def collect_denied(verdicts: Iterable[Verdict]) -> dict[ResourceId, frozenset[Re
 
 
 def find_resource_action(operations: Sequence[Operation]) -> Action:
-    """Return the action that the operations of one resource amount to.
+    """Return the action on a resource that results from its operations.
 
     Deletion takes precedence over creation.
     """
@@ -175,7 +176,7 @@ def find_resource_action(operations: Sequence[Operation]) -> Action:
 
 
 POLICY_VIOLATION = "policy-violation"
-"""The code for a change that a policy blocks. The verdict gives the details."""
+"""The code of a change that a policy blocks. The verdict contains the details."""
 
 
 def evaluate_and_prune(
@@ -186,9 +187,10 @@ def evaluate_and_prune(
     override: Override,
     skipped_ids: Collection[str] = (),
 ) -> Plan:
-    """Return the plan without the operations that policies deny for the current state of the systems.
+    """Return the plan without the operations that policies deny in the current state of the systems.
 
-    owned: the owned records in the state. skipped_ids: the ids of operations that will not run.
+    owned: the ownership records in the state. skipped_ids: the ids of operations that will not run.
+
     Raises Fault if a system does not respond.
     """
     acting_operations = [op for op in plan.operations if op.id not in skipped_ids]
@@ -204,7 +206,7 @@ def evaluate_and_prune(
 def add_needs(
     operations: Sequence[Operation], needs: Mapping[str, Mapping[str, str]]
 ) -> tuple[Operation, ...]:
-    """Return the operations with the dependencies that the evaluation of policies adds."""
+    """Return the operations with the dependencies that resulted from evaluating the policies."""
     if not needs:
         return tuple(operations)
     return tuple(
@@ -213,7 +215,7 @@ def add_needs(
 
 
 def replay_overrides(plan: Plan) -> Override:
-    """Return a function that overrides a denial if the plan shows the same denial with an override."""
+    """Return a function that overrides a denial if the plan contains the same denial with an override."""
     planned_overrides = {(v.policy, v.resource, v.topic, v.message): v.override for v in plan.verdicts}
     return lambda now: planned_overrides.get((now.policy, now.resource, now.topic, now.message))
 

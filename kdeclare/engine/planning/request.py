@@ -30,7 +30,7 @@ _LIMIT_FORM = re.compile(r"([0-9]{1,9})(%?)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class DeletionLimit:
-    """A number of resources, or a percentage of the project's owned resources of the same kind."""
+    """The maximum number of deletions, or a percentage of the project's owned resources of the same kind."""
 
     number: int
     is_percentage: bool = False
@@ -44,7 +44,9 @@ class DeletionLimit:
         return cls(int(match[1]), bool(match[2]))
 
     def count(self, owned: int) -> int:
-        """Return how many resources of a kind may be deleted if the project owns ``owned`` of that kind."""
+        """Return the maximum number of deletions of one kind. owned: the number of owned resources of the
+        kind.
+        """
         return owned * self.number // 100 if self.is_percentage else self.number
 
     def __str__(self) -> str:
@@ -52,17 +54,19 @@ class DeletionLimit:
 
 
 def compute_default_count(owned: int) -> int:
-    """Return how many resources of a kind may be deleted by default: 10 %, but at least 3 and at most 50."""
+    """Return the default maximum number of deletions of one kind: 10 % of ``owned``, at least 3 and at most
+    50.
+    """
     return min(_MAX_DELETES, max(_MIN_DELETES, owned * _PERCENT // 100))
 
 
 def check_deletion_limit(
     operations: Iterable[Operation], owned: Collection[str], limit: DeletionLimit | None
 ) -> list[Diagnostic]:
-    """Return a denial for each kind with more deletions than ``limit`` allows (None: the default limit).
+    """Return a denial for each kind with more deletions than ``limit`` allows. None means the default limit.
 
     operations: the operations, without those that a command requested by name. owned: the ids of the
-    resources in the state. The ``subject`` of each denial is the kind.
+        resources in the state. The ``subject`` of each denial is the kind.
     """
     deleted_resources = {op.resource for op in operations if _is_deletion(op)}
     deleted_counts = Counter(resource.kind for resource in deleted_resources)
@@ -78,7 +82,7 @@ def check_deletion_limit(
 
 
 def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
-    """Return the plan without the deletions of each kind whose deletions exceed the limit.
+    """Return the plan without the deletions of each kind that exceeds the limit on deletions.
 
     The limit is computed for the current state. Rollbacks are exempt, because they delete only resources that
     their run created. Resources that a command requested by name are exempt, too.
@@ -125,18 +129,18 @@ def _report_exceeded_limit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanScope:
-    """The part of the project that a plan covers, and the changes that the plan may make.
+    """The part of the project that a plan covers, and the changes that the plan is allowed to make.
 
     complete: whether all manifests of the project were loaded. Otherwise, undeclared resources are not
-    orphans.
+        orphans.
     targets, selector: the resources that the plan covers; everything if both are empty.
     adopt: whether to adopt existing resources that are not owned even if they differ from the manifest.
     overrides: the policies whose denials are overridden, each with the reason.
     deletes: orphans to delete, each named explicitly; they do not need ``allow_deletes``.
-    max_deletes: the limit of deletions per kind; None is the default limit.
-    allow_empty: whether a project that owns resources may declare no resources.
+    max_deletes: the limit on deletions per kind; None means the default limit.
+    allow_empty: whether a project that owns resources is allowed to declare no resources.
     by_hand: whether an ad hoc command requested the resources. If so, resources are compared as if none were
-    owned, and ownership does not change.
+        owned, and ownership does not change.
     removals: the resources that an ad hoc command deletes, owned or not.
     protected: the removals that manifests protect from deletion.
     visibility_timeout_s: how long to wait for owned objects to appear in the systems, in seconds.
@@ -166,23 +170,23 @@ class PlanScope:
         return self.complete and not self.targets and not self.selector
 
     def covers(self, desired: DesiredResource) -> bool:
-        """Return whether a declared resource is in the plan."""
+        """Whether the plan includes a declared resource."""
         chosen = not self.targets or desired.id in self.targets
         return chosen and (not self.selector or self.selector.items() <= desired.labels.items())
 
 
 WHOLE_PROJECT = PlanScope()
-"""The default scope: the whole project, without deletions and overrides."""
+"""The default scope: the whole project, with no deletions and no overrides."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """The desired and owned resources. Planning reads the live state from the cluster.
+    """The desired and owned resources for which a plan is made.
 
     state: None before the first apply.
     diagnostics: the diagnostics from loading the manifests.
-    names: the names that the project may declare or change.
-    ``judge``: the policies that every change must pass.
+    names: the names that the project is allowed to declare or change.
+    ``judge``: the policies that evaluate every change.
     """
 
     project: str

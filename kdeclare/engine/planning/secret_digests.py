@@ -1,4 +1,4 @@
-"""Hash the secrets of a request, with the salt and the earlier hashes of the state."""
+"""Hash the secrets of a plan request. Use the salt of the state, and keep earlier hashes that still match."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ from kdeclare.core.secrets.secret_refs import (
 )
 
 _PROGRESS_THRESHOLD = 100
-"""The number of secrets from which progress is shown. Hashing fewer secrets takes less than two seconds."""
+"""The number of secrets from which progress is shown. Fewer secrets take less than two seconds to hash."""
 _PROGRESS_INTERVAL = 20
 
 _SecretLocation = tuple[ResourceId, ValuePath]
@@ -29,7 +29,7 @@ _SecretLocation = tuple[ResourceId, ValuePath]
 
 @dataclass(frozen=True, slots=True)
 class _SealTask:
-    """A secret to hash. stored: the hash in the state for the same location; empty if there is none."""
+    """A secret to hash. stored: the hash in the state for the same field; empty if there is none."""
 
     place: _SecretLocation
     secret: Secret
@@ -37,7 +37,7 @@ class _SealTask:
 
 
 def has_secrets(desired: Iterable[DesiredResource]) -> bool:
-    """Return whether a declared value is a secret, or may be a secret that only the cluster can identify."""
+    """Whether a declared value is a secret, or might be a secret that only the cluster can identify."""
     return any(has_secret(item.body) for item in desired)
 
 
@@ -51,11 +51,11 @@ def hash_secrets(
 ) -> tuple[DesiredResource, ...]:
     """Return the resources with hashed secrets. Slow hashes are computed on all processors.
 
-    A secret whose value matches its hash in the state keeps this hash, unless the method of the hash is
-    outdated. A value that only the cluster can identify as secret is kept, together with its hash.
+    If a secret matches its hash in the state, the hash is kept, unless its method is outdated. If only the
+    cluster can tell whether a value is a secret, the value is kept together with its hash.
 
     portable: whether values that only the cluster can identify as secret will be compared on a machine
-    without the key. If so, the key is not used for their hashes.
+        without the key. If so, their hashes are made without the key.
     """
     tasks = [task for item in desired for task in _list_tasks(item, owned)]
     sealed_secrets: dict[_SecretLocation, Secret] = {}

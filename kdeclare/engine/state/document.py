@@ -1,4 +1,4 @@
-"""Encode and decode the state as a document, and migrate older formats."""
+"""Encode the state as a JSON document, decode it, and migrate it from earlier formats."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,7 +16,10 @@ from kdeclare.engine.state.problems import (
 )
 
 CURRENT_VERSION = 3
-"""The format version that kdeclare writes. Older kdeclare versions refuse it: they would drop fields."""
+"""The format version that kdeclare writes.
+
+Older versions of kdeclare refuse it, because they would drop fields.
+"""
 
 StateDocument = Mapping[str, JsonValue]
 
@@ -30,11 +33,13 @@ def migrate_state(document: StateDocument, version: int) -> StateDocument:
 
 
 def mark_unproven_parts(record: JsonValue) -> JsonValue:
-    """Complete an owned record of kdeclare 0.1, which does not record which list elements kdeclare added.
+    """Complete an ownership record of kdeclare 0.1, which does not show which list elements kdeclare added.
 
-    Until version 2, a record of ``{append, subtract}`` held the declaration of the manifest, whether or not
-    the elements already existed. Only elements that kdeclare added may be subtracted later, so no element
-    counts as added.
+    Until version 2, a record of ``{append, subtract}`` contained the declaration of the manifest, whether or
+    not
+    the elements already existed. kdeclare can later remove only elements that it added, so no element counts
+    as
+    added.
     """
     configs = record.get("configs") if isinstance(record, Mapping) else None
     if not isinstance(record, Mapping) or not isinstance(configs, Mapping):
@@ -70,7 +75,7 @@ _encode_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
 def encode_state(state: State) -> str:
-    """Return the text of a state: sorted, with one line per resource, so that states can be diffed."""
+    """Encode a state as sorted JSON with one line per resource, so that two states can be diffed."""
     header_lines = [
         f'  "{name}": {_encode_json(value)},'
         for name, value in (
@@ -91,7 +96,7 @@ def encode_state(state: State) -> str:
 
 
 def decode_state(text: str | bytes, location: str) -> State:
-    """Parse a state, and migrate it from earlier versions. ``location`` identifies the state in errors.
+    """Decode a state, and migrate it from earlier versions. ``location`` identifies the state in errors.
 
     Raises KdeclareError if the text is not JSON, has an unknown version, or lacks required fields.
     """
@@ -117,9 +122,9 @@ def decode_state(text: str | bytes, location: str) -> State:
 
 
 def _bind_records(records: JsonObject, location: str) -> Mapping[str, OwnedRecord]:
-    """Convert the records to the types of their kinds.
+    """Convert records to the classes that their kinds define.
 
-    A record may have an unknown shape only if its kind is not installed.
+    A record can have an unknown structure only if its kind is not installed.
     """
     bound: dict[str, OwnedRecord] = {}
     for name, stored in records.items():

@@ -1,4 +1,4 @@
-"""Write files and folders atomically and durably, even if the machine crashes. Raises only OSError."""
+"""Write files and folders atomically, so that they survive a crash of the machine. Raises only OSError."""
 
 import errno
 import os
@@ -13,10 +13,10 @@ DEFAULT_MODE = 0o666
 
 
 def find_private_mode(folder: Path) -> int:
-    """Return the mode of new files with plans and state in ``folder``: private to the owner.
+    """Return the mode of new files with plans and state in ``folder``. By default, only the owner has access.
 
-    If the folder was explicitly set up for a group (setgid, or writable by the group but not by others), the
-    group can read and write the files as far as the umask allows.
+    If the folder was set up for a group (setgid, or writable by the group but not by others), members of
+    the group can also read and write the files, as far as the umask allows.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -34,14 +34,14 @@ def find_mode(path: Path) -> int:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all of ``data`` at the current position, with as many calls as needed."""
+    """Write all of ``data`` at the current position, with as many system calls as needed."""
     remaining = memoryview(data)
     while remaining:
         remaining = remaining[os.write(fd, remaining) :]
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the entries of a folder durable, if its file system supports this."""
+    """Flush the entries of a folder to disk, if its file system supports this."""
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -53,7 +53,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and its missing parents durably."""
+    """Create a folder and its missing parents, and flush them to disk."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -73,7 +73,7 @@ def create_file(path: Path, data: bytes) -> None:
 def replace_file(path: Path, data: bytes, backup: Path | None = None, mode: int | None = None) -> None:
     """Replace the content of ``path`` atomically, and keep the previous content as ``backup``.
 
-    mode: the permissions of the new file, if they differ from the default.
+    mode: the permissions of the new file; None for the default.
     """
     temporary_path = _make_temporary_path(path)
     try:
@@ -106,7 +106,7 @@ def replace_files(files: Mapping[Path, bytes], mode: int = DEFAULT_MODE) -> None
 
 
 def create_folder(path: Path, files: dict[str, bytes], mode: int = DEFAULT_MODE) -> None:
-    """Create a folder with ``files`` of this mode atomically. Raises FileExistsError."""
+    """Create a folder that contains ``files`` with this mode, atomically. Raises FileExistsError."""
     temporary_path = _make_temporary_path(path)
     try:
         temporary_path.mkdir()
@@ -126,7 +126,10 @@ def create_folder(path: Path, files: dict[str, bytes], mode: int = DEFAULT_MODE)
 
 
 def remove_temporary_files(folder: Path) -> None:
-    """Remove the temporary files of interrupted writers from a folder. Only its sole writer may call this."""
+    """Remove temporary files that interrupted processes left in a folder.
+
+    Call this function only in the one process that is allowed to write to the folder.
+    """
     for leftover in folder.glob(".*.tmp"):
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
@@ -136,7 +139,7 @@ def remove_temporary_files(folder: Path) -> None:
 
 
 def _make_temporary_path(path: Path) -> Path:
-    """Return a unique hidden name next to ``path``, which `remove_temporary_files` recognizes."""
+    """Return a unique hidden path in the same folder. `remove_temporary_files` recognizes its name."""
     return path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
 
 

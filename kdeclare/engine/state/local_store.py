@@ -1,4 +1,4 @@
-"""The state in a local folder: its location, its file, and the journal of each run."""
+"""A store in a local folder: its location, the state file, and the journal of each run."""
 
 import hashlib
 import json
@@ -40,17 +40,19 @@ _JOURNAL_HINT = "Restore the file from a backup."
 def format_journal_line(seq: int, entry: JsonValue) -> bytes:
     """Return one line: ``{"sum": …, "seq": …, "entry": …}``. ``sum`` is a checksum of the rest of the line.
 
-    The line is ASCII: an entry may hold any text from a broker, and recording the entry must never fail.
+    The line is pure ASCII, so that an entry with any text from a broker can be written.
     """
     body = f'"seq":{seq},"entry":{json.dumps(entry, separators=(",", ":"))}}}'.encode()
     return b'{"sum":"%s",%s\n' % (_compute_checksum(body), body)
 
 
 def parse_journal(data: bytes, location: str) -> tuple[tuple[JsonValue, ...], int]:
-    """Return the entries in a journal's bytes, and the number of bytes that the entries take.
+    """Return the entries in a journal, and the number of bytes that the entries take.
 
-    All further bytes are a torn last line. A crash can tear only the last line, because each line is on disk
-    before the next one is written. Raises KdeclareError, with the line number, for an invalid earlier line.
+    Any further bytes are an incomplete last line. A crash can leave only the last line incomplete, because
+    each
+    line is on disk before the next one is written. Raises KdeclareError, with the line number, for an invalid
+    earlier line.
     """
     *lines, tail = data.split(b"\n")
     entries: list[JsonValue] = []
@@ -81,10 +83,10 @@ def _compute_checksum(data: bytes) -> bytes:
 
 
 class FileJournal:
-    """A `Journal` in a file. ``guard`` raises an error if the lock is no longer held."""
+    """A `Journal` in a file. ``guard`` raises an error if this process no longer holds the lock."""
 
     def __init__(self, path: Path, run_id: str, guard: Callable[[], None]) -> None:
-        """Open an existing journal, ignoring a torn last line that a crash may have left.
+        """Open an existing journal. Ignore an incomplete last line, which a crash can leave.
 
         Raises KdeclareError if the journal cannot be opened or an earlier line is invalid.
         """
@@ -97,12 +99,13 @@ class FileJournal:
         self._seq = len(entries)
         with explain_os_errors("write", path):
             self._fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        # The file may hold more than the valid lines: a torn line, or an append that failed halfway.
+        # The file can contain more than the valid lines: an incomplete line, or an append that failed
+        # halfway.
         self._torn = True
 
     @property
     def run_id(self) -> str:
-        """The id of the recorded run."""
+        """The id of the run that the journal records."""
         return self._run_id
 
     def append(self, entry: JsonValue) -> None:
@@ -150,7 +153,7 @@ _LOCATION_HINT = "Specify a folder, or file:///absolute/folder."
 
 
 def open_store(location: str | Path, project: str, env: str) -> StateStore:
-    """Return the store of a project in an environment, without reading or creating anything.
+    """Return the store of a project in an environment. This function reads and creates nothing.
 
     location: a folder, or a ``file:`` URL of a folder. Raises KdeclareError for a different scheme, and for a
     project or environment name that cannot be the name of a folder.
@@ -197,7 +200,7 @@ class LocalStore:
     """A `StateStore` in a folder, for one project in one environment.
 
     The folder is created with the first lock or write. All files except the journal are replaced atomically.
-    A process that dies while writing leaves at most a hidden temporary file. The next lock removes this file.
+    A process that dies while writing leaves at most a hidden temporary file, which the next lock removes.
     """
 
     def __init__(self, folder: Path) -> None:

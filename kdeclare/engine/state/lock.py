@@ -1,4 +1,4 @@
-"""A lock file that is locked by the operating system (flock), so that the lock ends with its holder.
+"""A lock file that the operating system locks (flock), so that the lock ends when its holder exits.
 
 The text in the file is only for messages. The file is never removed, so all processes that open it lock the
 same inode. Only `break_lock` replaces the inode. Therefore a lock is valid only while the path still refers
@@ -40,10 +40,10 @@ def build_own_lock_info(command: str) -> LockInfo:
 
 
 class FileLock:
-    """The lock at one path. Creates the file and its folder when it is first locked."""
+    """The lock at one path. The file and its folder are created when the lock is first acquired."""
 
     def __init__(self, path: Path) -> None:
-        """Create a lock at ``path``; nothing is read or written yet."""
+        """Create an object for the lock at ``path``. The file system is not accessed yet."""
         self._path = path
         self._held: int | None = None
 
@@ -73,7 +73,7 @@ class FileLock:
             raise build_lock_lost_error()
 
     def read_holder(self) -> LockInfo | None:
-        """Return the current holder of the lock, or None if it is free. Needs only read access."""
+        """Return the current holder of the lock; None if the lock is free. This needs only read access."""
         for _ in range(20):
             with explain_os_errors("read", self._path):
                 info, is_certain = self._read_info()
@@ -91,7 +91,7 @@ class FileLock:
             replace_file(self._path, b"")
 
     def _acquire(self) -> int | None:
-        """Return the descriptor of the locked file, or None if another process holds the lock."""
+        """Return the descriptor of the locked file; None if another process holds the lock."""
         with explain_os_errors("lock", self._path):
             make_folder(self._path.parent)
             while True:
@@ -106,11 +106,11 @@ class FileLock:
                 finally:
                     if fd >= 0:
                         os.close(fd)
-                # The lock was just broken, or another process held it briefly to read the holder: try again.
+                # Another process has just broken the lock, or held it briefly to read the holder. Try again.
                 time.sleep(random.uniform(0.001, 0.01))
 
     def _read_info(self) -> tuple[LockInfo | None, bool]:
-        """Return the holder (None if the lock is free), and whether this is certain."""
+        """Return the holder of the lock (None if the lock is free), and whether the answer is certain."""
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -127,7 +127,7 @@ class FileLock:
             os.close(fd)
 
     def _is_current(self, fd: int) -> bool:
-        """Return whether the path still refers to the file of ``fd``."""
+        """Whether the path still refers to the file that ``fd`` has open."""
         try:
             return os.path.samestat(self._path.stat(), os.fstat(fd))
         except FileNotFoundError:

@@ -21,7 +21,7 @@ from kdeclare.engine.state.problems import (
 )
 
 StoreStep = Literal["begin_run", "append", "write"]
-"""The calls that change the stored data."""
+"""The calls that change stored data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class StoreCrash:
     """The point at which a `MemoryStore` crashes: before or after the effect of step ``n``, counted from 1.
 
     step: the type of step to count; None counts all steps together.
-    error: the exception that this step and every later step raise, because a dead process does nothing more.
+    error: the exception that this step and all later steps raise. A process that crashed does nothing more.
     """
 
     n: int
@@ -45,10 +45,10 @@ class _StoredRun:
 
 
 class MemoryStore:
-    """A `StateStore` without a disk. Values are stored as text, so no objects are shared.
+    """A `StateStore` in memory. Values are stored as text, so that no objects are shared.
 
-    steps: the steps begun so far, in order, including those that a crash prevented.
-    crash: the crash to simulate, set here or in the constructor; `restart` clears it.
+    steps: the steps that began, in order, including those that a crash prevented.
+    crash: the crash to simulate; set by the constructor or later. `restart` clears it.
     """
 
     def __init__(self, crash: StoreCrash | None = None) -> None:
@@ -61,7 +61,9 @@ class MemoryStore:
         self._holder: LockInfo | None = None
 
     def restart(self) -> None:
-        """Simulate a new process: the same content, a free lock, and steps counted from 1."""
+        """Simulate a new process: the content stays the same, the lock is free, and steps are counted from 1
+        again.
+        """
         self.crash = None
         self.steps = []
         self._dead = None
@@ -173,7 +175,7 @@ class MemoryJournal:
 
     @property
     def run_id(self) -> str:
-        """The id of the recorded run."""
+        """The id of the run that the journal records."""
         return self._run_id
 
     def append(self, entry: JsonValue) -> None:

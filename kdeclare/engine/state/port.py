@@ -1,4 +1,4 @@
-"""The interface `StateStore` with its journals, and the rules for folder names and run ids."""
+"""The interfaces of stores and journals, and the rules for folder names and run ids."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from kdeclare.core.plans.state import LockInfo, State
 class Journal(Protocol):
     """The append-only record of one run, open for writing.
 
-    Only one thread may use it. Leaving the ``with`` block always closes it.
+    Only one thread can use the object. Leaving the ``with`` block always closes it.
     """
 
     @property
@@ -22,15 +22,17 @@ class Journal(Protocol):
         """The id of the recorded run."""
 
     def append(self, entry: JsonValue) -> None:
-        """Add one entry. It is on disk when this function returns, and complete or absent after a crash.
+        """Add one entry. When this function returns, the entry is on disk. After a crash, it is complete or
+        absent.
 
         Each entry costs one flush, so operations that begin together belong in one entry.
+
         Raises KdeclareError if another process broke the lock, or if the entry cannot be written. In the
-        second case, the entry is not in the journal, and a later append may succeed.
+        second case, the entry is not in the journal, and a later append can succeed.
         """
 
     def close(self) -> None:
-        """Close the file. Safe to call twice; no append is possible afterwards."""
+        """Close the file. No append is possible afterwards. A second call has no effect."""
 
     def __enter__(self) -> Self: ...
 
@@ -47,7 +49,7 @@ class StateStore(Protocol):
     """
 
     def read(self) -> State | None:
-        """Return the last written state, or None if no state was ever written.
+        """Return the last written state; None if no state was ever written.
 
         Raises KdeclareError for a state that is corrupt or has a different format version.
         """
@@ -55,26 +57,32 @@ class StateStore(Protocol):
     def write(self, state: State) -> None:
         """Replace the stored state. The previous state is kept as a backup.
 
-        The caller must raise the serial: 1 for the first write, and one more for each later write. Raises
-        KdeclareError and changes nothing if the stored serial is not exactly one lower or the lineage
-        differs, because then another process wrote in between.
+        The serial must be 1 for the first write, and increase by one with each later write. If the serial is
+        wrong
+        or the lineage differs, another process wrote in between. In this case, the method changes nothing and
+        raises KdeclareError.
         """
 
     def lock(self, what: str) -> AbstractContextManager[None]:
-        """Hold the lock during the block. ``what`` is the command, which other processes report.
+        """Hold the lock during the block. ``what`` is the command, which messages in other processes show.
 
-        Does not wait: raises KdeclareError(exit_code LOCKED) that names the holder. Not reentrant.
+        The method does not wait for the lock. If another process holds it, the method raises KdeclareError
+        (exit
+        code LOCKED) with the holder. Not reentrant.
         """
 
     def read_holder(self) -> LockInfo | None:
-        """Return the current holder of the lock; None if it is free or the holder's process has died."""
+        """Return the current holder of the lock; None if the lock is free or the holder's process died."""
 
     def break_lock(self, holder: LockInfo) -> None:
-        """Take the lock from ``holder``, as returned by `read_holder` and confirmed by a person.
+        """Take the lock from ``holder``, which `read_holder` returned and a user confirmed.
 
-        This is dangerous. A dead process holds no lock, so the holder is alive and may have requests in
-        flight. Two runs can then change the same cluster. The next append or write of the holder is refused.
-        Raises KdeclareError if the lock now has a different holder or is free.
+        This is dangerous. A process that died does not hold a lock, so the holder is alive, and its requests
+        can
+        be in flight. Two runs can then change the same cluster. The next append or write of the holder is
+        refused.
+
+        Raises KdeclareError if the lock is free or has a different holder.
         """
 
     def begin_run(self, run_id: str, plan_text: str) -> Journal:
@@ -93,16 +101,22 @@ class StateStore(Protocol):
         """Return the ids of all runs, oldest first."""
 
     def get_run_location(self, run_id: str) -> str:
-        """Return the location of a run for messages: its folder, if it has one."""
+        """Return the location of a run for messages: the folder of the run, if there is one."""
 
     def read_plan_text(self, run_id: str) -> str:
-        """Return the plan of a run as given to `begin_run`. Raises KdeclareError if there is no such run."""
+        """Return the plan of a run, as it was passed to `begin_run`.
+
+        Raises KdeclareError if there is no such run.
+        """
 
     def read_plan_lines(self, run_id: str) -> Iterator[str]:
-        """Yield the lines of a run's plan, to save memory. Bytes that are not UTF-8 are replaced."""
+        """Yield the lines of a run's plan, so that the plan is not in memory as a whole.
+
+        Bytes that are not UTF-8 are replaced.
+        """
 
     def entries(self, run_id: str) -> tuple[JsonValue, ...]:
-        """Return the entries of a run's journal in order. A torn last line counts as never written.
+        """Return the entries of a run's journal in order. An incomplete last line is ignored.
 
         Raises KdeclareError if there is no such run or an earlier line is invalid.
         """
@@ -112,7 +126,7 @@ _FORBIDDEN_IN_NAME = re.compile(r"[/\\\x00-\x1f]")
 
 
 def is_folder_name(name: str) -> bool:
-    """Return whether a state folder can have this name: no slashes, and no dot at the start."""
+    """Whether a state folder can have this name: it contains no slashes and does not start with a dot."""
     return bool(name) and not name.startswith(".") and not _FORBIDDEN_IN_NAME.search(name)
 
 
@@ -126,7 +140,7 @@ def make_run_id(moment: datetime, plan_id: str, earlier_ids: Iterable[str]) -> s
 
     moment: in any time zone, but not naive. plan_id: its first eight characters are part of the id.
     earlier_ids: the ids of the store's runs. If one of them has the same second, or a later second because
-    the clock was set back, the new id gets a counter: ``20261121T125107Z.0002-1a2b3c4d``.
+        the clock was set back, the new id gets a counter: ``20261121T125107Z.0002-1a2b3c4d``.
     """
     stamp, count = moment.astimezone(UTC).strftime(_TIME), 1
     latest_match = max(
@@ -139,5 +153,5 @@ def make_run_id(moment: datetime, plan_id: str, earlier_ids: Iterable[str]) -> s
 
 
 def is_run_id(text: str) -> bool:
-    """Return whether ``text`` can be the name of a run's folder. Paths and ``..`` cannot."""
+    """Whether ``text`` can be the name of a run's folder. Paths and ``..`` cannot."""
     return _RUN_ID.fullmatch(text) is not None

@@ -1,4 +1,4 @@
-"""Errors about stored state, with hints that users can follow."""
+"""Errors about stored data, with hints that users can follow."""
 
 import errno
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}
 
 @contextmanager
 def explain_os_errors(action: str, path: Path) -> Iterator[None]:
-    """Turn an OSError inside the block into a KdeclareError: "Cannot ``action`` ``path``: …"."""
+    """Convert an OSError inside the block to a KdeclareError: "Cannot ``action`` ``path``: …"."""
     try:
         yield
     except OSError as cause:
@@ -57,12 +57,12 @@ def _build_io_error(action: str, path: Path, cause: OSError) -> KdeclareError:
 
 
 def build_corruption_error(location: str, reason: str, hint: str) -> KdeclareError:
-    """Return an error for damaged content. ``location`` is the file and, if known, the line."""
+    """Return the error about damaged content. ``location`` is the file and, if known, the line."""
     return _build_error("state-corrupt", "Stored state is damaged", f"{location}: {reason}.", hint)
 
 
 def build_version_error(location: str, found_version: object, known_version: int) -> KdeclareError:
-    """Return an error for a state in a format that this kdeclare does not know."""
+    """Return the error about a state in a format that this version of kdeclare does not know."""
     return _build_error(
         "state-version",
         "The state has a different format version",
@@ -72,7 +72,7 @@ def build_version_error(location: str, found_version: object, known_version: int
 
 
 def build_lost_update_error(reason: str) -> KdeclareError:
-    """Return an error for a write that would overwrite the changes of another process."""
+    """Return the error about a write that would overwrite the changes of another process."""
     return _build_error(
         "state-overtaken",
         "Another process changed the state",
@@ -82,7 +82,7 @@ def build_lost_update_error(reason: str) -> KdeclareError:
 
 
 def build_locked_error(holder: LockInfo) -> KdeclareError:
-    """Return an error for a lock that another process holds."""
+    """Return the error about a lock that another process holds."""
     return _build_error(
         "locked",
         "The state is locked",
@@ -94,7 +94,7 @@ def build_locked_error(holder: LockInfo) -> KdeclareError:
 
 
 def build_lock_lost_error() -> KdeclareError:
-    """Return an error for a lock that this process held and another process broke."""
+    """Return the error about a lock that this process held until another process broke it."""
     return _build_error(
         "lock-lost",
         "The lock was broken",
@@ -105,7 +105,7 @@ def build_lock_lost_error() -> KdeclareError:
 
 
 def build_holder_changed_error(expected: LockInfo, current_holder: LockInfo | None) -> KdeclareError:
-    """Return an error for breaking a lock whose holder has changed."""
+    """Return the error about breaking a lock whose holder has changed."""
     holder_text = f"it is now held by {format_holder(current_holder)}" if current_holder else "it is now free"
     return _build_error(
         "lock-changed",
@@ -116,7 +116,7 @@ def build_holder_changed_error(expected: LockInfo, current_holder: LockInfo | No
 
 
 def build_unknown_run_error(run_id: str) -> KdeclareError:
-    """Return an error for an unknown run id."""
+    """Return the error about an unknown run id."""
     return _build_error(
         "unknown-run",
         "No such run",
@@ -126,7 +126,7 @@ def build_unknown_run_error(run_id: str) -> KdeclareError:
 
 
 def build_run_exists_error(run_id: str) -> KdeclareError:
-    """Return an error for a run id that is already in use."""
+    """Return the error about a run id that is already in use."""
     return _build_error(
         "run-exists",
         "The run already exists",
@@ -136,12 +136,12 @@ def build_run_exists_error(run_id: str) -> KdeclareError:
 
 
 def build_location_error(detail: str, hint: str) -> KdeclareError:
-    """Return an error for a state location, project name or environment name that no store can use."""
+    """Return the error about a state location, project name or environment name that no store can use."""
     return _build_error("state-location", "The state's location cannot be used", detail, hint)
 
 
 def format_holder(holder: LockInfo) -> str:
-    """Describe a holder: who, which process, since when, and which command."""
+    """Describe a holder: the user, the process, the start time, and the command."""
     return f"{holder.who} (pid {holder.pid}, since {holder.since}): {holder.what}"
 
 

@@ -1,1 +1,1 @@
-"""Kafka Connect: dynamic configuration of workers."""
+"""The provider for Kafka Connect, which manages the dynamic configuration of workers."""

@@ -1,4 +1,4 @@
-"""Connect to the workers of Connect clusters, whose addresses are in the manifests.
+"""Connect to the workers of Connect clusters. Manifests contain the addresses of the workers.
 
 If workers are not ready for a change (during a rebalance, or with a new leader), the change is retried.
 """
@@ -28,7 +28,7 @@ The first call for a group reads the group's TLS files and resolves the referenc
 
 @dataclass(frozen=True, slots=True)
 class ConnectClients:
-    """The connection to Connect clusters. The workers of a group are opened when they are first needed.
+    """The connection to Connect clusters. The workers of a group are opened on first use.
 
     Callers do not have to close workers, because no connections stay open. The shell opens the workers again
     for each command, so it reads the current content of certificate files.
@@ -38,14 +38,14 @@ class ConnectClients:
 
 
 class ConnectSettings(BaseModel):
-    """The settings of an environment for Connect clusters. There are none."""
+    """The settings of an environment for Connect clusters. Currently, no settings exist."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectTarget:
-    """How to connect to Connect workers. File paths and references are relative to ``folder``."""
+    """The data for connecting to Connect workers. File paths and references are relative to ``folder``."""
 
     folder: Path
     references: References = field(repr=False)
@@ -67,7 +67,7 @@ class ConnectTarget:
 def open_workers(
     group: WorkerGroup, folder: Path, references: References, timeout_s: float
 ) -> ConnectWorkers:
-    """Open a group: read its TLS files and resolve the references in its headers. Raises KdeclareError.
+    """Read the TLS files of a group, and resolve the references in its headers. Raises KdeclareError.
 
     timeout_s: how long to wait for the response of one worker, in seconds.
     """
@@ -90,7 +90,7 @@ def locate_workers(settings: ConnectSettings, context: ConnectionContext) -> Con
 
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
-    """Return a diagnostic if a request to Connect workers failed, or None for all other faults."""
+    """Return a diagnostic if the fault is a failed request to Connect workers; otherwise None."""
     if fault.error not in ERRORS:
         return None
     return error(
@@ -105,9 +105,9 @@ CONNECTION = ConnectionType(ConnectClients, ConnectSettings, locate_workers, exp
 
 
 class RetryingWorkers:
-    """A wrapper for `ConnectWorkers` that retries changes.
+    """Adds retries of changes to a `ConnectWorkers` object.
 
-    Read requests are not retried: callers repeat reads anyway, or report the worker that does not respond.
+    Read requests are not retried: callers repeat them, or report the worker that does not respond.
     """
 
     def __init__(self, workers: ConnectWorkers, policy: RetryPolicy) -> None:
@@ -146,7 +146,7 @@ class RetryingWorkers:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSelection:
-    """The groups of workers to read, with their overrides and certificates."""
+    """The groups of workers whose overrides and certificates are to be read."""
 
     groups: frozenset[WorkerGroup]
 
@@ -163,7 +163,7 @@ class WorkerState:
 
 
 def collect_workers(connections: Connections, selection: WorkerSelection) -> WorkerState:
-    """Read the workers of every group. The result also contains workers that do not respond."""
+    """Read the workers of every group. The result includes workers that do not respond."""
     clients = connections.get(ConnectClients)
     return WorkerState(
         {group: read_workers(clients.open(group)) for group in sorted(selection.groups, key=str)}

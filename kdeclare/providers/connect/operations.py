@@ -34,8 +34,8 @@ from kdeclare.providers.connect.worker_state import (
 class WorkerConfigOpArgs(Arguments):
     """The change to one key.
 
-    value: the new value, or None for DELETE.
-    was: the record of the secret that the change replaces, or None.
+    value: the new value; None removes the override.
+    was: the record of the secret that the change replaces; None if it replaces no secret.
     """
 
     key: str
@@ -48,7 +48,7 @@ class WorkerConfigOpArgs(Arguments):
 class PatchWorkersArgs(Arguments):
     """The changes to the overrides that the workers of one group share.
 
-    again: the URLs of workers that refused the current values, which the operation therefore sends again.
+    again: the URLs of workers that refused the current values. The operation sends these values again.
     """
 
     workers: WorkerGroup
@@ -85,14 +85,14 @@ class PatchWorkers(OperationType):
         return "workers", ", ".join(get_group(op).urls)
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Return the cause of a fault: a missing permission, or an unspecified cause."""
+        """Explain a fault. The cause is either a missing permission or unspecified."""
         if fault.error == NOT_AUTHORIZED:
             missing_right = "permission to change the worker config of these Connect workers"
             return Explanation(FaultCause.NOT_AUTHORIZED, missing_right)
         return Explanation()
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the resource is a ConnectWorkerConfig, whose manifest names the workers."""
+        """Whether the resource is a ConnectWorkerConfig, whose manifest contains the URLs of the workers."""
         return op.resource.kind == "ConnectWorkerConfig"
 
     def select(self, op: Operation) -> Selections:
@@ -138,13 +138,13 @@ class PatchWorkers(OperationType):
         return (*key_changes, *retry_changes)
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the key that belongs to an argument."""
+        """Return the key that the argument at this path changes."""
         if at[0] == "ops" and isinstance(at[1], int):
             return _get_args(op).ops[at[1]].key
         return super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return the operation without the changes to these keys, or None if no change remains."""
+        """Return the operation without the changes to these keys; None if no change remains."""
         remaining_ops = tuple(item for item in _get_args(op).ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
         return (
@@ -167,9 +167,9 @@ class PatchWorkers(OperationType):
         return frozenset(self.claims(op).values())
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """Describe the workers that lag behind or present a certificate other than the reported one.
+        """Return the workers that lag behind or do not present the certificate that they report.
 
-        If no worker shows the new values yet, there is only one description, which names the keys.
+        If no worker shows the new values yet, return only one entry, which names the keys.
         """
         snapshot = live.get(WorkerState).groups[get_group(op)]
         if snapshot.overrides is None:
@@ -192,14 +192,17 @@ class PatchWorkers(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Validate each change with every worker and, unless ``validate_only`` is set, send one PATCH."""
+        """Let every worker validate each change.
+
+        Unless ``validate_only`` is set, then send one PATCH per change.
+        """
         clients = connections.get(ConnectClients)
         return {op.id: _patch_group(clients, op, secrets, validate_only=validate_only) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Return the operation that restores the earlier values.
 
-        If the value of a key changed after the operation, the key is reported as a conflict.
+        A key whose value changed again after the operation is reported as a conflict.
         """
         expected_view = self.expected_state(op)
         inverse_ops: list[WorkerConfigOpArgs] = []

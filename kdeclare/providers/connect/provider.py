@@ -23,7 +23,7 @@ _HINT = "Run 'kdeclare connect worker-config status' for details."
 
 
 def examine_workers(request: ExaminationRequest) -> ExaminationResult:
-    """Check all declared workers for `kdeclare doctor`. Without declared workers, there is no section."""
+    """Check all declared workers for `kdeclare doctor`. If there are none, return no section."""
     bodies = (item.body for item in request.desired if isinstance(item.body, WorkerConfigBody))
     groups = tuple(dict.fromkeys(body.group for body in bodies))
     if request.surroundings is None or not groups:

@@ -1,4 +1,4 @@
-"""Find expiring certificates, and workers that lag, do not respond or present unexpected certificates."""
+"""Find expiring certificates, and workers that lag, do not respond, or present unexpected certificates."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -31,21 +31,21 @@ def find_lagging(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
 
 
 def find_refusing(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
-    """Return the workers that refused the last update. The update must be sent to these workers again."""
+    """Return the workers that refused the last update, so that it must be sent to them again."""
     errors_by_url = {worker.url: worker.status.error for worker in snapshot.workers if worker.status}
     refusing_urls = {url for url, error in errors_by_url.items() if error and error.offset is not None}
     return tuple(standing for standing in find_lagging(snapshot) if standing.url in refusing_urls)
 
 
 def find_silent(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
-    """Return the workers for which information is missing."""
+    """Return the workers whose state is incomplete, for example because they do not respond."""
     return tuple(WorkerIssue(worker.url, worker.trouble) for worker in snapshot.workers if worker.trouble)
 
 
 def find_unconverged(
     snapshot: GroupSnapshot, expected_overrides: Mapping[str, str]
 ) -> tuple[WorkerIssue, ...]:
-    """Return workers that lag behind or present a certificate other than the one that they report."""
+    """Return the workers that lag behind or do not present the certificate that they report."""
     issues = []
     newest_offset = max((w.status.seen or 0 for w in snapshot.workers if w.status), default=0)
     for worker in snapshot.workers:
@@ -100,7 +100,7 @@ def find_certificate_mismatches(snapshot: GroupSnapshot) -> Iterator[WorkerIssue
 
 
 def group_certificates(snapshot: GroupSnapshot) -> Mapping[Certificate, tuple[str, ...]]:
-    """Return the presented certificates with the workers that present them, in the order of the workers."""
+    """Return each presented certificate with the workers that present it, in the order of the workers."""
     urls_by_certificate: dict[Certificate, list[str]] = {}
     for worker in snapshot.workers:
         if worker.served:
@@ -109,12 +109,13 @@ def group_certificates(snapshot: GroupSnapshot) -> Mapping[Certificate, tuple[st
 
 
 def is_expired_within(certificate: Certificate, snapshot: GroupSnapshot, seconds: float) -> bool:
-    """Return whether a certificate has expired, or will expire within ``seconds`` after the snapshot."""
+    """Whether a certificate has expired or will expire within ``seconds`` after the snapshot."""
     return (certificate.not_after - snapshot.at).total_seconds() <= seconds
 
 
 def _explain_certificate_mismatch(worker: WorkerSnapshot) -> str:
-    """Describe the presented certificate if it differs from the reported certificate; otherwise ``""``.
+    """Describe the presented certificate if it differs from the reported certificate; otherwise, return
+    ``""``.
 
     The reported certificate is the certificate of the listener on the port of the URL. If no listener has
     this port (for example, because ports are mapped), the certificate of any listener is accepted.
@@ -140,7 +141,7 @@ SILENT = "worker-silent"
 BEHIND = "worker-behind"
 DIFFERS = "worker-certificate"
 OUT_OF_STEP = frozenset({SILENT, BEHIND, DIFFERS})
-"""The codes of warnings about workers that make ``status`` exit with 5."""
+"""The codes of warnings about workers for which ``status`` exits with code 5."""
 
 _SUMMARIES = {
     SILENT: "Connect worker does not respond",
@@ -151,7 +152,7 @@ _SUMMARIES = {
 
 @dataclass(frozen=True, slots=True)
 class _ResourceContext:
-    """The resource that declares the workers, if any, and its position in the manifests."""
+    """The resource that declares the workers, if there is one, and its position in the manifests."""
 
     resource: str | None
     place: SourcePosition | None

@@ -26,8 +26,8 @@ class WorkerGroup(Arguments):
     """The workers of one Connect cluster, and the connection settings, without secrets.
 
     urls: one URL per worker (``https://host:port``).
-    ca_file: a PEM file, relative to the project folder, or None for the trust store of the system. cert_file,
-        key_file: PEM files of the client certificate, or None without a client certificate.
+    ca_file: a PEM file, relative to the project folder; None for the trust store of the system.
+    cert_file, key_file: PEM files of the client certificate; None without a client certificate.
     headers: the names and values of headers for every request. A value is a reference (``Bearer
         ${env.TOKEN}``).
     """
@@ -83,7 +83,7 @@ class AppliedUpdate:
 class Refusal:
     """The last update that a worker could not apply, with the reason.
 
-    offset: the offset of the update, or None if the error is not about an update.
+    offset: the offset of the update; None if the error is not about an update.
     """
 
     offset: int | None
@@ -93,10 +93,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class PluginStatus:
-    """The status reported by the plug-in of one worker (``GET …/status``).
+    """The status that the plug-in of one worker reports (``GET …/status``).
 
     worker_id, mode: an empty string if unknown.
-    leader: whether the worker is the leader, or None if unknown.
+    leader: whether the worker is the leader; None if unknown.
     seen: the offset of the last update that the worker has read.
     overrides: the overridden keys.
     whitelist: the keys that can be overridden.
@@ -118,7 +118,7 @@ class PluginStatus:
 class WorkerSnapshot:
     """The state of one worker at one time.
 
-    served: the certificate from a TLS handshake, or None without TLS.
+    served: the certificate from a TLS handshake; None without TLS.
     trouble: the reason why ``status`` or ``served`` is missing.
     """
 
@@ -132,8 +132,8 @@ class WorkerSnapshot:
 class GroupSnapshot:
     """The state of all workers of a group at one time.
 
-    overrides: the raw values in the topic, including placeholders, or None if no worker reports the
-        overrides. Raw values can be secret, so only kinds convert them for output or storage.
+    overrides: the raw values in the topic, including placeholders; None if no worker reports the overrides.
+        Raw values can be secret, so only kinds convert them for output or storage.
     """
 
     at: datetime
@@ -155,7 +155,7 @@ def dump_group(group: WorkerGroup) -> dict[str, JsonValue]:
 
 
 def bind_group(document: Mapping[str, JsonValue]) -> WorkerGroup:
-    """Return the group from the result of `dump_group`."""
+    """Restore a group from the result of `dump_group`."""
     return WorkerGroup(
         as_texts(document["urls"]),
         as_text_or_none(document.get("ca_file")),
@@ -171,7 +171,7 @@ _COMMAND = ("connect", "worker-config")
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether a value consists only of placeholders of Connect's config providers (KIP-297).
+    """Whether a value consists only of placeholders of Connect's config providers (KIP-297).
 
     Placeholders are not secret: the topic contains the placeholders, and each worker resolves them.
     """
@@ -179,7 +179,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Return whether the value of a setting in a command line is a secret of Connect workers.
+    """Whether the value of a setting on the command line is a secret of Connect workers.
 
     Placeholders are not secret. Return None if the command is not ``connect worker-config``, or if the
     setting is the value of an option.
@@ -190,7 +190,7 @@ def is_secret_setting(setting: TypedSetting) -> bool | None:
 
 
 def redact_value(key: str, raw: str | None) -> JsonValue:
-    """Return a raw value for display, with secrets masked."""
+    """Return a raw value for display. If the value is a secret, return a mask instead."""
     if raw is None or not is_sensitive_key(key) or is_placeholder(raw):
         return raw
     return SENSITIVE_MASK
@@ -202,7 +202,7 @@ def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence
     location: the workers that store the value.
     known_hashes: the hashes of possible values. If the secret matches one of these hashes, that hash is used.
 
-    Raises KdeclareError if the hashes were made with a key that is not configured.
+    Raises KdeclareError if the hashes were made with a key that is not set.
     """
     if raw is None or redact_value(key, raw) != SENSITIVE_MASK:
         return raw
@@ -210,10 +210,10 @@ def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence
 
 
 def mark_new_value(value: str | SecretRef | None) -> JsonValue:
-    """Return the new value that an operation sets, in the form that views contain."""
+    """Return the new value that an operation sets, as views represent it."""
     return mark_hash(value.secret) if isinstance(value, SecretRef) else value
 
 
 def redact_marked(stored_value: JsonValue) -> JsonValue:
-    """Return a value of a view for display, with secrets masked."""
+    """Return a value from a view for display. If the value represents a secret, return a mask instead."""
     return SENSITIVE_MASK if is_mark(stored_value) else stored_value

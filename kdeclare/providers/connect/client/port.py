@@ -1,4 +1,4 @@
-"""The interface to the workers of one Connect cluster (KIP-1185): read workers, change shared overrides."""
+"""The interface to the workers of one Connect cluster (KIP-1185). It reads workers and changes overrides."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -36,12 +36,13 @@ ERRORS = frozenset(
         BAD_ANSWER,
     }
 )
-"""All error codes of Faults about workers. Codes that are not in this set come from Kafka."""
+"""All error codes of Faults about workers. All other codes come from Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """The response of one worker to proposed overrides: whether the worker can apply them, and errors by key.
+    """The response of one worker to proposed overrides: whether the worker can apply them, and the errors by
+    key.
 
     The key is empty for an error about the combination of all overrides.
     """
@@ -53,7 +54,8 @@ class Validation:
 class ConnectWorkers(Protocol):
     """The workers of one Connect cluster, each identified by its URL.
 
-    Every method can raise Fault, whose message refers to the worker as "it". The kind of the Fault is UNKNOWN
+    Every method can raise Fault. The message of the Fault calls the worker "it". The kind of the Fault is
+    UNKNOWN
     if a change got no response, and RETRIABLE if a rebalance prevented the change. Safe to use from several
     threads.
     """
@@ -67,7 +69,7 @@ class ConnectWorkers(Protocol):
         """Return the status that one worker reports."""
 
     def read_served_certificate(self, url: str) -> Certificate | None:
-        """Return the leaf certificate of a new TLS connection, or None without TLS.
+        """Return the leaf certificate of a new TLS connection; None if the worker does not use TLS.
 
         The certificate is not verified.
         """
@@ -76,20 +78,20 @@ class ConnectWorkers(Protocol):
         """Ask one worker whether it can apply ``changes``, without making the changes."""
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
-        """Make ``changes`` through one worker, and return all resulting overrides."""
+        """Send ``changes`` to one worker, and return all overrides that result from them."""
 
     def delete(self, url: str, key: str) -> None:
-        """Remove one override through one worker."""
+        """Remove one override by a request to one worker."""
 
     def close(self) -> None:
-        """Close connections. Safe to call twice."""
+        """Close connections. A second call has no effect."""
 
 
 _MAX_THREADS = 16
 
 
 def read_workers(workers: ConnectWorkers) -> GroupSnapshot:
-    """Read the state of every worker. If information is missing, the worker's ``trouble`` says why."""
+    """Read the state of every worker. If a part of the state is missing, ``trouble`` contains the reason."""
     taken_at = datetime.now(UTC)
     with ThreadPoolExecutor(min(_MAX_THREADS, len(workers.urls)), thread_name_prefix="workers") as pool:
         snapshots = tuple(pool.map(lambda url: _read_worker(workers, url), workers.urls))
@@ -114,7 +116,7 @@ def _read_worker(workers: ConnectWorkers, url: str) -> WorkerSnapshot:
 def _read_overrides(
     workers: ConnectWorkers, snapshots: tuple[WorkerSnapshot, ...]
 ) -> Mapping[str, str] | None:
-    """Return the overrides of the most up-to-date worker that responds, or None if no worker responds."""
+    """Return the overrides of the most up-to-date worker that responds; None if no worker responds."""
     candidates = [(item.status.seen, item.url) for item in snapshots if item.status is not None]
     for _, url in sorted(candidates, key=lambda item: -1 if item[0] is None else item[0], reverse=True):
         try:
@@ -125,7 +127,7 @@ def _read_overrides(
 
 
 def format_fault(fault: Fault) -> str:
-    """Return the message of a fault without line breaks and final period, for use inside a sentence."""
+    """Return the message of a fault as a phrase for a sentence, without line breaks and a final period."""
     return " ".join((fault.message or fault.error).split()).rstrip(".")
 
 
@@ -133,7 +135,7 @@ def format_fault(fault: Fault) -> str:
 class WorkerVerdict:
     """The verdict of one worker about proposed overrides.
 
-    reason: the reason why the worker gave no verdict, or an empty string.
+    reason: the reason why the worker gave no verdict; empty if it gave one.
     """
 
     url: str
@@ -180,7 +182,7 @@ def require_valid(workers: ConnectWorkers, changes: Changes) -> None:
 
 
 def apply_changes(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
-    """Validate the changes with every worker, then send one PATCH. Return all overrides. Raises Fault."""
+    """Let every worker validate the changes, then send one PATCH. Return all overrides. Raises Fault."""
     require_valid(workers, changes)
     return patch_through_any(workers, changes)
 

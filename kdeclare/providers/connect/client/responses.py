@@ -19,7 +19,7 @@ from kdeclare.providers.connect.worker_state import (
 T = TypeVar("T")
 
 MAX_MESSAGE_CHARS = 2000
-"""The maximum length of a worker's message in the output, in characters."""
+"""The maximum number of characters of a worker's message that kdeclare displays."""
 
 
 class _Response(BaseModel):
@@ -112,14 +112,14 @@ def parse_status(body: bytes) -> PluginStatus:
 
 
 def parse_validation(body: bytes) -> Validation:
-    """Parse the response of a worker to proposed overrides. Raises Fault."""
+    """Parse a worker's validation of proposed overrides. Raises Fault."""
     response = _parse_response(_VALIDATION, body)
     errors = {key: tuple(map(shorten, messages)) for key, messages in response.errors.items()}
     return Validation(response.valid, errors)
 
 
 def parse_error_message(body: bytes) -> str:
-    """Return the message of an error response in Connect's format, or an empty string."""
+    """Return the message of an error response in Connect's format; empty for any other format."""
     try:
         return shorten(_ERROR_RESPONSE.validate_json(body).message)
     except ValidationError:

@@ -1,6 +1,6 @@
-"""`RestWorkers`: the implementation of `ConnectWorkers` over HTTP and HTTPS.
+"""`RestWorkers`, which implements `ConnectWorkers` over HTTP and HTTPS.
 
-Each request has a time limit for the whole response. The timeouts of httpx only limit single reads.
+Each request has a time limit for the whole response. The timeouts of httpx limit only single reads.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ from kdeclare.providers.connect.worker_state import Certificate, PluginStatus, W
 class DeadlineTransport(httpx.HTTPTransport):
     """An httpx transport whose timeouts count from the start of the connection.
 
-    Therefore, a worker that sends one byte at a time cannot exceed the ``read`` timeout of the request.
+    A worker that sends one byte at a time therefore cannot exceed the ``read`` timeout of the request.
     Connections are not reused, so each request starts with a new TLS handshake.
     """
 
@@ -111,12 +111,12 @@ _CHANGE_S = 60.0
 _NO_SUCH_PATH = "HTTP 404 Not Found"
 """Connect's message for an unknown path. The plug-in's own 404 responses have different messages."""
 _NOT_WRITTEN = "Nothing was written"
-"""A phrase in the plug-in's messages about changes that were certainly not made."""
+"""A phrase in messages of the plug-in. It means that the change was certainly not made."""
 _TRUST_HINT = "check that the caFile contains the issuer and that the certificate is valid for the host"
 
 
 class RestWorkers:
-    """The workers of a group over HTTP. Use `open_rest_workers` to create them.
+    """The workers of a group, accessed over HTTP. Use `open_rest_workers` to create an instance.
 
     Connections are not reused. Therefore, each request starts with a new TLS handshake, and no request is
     sent over a connection that the worker closed. Proxy settings of the environment are ignored, because the
@@ -132,10 +132,10 @@ class RestWorkers:
         headers: Mapping[str, str],
         timeout_s: float,
     ) -> None:
-        """Create the HTTP client, without connecting.
+        """Create the HTTP client without connecting to a worker.
 
         context: the TLS context that verifies workers.
-        unverified_context: a TLS context without verification, which is only used to read certificates.
+        unverified_context: a TLS context without verification, which is used only to read certificates.
         """
         self.urls = urls
         self._unverified_context = unverified_context
@@ -170,7 +170,7 @@ class RestWorkers:
         body = self._send_request("PATCH", url, PATH, changes)
         try:
             return responses.parse_overrides(body)
-        except Fault as fault:  # The response is malformed, but the change may have been made.
+        except Fault as fault:  # The response is malformed, but the worker might have made the change.
             raise Fault(fault.error, fault.message, FaultKind.UNKNOWN) from None
 
     def delete(self, url: str, key: str) -> None:
@@ -256,7 +256,7 @@ def _translate_errors(*, is_change: bool) -> Iterator[None]:
 
 
 def _build_refusal_fault(method: str, response: httpx.Response, body: bytes) -> Fault:
-    """Return the Fault for a response with an error status, with the message of the worker."""
+    """Return the Fault for a response with an error status. Its message is the message of the worker."""
     code, worker_message = response.status_code, responses.parse_error_message(body)
     message = worker_message or f"HTTP {code} {response.reason_phrase}".strip()
     if code in (401, 403):
@@ -278,7 +278,10 @@ def _build_refusal_fault(method: str, response: httpx.Response, body: bytes) -> 
 
 
 def _find_tls_error(exception: BaseException | None) -> ssl.SSLError | None:
-    """Return the underlying TLS error, or None. A closed connection does not count as a TLS error."""
+    """Return the TLS error that caused the exception; None if there is none.
+
+    A closed connection does not count as a TLS error.
+    """
     while exception is not None:
         if isinstance(exception, ssl.SSLError) and not isinstance(
             exception, ssl.SSLEOFError | ssl.SSLZeroReturnError
@@ -304,8 +307,9 @@ def _explain_exception(exception: BaseException) -> str:
 def parse_certificate(der: bytes) -> Certificate:
     """Parse a certificate from its DER encoding. Raises ValueError if the data is not a certificate.
 
-    The standard library decodes only verified certificates, but kdeclare must also show expired and untrusted
-    certificates.
+    The standard library decodes only certificates that it has verified, but kdeclare must also show expired
+    and
+    untrusted certificates.
     """
     from cryptography import x509  # slow to import, and only handshakes need it
 
@@ -348,7 +352,7 @@ def open_rest_workers(
 
 
 def _validate_header(name: str, value: str) -> str:
-    """Return the resolved value of a header. Raises KdeclareError if HTTP does not allow the value.
+    """Return the value of a header if HTTP allows the value. Raises KdeclareError if it does not.
 
     The error does not contain the value.
     """

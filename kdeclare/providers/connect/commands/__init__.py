@@ -1,1 +1,1 @@
-"""The ad hoc commands for Connect and their output. This package is only loaded through entry points."""
+"""The ad hoc commands for Connect and their output. Entry points load this package only when it is needed."""

@@ -1,8 +1,8 @@
 """Change the overrides of Connect workers with an ad hoc command, without a manifest.
 
 The steps are the same as in apply: validate the change with every worker, send one PATCH, and wait for all
-workers. The command uses neither a Kafka cluster nor the state, so the change does not appear in the history.
-The command warns about manifests that declare a changed key.
+workers. The command does not use a Kafka cluster or the state, so the change does not appear in the history.
+If a manifest declares a changed key, the command prints a warning.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -59,7 +59,7 @@ class _Proposal:
 def validate_overrides(
     workspace: Workspace, workers_request: WorkersRequest, requested_values: RequestedValues
 ) -> ProposalView:
-    """Validate ``requested_values`` with every worker, without writing them. Raises KdeclareError."""
+    """Let every worker validate ``requested_values`` without changing anything. Raises KdeclareError."""
     with open_requested_workers(workspace, workers_request) as opened:
         return _build_proposal(workspace, opened, requested_values).compute_view
 
@@ -77,7 +77,7 @@ def change_overrides(
 
     Return None if the user declined or a worker refused the change. Raises KdeclareError.
     wait_s: how long to wait until all workers have applied the change, in seconds.
-    require_existing: whether it is an error to remove an override that does not exist.
+    require_existing: whether to raise an error if an override to remove does not exist.
     """
     with open_requested_workers(workspace, workers_request) as opened:
         proposal = _build_proposal(workspace, opened, requested_values, require_existing=require_existing)
@@ -177,7 +177,7 @@ class SentChange:
     """A change that was sent to a worker.
 
     before: the state of the workers before the change.
-    after: all overrides according to the response, or None if there was no response.
+    after: all overrides according to the response; None if there was no response.
     lost: the reason why there was no response.
     """
 
@@ -187,10 +187,12 @@ class SentChange:
     lost: Fault | None = None
 
     def made(self, seen: GroupSnapshot) -> Mapping[str, str] | None:
-        """Return the overrides that all workers should have, or None if the change is not confirmed.
+        """Return the overrides that all workers should have; None if it is unknown whether the change was
+        made.
 
-        Without a response, the change is confirmed if a newer update contains the sent values. Equal values
-        alone prove nothing, because they may have been set earlier.
+        Without a response, the change was made if a newer update contains the sent values. Equal values in an
+        older
+        update prove nothing, because they might have been set earlier.
         """
         if self.after is not None:
             return self.after
@@ -203,7 +205,7 @@ class SentChange:
 def send_changes(workers: ConnectWorkers, snapshot_before: GroupSnapshot, changes: Changes) -> SentChange:
     """Send the change to one worker. Raises Fault if the change was not made.
 
-    If the outcome is unknown, ``lost`` of the returned SentChange is the reason.
+    If it is unknown whether the change was made, ``lost`` of the result contains the reason.
     """
     try:
         return SentChange(snapshot_before, changes, patch_through_any(workers, changes))
@@ -220,10 +222,9 @@ def await_workers(
     clock: Clock,
     wait_s: float,
 ) -> ChangeView:
-    """Wait until all workers have applied a change. Return the state of the workers.
+    """Wait until all workers have applied a change, but at most ``wait_s`` seconds. Return their state.
 
-    Returns after ``wait_s`` seconds at the latest. Raises KdeclareError if the outcome of the change is still
-    unknown then.
+    Raises KdeclareError if it is still unknown at the end whether the change was made.
     """
     started_at = clock.monotonic()
     while True:
@@ -240,7 +241,7 @@ def await_workers(
 
 
 def _find_newest_offset(snapshot: GroupSnapshot) -> int:
-    """Return the highest offset of an update that a worker has read, or -1 if there is no update."""
+    """Return the highest offset of an update that a worker has read; -1 if there is no update."""
     offsets = (worker.status.seen for worker in snapshot.workers if worker.status)
     return max((offset for offset in offsets if offset is not None), default=-1)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions(StateOptions):
-    """The options that select workers and define the connection to the workers."""
+    """The options that select workers and configure the connection to them."""
 
     worker: Annotated[
         list[str] | None,
@@ -299,7 +299,7 @@ def delete(
 
 @dataclass
 class _ChangeConfirmation:
-    """The confirmation and the result of one command.
+    """Asks for confirmation of a change, and stores the result of the command.
 
     refused: the exit code if a worker cannot apply the change; otherwise None.
     """

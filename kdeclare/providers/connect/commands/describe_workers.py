@@ -1,4 +1,4 @@
-"""The data in the output of ``connect worker-config`` (without secrets), and the functions that read it."""
+"""Read the data that ``connect worker-config`` displays. The data contains no secrets."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ class OverridesView:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """The state of one worker. step: `IN_STEP`, or why the worker does not use the current overrides."""
+    """The state of one worker. step: `IN_STEP`, or the reason why it does not use the current overrides."""
 
     seen: WorkerSnapshot
     step: str
@@ -77,7 +77,7 @@ class WorkersView:
 class VerdictView:
     """One worker's verdict about a change.
 
-    words: the errors that the worker reported. Empty if the worker can apply the change.
+    words: the errors that the worker reported; empty if the worker can apply the change.
     """
 
     schema_name = "VerdictOfWorkerDocument"
@@ -92,7 +92,7 @@ class VerdictView:
 
 @dataclass(frozen=True, slots=True)
 class ProposalView:
-    """Proposed overrides, and the verdict of every worker. notices: further warnings."""
+    """Proposed overrides, and the verdict of every worker. notices: additional warnings."""
 
     fields: tuple[FieldChange, ...]
     verdicts: tuple[VerdictView, ...]
@@ -108,7 +108,7 @@ class ProposalView:
 class ChangeView:
     """A change that was made.
 
-    behind: the reasons why workers have not applied the change, by the URL of the worker.
+    behind: for each worker that has not applied the change, the reason. The keys are the URLs of the workers.
     seconds: the time until all workers applied the change, or until the timeout.
     """
 
@@ -119,17 +119,20 @@ class ChangeView:
 
 
 def get_workers_exit_code(view: WorkersView) -> ExitCode:
-    """Return PARTIAL if a worker does not respond, lags behind, or presents an unexpected certificate."""
+    """Return PARTIAL if a worker does not respond, lags behind, or presents an unexpected certificate.
+
+    Otherwise, return OK.
+    """
     return ExitCode.PARTIAL if any(d.code in OUT_OF_STEP for d in view.diagnostics) else ExitCode.OK
 
 
 def get_proposal_exit_code(view: ProposalView) -> ExitCode:
-    """Return ERROR if any worker refuses the change."""
+    """Return ERROR if any worker refuses the change; otherwise OK."""
     return ExitCode.OK if view.is_good else ExitCode.ERROR
 
 
 def get_change_exit_code(view: ChangeView) -> ExitCode:
-    """Return PARTIAL if the change was made but some workers have not applied it."""
+    """Return PARTIAL if workers have not applied the change yet; otherwise OK."""
     return ExitCode.PARTIAL if view.behind else ExitCode.OK
 
 
@@ -142,7 +145,7 @@ class WorkersRequest:
     """The workers that the options of a command select. File paths are relative to the working directory.
 
     name: the name of the manifest that declares the workers, if ``urls`` is empty.
-    headers: the reference of each header by the name of the header.
+    headers: the value of each header, as a reference, by the name of the header.
     """
 
     urls: tuple[str, ...] = ()
@@ -156,7 +159,7 @@ class WorkersRequest:
 
 @dataclass(frozen=True, slots=True)
 class OpenWorkers:
-    """The workers that a command uses, and the manifests that declare overrides for these workers.
+    """The workers that a command uses, and the manifests that declare overrides for them.
 
     unread: whether any manifest could not be read.
     """
@@ -168,7 +171,7 @@ class OpenWorkers:
 
 @contextmanager
 def open_requested_workers(workspace: Workspace, workers_request: WorkersRequest) -> Iterator[OpenWorkers]:
-    """Open the requested workers. Converts Faults inside the ``with`` block. Raises KdeclareError."""
+    """Open the requested workers. Inside the ``with`` block, Faults are converted. Raises KdeclareError."""
     declared, manifest_error = _load_declared(workspace)
     if workers_request.urls:
         group, folder = _build_group(workers_request), Path()
@@ -202,7 +205,7 @@ def open_requested_workers(workspace: Workspace, workers_request: WorkersRequest
 
 
 def _load_declared(workspace: Workspace) -> tuple[list[DesiredResource], str | None]:
-    """Return the manifests that declare workers, and an error if manifests cannot be read."""
+    """Return the resources that declare workers. Also return an error message if manifests cannot be read."""
     if workspace.project.file is None:
         return [], None
     loaded = load_manifests(workspace, ())
@@ -274,7 +277,9 @@ def describe_workers(workspace: Workspace, workers_request: WorkersRequest, warn
 
 
 def build_workers_view(snapshot: GroupSnapshot, warn_days: float) -> WorkersView:
-    """Build the view of workers. warn_days: how many days before a certificate expires to warn."""
+    """Convert the state of workers for display. warn_days: how many days before a certificate expires to
+    warn.
+    """
     overrides = snapshot.overrides or {}
     return WorkersView(
         snapshot.at,

@@ -193,7 +193,7 @@ _FINGERPRINT = 12
 
 
 def render_overrides(view: OverridesView) -> str:
-    """Render one line per key, each with a line break."""
+    """Format the overrides as text, with one line per key."""
     if not view.overrides:
         return "No overrides: the workers use their own configuration files.\n"
     width = max(len(sanitize_for_terminal(key)) for key in view.overrides)
@@ -205,7 +205,7 @@ def render_overrides(view: OverridesView) -> str:
 
 
 def render_workers(view: WorkersView, width: int | None = None, style: Style = PLAIN) -> str:
-    """Render all workers, then the warnings. width: the columns of the terminal, or None for no limit."""
+    """Format all workers and warnings as text. width: the columns of the terminal; None for no limit."""
     warnings = [d for d in view.diagnostics if d.severity is not Severity.INFO]  # infos are in the table
     blocks = [
         _render_summary(view, style),
@@ -216,12 +216,12 @@ def render_workers(view: WorkersView, width: int | None = None, style: Style = P
 
 
 def render_proposal(view: ProposalView, style: Style = PLAIN) -> str:
-    """Render a proposed change with the verdicts of the workers."""
+    """Format a proposed change and the verdicts of the workers as text."""
     return "\n".join([render_fields(view.fields, style), _render_verdicts(view.verdicts, style)])
 
 
 def render_change(view: ChangeView, width: int | None = None, style: Style = PLAIN) -> str:
-    """Render the workers that have applied a change, and the workers that have not."""
+    """Format the workers that have applied a change, and the workers that have not, as text."""
     count = len(view.workers.workers)
     elapsed = format_duration(view.seconds)
     if view.behind:
@@ -243,7 +243,7 @@ def render_change(view: ChangeView, width: int | None = None, style: Style = PLA
 
 
 def render_fields(fields: Sequence[FieldChange], style: Style = PLAIN) -> str:
-    """Render one line per key."""
+    """Format the changes of fields as text, with one line per key."""
     width = max((len(sanitize_for_terminal(strip_configs_prefix(field.path))) for field in fields), default=0)
     lines = []
     for field in fields:

@@ -1,4 +1,4 @@
-"""`MemoryWorkers`: an in-process Connect cluster with the plug-in."""
+"""`MemoryWorkers`: a Connect cluster with the plug-in that runs inside the test process."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -52,7 +52,7 @@ _AT = "2026-01-01T00:00:00Z"
 
 @dataclass(frozen=True, slots=True)
 class Keystore:
-    """A keystore file with a certificate. If ``password`` is None, all passwords are accepted."""
+    """A keystore file with a certificate. If ``password`` is None, any password is accepted."""
 
     certificate: Certificate
     password: str | None = None
@@ -60,7 +60,7 @@ class Keystore:
 
 @dataclass
 class MemoryWorker:
-    """One worker, with settings that tests can change.
+    """One worker. Tests can change its fields.
 
     files: the keystores that only this worker has, by path.
     missing_paths: the paths of shared keystores that this worker does not have.
@@ -68,7 +68,7 @@ class MemoryWorker:
         the update.
     down: whether the worker is unreachable.
     bare: whether the worker has no plug-in.
-    proxy_certificate: the certificate of a proxy in front of the worker, or None without a proxy.
+    proxy_certificate: the certificate of a proxy in front of the worker; None without a proxy.
     """
 
     url: str
@@ -86,13 +86,13 @@ class MemoryWorker:
 
 
 class MemoryWorkers:
-    """An implementation of `ConnectWorkers` with a log of updates. Each worker reads the log at its own pace.
+    """Implements `ConnectWorkers` with a log of updates. Each worker reads the log at its own pace.
 
     Safe to use from several threads.
     files: the keystores that all workers have, by path.
     placeholders: the values of placeholders. Placeholders that are not listed stay unresolved.
     log: the records of the topic. An empty record represents a tombstone.
-    calls: the called methods, with the URLs of the workers.
+    calls: the methods that were called, with the URLs of the workers.
     lose_answers: the number of changes that take effect without a response.
     lose_requests: the number of changes that never arrive.
     rebalances: the number of changes that are rejected because of a rebalance.
@@ -227,7 +227,7 @@ class MemoryWorkers:
             self._apply_update(worker)
 
     def _apply_update(self, worker: MemoryWorker) -> None:
-        """Apply the last update to a worker. If the worker refuses a value, leave the worker unchanged."""
+        """Apply the last update to a worker. A worker that refuses a value stays unchanged."""
         worker.seen = len(self.log) - 1
         overrides = self._get_record(worker.seen)
         validation = self._validate_overrides(worker, overrides, {})

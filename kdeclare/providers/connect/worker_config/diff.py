@@ -1,4 +1,4 @@
-"""Compute the three-way diff of worker overrides, and diagnostics about the workers."""
+"""Diff worker overrides (declared, live and owned), and create diagnostics about workers."""
 
 from collections.abc import Iterator, Mapping
 
@@ -46,7 +46,7 @@ from kdeclare.providers.kafka.risks import assess_worker_field
 
 @dataclass(frozen=True, slots=True)
 class AppliedValue(Arguments):
-    """The last applied value of a key that is not secret. None means no override."""
+    """The last applied value of a key that is not secret. None means that there is no override."""
 
     value: str | None
 
@@ -77,7 +77,7 @@ class _DiffInput:
 
 
 def resolve_group(desired: WorkerConfigBody | None, owned: WorkerConfigRecord | None) -> WorkerGroup:
-    """Return the declared workers or, if the resource is not declared, the workers of its last apply."""
+    """Return the declared workers. If the resource is not declared, return the workers of its last apply."""
     if desired is not None:
         return desired.group
     if owned is None:
@@ -176,7 +176,7 @@ def _diff_key(diff_input: _DiffInput, key: str, config_value: ConfigValue) -> It
 
 
 def _is_same_secret(secret: Secret, raw: str) -> bool:
-    """Return whether ``raw`` is the value of the secret. A secret without a value is compared by its hash."""
+    """Whether ``raw`` is the value of the secret. If the secret's value is unknown, compare its hash."""
     return raw == secret.value if secret.value else is_hash_of(secret.digest, raw)
 
 
@@ -195,7 +195,7 @@ def _has_drifted(diff_input: _DiffInput, key: str) -> bool:
 
 
 def _build_applied_record(config_value: ConfigValue) -> AppliedRecord:
-    """Return the owned record for an applied config value."""
+    """Return the ownership record of an applied config value."""
     if isinstance(config_value, Secret):
         return config_value.ref
     return AppliedValue(str(config_value.value) if isinstance(config_value, Value) else None)
@@ -234,7 +234,7 @@ def dump_body(body: WorkerConfigBody) -> JsonObject:
 
 
 def bind_body(document: JsonObject) -> WorkerConfigBody:
-    """Return the body from the result of `dump_body`. The secrets in the body have no values."""
+    """Restore a body from the result of `dump_body`. The secrets in the body have no values."""
     config_entries = as_object(document["configs"]).items()
     return WorkerConfigBody(
         bind_group(as_object(document["workers"])),

@@ -1,4 +1,4 @@
-"""Kind `ConnectWorkerConfig`: dynamic overrides that the workers of a Connect cluster share (KIP-1185)."""
+"""The kind `ConnectWorkerConfig`: overrides that the workers of a Connect cluster share (KIP-1185)."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -103,7 +103,7 @@ class ConnectWorkerConfigKind:
         live: LiveState,
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
-        """Return the overrides that the workers share, or None if no worker reports the overrides."""
+        """Return the overrides that the workers share; None if no worker reports the overrides."""
         group = resolve_group(
             desired.get_body(WorkerConfigBody) if desired is not None else None, _narrow_owned(owned)
         )
@@ -118,7 +118,7 @@ class ConnectWorkerConfigKind:
         return assess_worker_field(field)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Replace the reason in a field about a worker that refused an update with the constant `REFUSED`."""
+        """Return a field that does not depend on the reason why a worker refused an update."""
         return replace(field, before=REFUSED) if field.path.startswith(WORKER_PATH_PREFIX) else field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
@@ -143,7 +143,10 @@ class ConnectWorkerConfigKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """Return one PATCH operation, or none if an undeclared resource has no remaining overrides."""
+        """Return one PATCH operation.
+
+        If an undeclared resource has no overrides left, return no operation.
+        """
         return (
             (build_worker_operation(change, desired, live.get(WorkerState), _narrow_owned(owned)),)
             if change.fields

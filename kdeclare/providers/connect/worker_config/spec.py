@@ -1,4 +1,4 @@
-"""The spec of a ConnectWorkerConfig manifest, and the checks that do not contact workers."""
+"""The spec of ConnectWorkerConfig manifests, and the checks that need no connection to workers."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -89,7 +89,7 @@ class WorkerConfigBody:
 def parse_worker_config(
     name: str, spec: ConnectWorkerConfigSpec
 ) -> tuple[WorkerConfigBody, tuple[SpecProblem, ...]]:
-    """Return the body of a spec, and the problems of the spec, without contacting workers."""
+    """Return the body of a spec and the problems of the spec. Sends no requests to workers."""
     resource = f"ConnectWorkerConfig/{name}"
     problems = [*_check_urls(resource, spec.workers), *_check_tls(resource, spec.tls)]
     if spec.headers:
@@ -168,7 +168,7 @@ def _check_tls(resource: str, tls: TlsSpec) -> Iterator[SpecProblem]:
 
 
 def _find_header_problem(header: str, value: object) -> tuple[str, str] | None:
-    """Explain what is wrong with a header, and add a hint; None if the header is valid."""
+    """Return the problem of a header and a hint; None if the header is valid."""
     if not HEADER_NAME.fullmatch(header):
         return f"'{header}' is not a valid name of an HTTP header.", ""
     if not isinstance(value, Referenced):
@@ -190,7 +190,7 @@ def _build_problem(resource: str, path: SpecPath, detail: str, hint: str = "") -
 
 
 def warn_raw_secret(resource: str | None, key: str) -> Diagnostic:
-    """Return the warning that a secret is stored in Connect's config topic (KIP-1185 stores raw values)."""
+    """Return the warning that Connect stores a secret in its config topic in plain text (KIP-1185)."""
     return warning(
         RAW_SECRET,
         "Secret stored in Connect's topic",
@@ -213,14 +213,16 @@ def _warn_literal_secret(resource: str, key: str) -> Diagnostic:
 
 
 _HOST_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-"""Host names according to RFC 1123, section 2.1, and also underscores, as in container networks."""
+"""One label of a host name according to RFC 1123, section 2.1. Underscores, common in container networks, are
+accepted, too.
+"""
 _MAX_HOST_LENGTH = 253
 _BRACKETED_HOST = re.compile(r"\[[^\[\]]*\](?::\d*)?")
 _URL_FORM = "use https://HOST:PORT"
 
 
 def explain_url_problem(url: str) -> str:
-    """Explain what is wrong with a worker's URL, without passwords; empty if the URL is valid."""
+    """Describe the problem of a worker's URL, without passwords; empty if the URL is valid."""
     if not (url.isascii() and url.isprintable()) or " " in url:
         return f"A URL cannot contain spaces, control characters or non-ASCII characters: {_URL_FORM}."
     if "@" in url:
@@ -244,7 +246,7 @@ def explain_url_problem(url: str) -> str:
 
 
 def is_plain_http(url: str) -> bool:
-    """Return whether requests to the URL are sent unencrypted."""
+    """Whether requests to the URL are sent without encryption."""
     return urlsplit(url).scheme == "http"
 
 

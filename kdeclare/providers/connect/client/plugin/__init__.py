@@ -1,1 +1,3 @@
-"""The Connect plug-in for dynamic configuration of workers (KIP-1185): Java sources, build, installation."""
+"""The Connect plug-in for dynamic configuration of workers (KIP-1185): its Java sources, build and
+installation.
+"""

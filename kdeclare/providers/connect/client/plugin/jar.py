@@ -37,14 +37,17 @@ _TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """The jar of an installed plug-in, and the removed jars of other versions of the plug-in."""
+    """The jar of the installed plug-in, and the jars of other versions that the installation removed."""
 
     jar: Path
     removed: tuple[Path, ...]
 
     @property
     def worker_lines(self) -> tuple[str, str, str]:
-        """The lines to add to the configuration of a worker. The last line names the administrators' file."""
+        """The lines to add to the configuration of a worker.
+
+        The last line sets the file that lists administrators.
+        """
         return (
             f"plugin.path={self.jar.parent}",
             f"rest.extension.classes={EXTENSION}",
@@ -59,7 +62,7 @@ def get_jar_name() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """What is needed to compile the plug-in: ``javac``, and the jars of a Kafka Connect version."""
+    """The tools that compile the plug-in: ``javac``, and the jars of a Kafka Connect version."""
 
     javac: str
     classpath: str
@@ -69,8 +72,9 @@ class Compiler:
 def build(out: Path, find_compiler: Callable[[], Compiler], progress: Progress) -> Path:
     """Compile the plug-in into a jar in the folder ``out``, and return the path of the jar.
 
-    Creates the folder if necessary. An existing jar from the same sources is returned without calling
-    ``find_compiler``. The same sources and the same compiler produce identical jars. Raises KdeclareError
+    The folder is created if it does not exist. An existing jar from the same sources is returned without a
+    call
+    to ``find_compiler``. The same sources and the same compiler produce identical jars. Raises KdeclareError
     ``plugin-build`` or ``plugin-folder``, and all errors of ``find_compiler``.
     """
     jar = out / get_jar_name()
@@ -92,10 +96,10 @@ def build(out: Path, find_compiler: Callable[[], Compiler], progress: Progress) 
 
 
 def install(folder: Path, jar: Path) -> InstalledPlugin:
-    """Copy a jar of the plug-in to a folder of ``plugin.path``. Create the folder if necessary.
+    """Copy a jar of the plug-in to a folder of ``plugin.path``. The folder is created if it does not exist.
 
-    Jars of other versions of the plug-in are removed: a worker loads only one jar, and names the loaded
-    version only in its log. Raises KdeclareError ``plugin-folder``.
+    Jars of other versions of the plug-in are removed, because a worker loads only one jar, and only its log
+    shows which version it loaded. Raises KdeclareError ``plugin-folder``.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -131,7 +135,7 @@ def compile_sources(compiler: Compiler, classes_folder: Path, *options: str) -> 
 
 
 def _build_folder_error(folder: Path, problem: OSError) -> KdeclareError:
-    """Return the error for a folder to which the plug-in cannot be written."""
+    """Return the error about a folder to which the plug-in cannot be written."""
     return KdeclareError(
         error(
             "plugin-folder",
