@@ -14,8 +14,7 @@ def describe_ongoing_work(connections: Connections, runs: RecentRuns) -> Activit
     """Return the operations of recent runs whose work continues according to their `Completion`.
 
     Providers with a `watch` function report their own work and are skipped. Return None if the recent runs
-    have
-    no operations of other providers. Raises Fault if a system does not respond.
+    have no operations of other providers. Raises Fault if a system does not respond.
     """
     operation_types = {
         operation_type.name

@@ -1,6 +1,6 @@
 """The second pass of an audit, which processes all resources of a cluster together.
 
-The second pass evaluates the policies, and compares resources whose differences depend on other resources.
+This pass evaluates policies, and compares resources whose differences depend on other resources.
 """
 
 import json
@@ -42,7 +42,7 @@ LabelsByResource = Mapping[ResourceId, Mapping[str, str]]
 class ClusterEvaluation:
     """The verdicts of policies about the live objects of a cluster.
 
-    open: the policies that were not evaluated because they need data that snapshots do not contain.
+    open: the policies that were not evaluated because snapshots do not contain the required data.
     unread: the policies that were not evaluated because the objects that they check were not read.
     """
 
@@ -80,10 +80,10 @@ NO_KNOWN_RESOURCES = KnownResources()
 ClusterEvaluator = Callable[
     [LiveState, Sequence[ResourceId], LabelsByResource, KnownResources], ClusterEvaluation
 ]
-"""Evaluates the policies of a project for live objects of a cluster.
+"""A function that evaluates the policies of a project for live objects of a cluster.
 
-The id of an object is the id of the resource that declares or owns the object. For other objects, the id
-consists of the type and key of the object.
+An object that a resource declares or owns has the id of that resource. The id of any other object consists of
+its type and key.
 """
 
 
@@ -91,7 +91,7 @@ consists of the type and key of the object.
 class ClusterTables:
     """The rows of one cluster in the tables `DECLARED` and `LIVE`.
 
-    own: the pending cleanup of the cluster as JSON, or None if no cleanup is pending.
+    own: the pending cleanup of the cluster as JSON; None if no cleanup is pending.
     within: the live state of the cluster itself as JSON, see `fleet.live_state`.
     declared: the rows of the declared and owned resources.
     live: the rows of the live objects.
@@ -108,7 +108,7 @@ class ClusterTables:
 class ClusterFindings:
     """The findings of the second pass of an audit in one cluster.
 
-    found: each finding with its resource and the labels of the resource.
+    found: the findings, each with its resource and the labels of the resource.
     notices: messages about policies that could not be evaluated.
     """
 
@@ -117,7 +117,7 @@ class ClusterFindings:
 
 
 def find_in_cluster(cluster: ClusterTables, evaluator: ClusterEvaluator | None) -> ClusterFindings:
-    """Evaluate the policies, and compare resources whose differences depend on other resources.
+    """Evaluate policies, and compare resources whose differences depend on other resources.
 
     Resources that the selector excludes are not evaluated or compared. Exceptions that occur while objects
     are decoded or compared are not caught.
@@ -178,7 +178,7 @@ def _find_in_interdependent(cluster: ClusterTables, live: LiveState) -> Iterator
 
 
 def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mapping[ResourceId, str]:
-    """Return the declared resources whose systems were not read. The values are the reasons."""
+    """Return the declared resources whose systems were not read, each with the reason."""
     reasons: dict[ResourceId, str] = {}
     for item in request.desired:
         key = find_live_key(item.id, item.body, request.owned.get(str(item.id)))
@@ -189,7 +189,9 @@ def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mappin
 
 
 def _build_request(cluster: ClusterTables) -> PlanRequest:
-    """Build a plan request with all declared resources. Its scope is limited to the selected resources."""
+    """Return a plan request with all declared resources and a scope that contains only the selected
+    resources.
+    """
     resources = _list_resources(cluster)
     cleanup = json.loads(cluster.own) if cluster.own is not None else {}
     return PlanRequest(
@@ -235,8 +237,8 @@ def _list_evaluated_objects(cluster: ClusterTables, live: LiveState) -> list[Res
     """Return the ids of the objects for which policies are evaluated.
 
     ``kdeclare policy check --live`` evaluates the same objects. Objects that the selector excludes and
-    objects that were not read are omitted. If a resource declares or owns an object, the id is that of the
-    resource.
+    objects that were not read are omitted. If a resource declares or owns an object, the object has the id of
+    the resource.
     """
     rows_by_key = {_get_declared_key(row): row for row in cluster.declared}
     excluded_keys = {
@@ -290,7 +292,7 @@ def _get_declared_key(row: Row) -> LiveKey:
 
 
 def _is_element(row: Row) -> bool:
-    """Return whether the row is for one element of a resource that is a set of live objects."""
+    """Whether the row represents one element of a resource that is a set of live objects."""
     return row["live_sort"] != "" and is_set_like(row["kind"])
 
 

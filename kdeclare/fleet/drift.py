@@ -1,4 +1,4 @@
-"""Compare a resource with its live object in the same way as a plan does, and create audit findings."""
+"""Compare a resource with its live object, as a plan does, and create audit findings."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -57,14 +57,14 @@ def find_drift(
     labels: Iterable[tuple[str, str]] | None = None,
     source: str | None = None,
 ) -> tuple[Finding, ...]:
-    """Return the findings of one resource or undeclared live object that is compared on its own.
+    """Compare one resource or undeclared live object independently of others, and return the findings.
 
     kind, name: the kind and name of the resource. For a live object that is neither declared nor owned, the
         type and key of the object.
-    desired_json: the declared body as JSON, or None if the resource is not declared.
-    owned_json: the ownership record as JSON, or None if the resource is not owned.
-    live_json: the live object as JSON, or None if the object does not exist or could not be read.
-    error: the reason why the object could not be read, or None.
+    desired_json: the declared body as JSON; None if the resource is not declared.
+    owned_json: the ownership record as JSON; None if the resource is not owned.
+    live_json: the live object as JSON; None if the object does not exist or could not be read.
+    error: the reason why the object could not be read; otherwise None.
     cluster_body: the live state of the cluster itself as JSON. None if the cluster or its project could not
         be read; the result is then empty.
     labels, source: the labels and the position of the manifest. Messages about required changes contain them.
@@ -115,7 +115,7 @@ def explain_other_cluster(planned_id: str, live_id: str) -> str:
 
 
 def explain_unmanaged_group(count: str, group: str) -> str:
-    """Return the message for a group of unmanaged objects that are counted instead of listed."""
+    """Return the message about a group of unmanaged objects that are counted instead of listed."""
     return f"{count} objects in the group '{group}' are neither declared nor owned by kdeclare."
 
 
@@ -147,7 +147,7 @@ def collect_findings(
 def _find_replacement(
     resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None, live: LiveState
 ) -> Finding | None:
-    """Return a finding if the live object was deleted and recreated since it was applied; otherwise None.
+    """Return a finding if the live object was deleted and recreated after the last apply; otherwise None.
 
     A recreated object is reported even if it matches the manifest, because the data of the deleted object is
     lost.
@@ -155,7 +155,7 @@ def _find_replacement(
     rules = find_audit_rules(resource.kind)
     path = rules.identity_field
     before = get_record_field(owned, path) if path is not None else None
-    if path is None or not before:  # without a recorded identity, a recreated object cannot be recognized
+    if path is None or not before:  # without a recorded id, a recreated object cannot be recognized
         return None
     key = find_live_key(resource, None if desired is None else desired.body, owned)
     after = CODECS[key.sort].find_identity(key, live) if key is not None else None
@@ -168,7 +168,7 @@ def _find_replacement(
 
 
 def _find_unmanaged_object(key: LiveKey, live: str | None) -> tuple[Finding, ...]:
-    """Return a finding for an unmanaged object. For an internal object of the system, return no finding."""
+    """Return a finding for an unmanaged object, unless it is an internal object of the system."""
     codec = CODECS.get(key.sort)
     if live is None or codec is None or not codec.is_reported(key, live):
         return ()
@@ -241,10 +241,10 @@ def _is_missing(
     owned: OwnedRecord | None,
     live: LiveState,
 ) -> bool:
-    """Return whether the live object of an applied resource no longer exists.
+    """Whether the live object of an applied resource no longer exists.
 
-    For a resource that is a set of live objects, return False. A missing element is reported as a changed
-    field.
+    If the resource is a set of live objects, the result is False, because audits report a missing element as
+    a changed field.
     """
     if not difference.drifted or is_set_like(resource.kind):
         return False
@@ -281,14 +281,15 @@ def _find_unmanaged_fields(
 
 
 def _is_present(key: LiveKey | None, live: LiveState) -> bool:
-    """Return whether the live object exists. If the resource has no live object (no key), return True."""
+    """Whether the live object exists. If the resource has no live object (no key), the result is True."""
     return key is None or CODECS[key.sort].has_object(key, live)
 
 
 def _explain_blocking(
     difference: Difference, desired: DesiredResource | None, impossible_field: ImpossibleField | None
 ) -> str:
-    """Return why apply would reject the resource, and how the manifest must be changed; empty if allowed.
+    """Return why apply would reject the resource, and how to change the manifest. Return an empty string if
+    apply would accept it.
 
     Denied adoptions are omitted, because each field has its own message about adoption.
     """
@@ -305,7 +306,7 @@ def _explain_blocking(
 
 
 def _format_owner(desired: DesiredResource) -> str:
-    """Return the team or labels of a manifest and its position, as part of a message."""
+    """Return the position of a manifest, and its team or labels, as part of a message."""
     team = desired.labels.get(_TEAM)
     label_text = ", ".join(f"{key}={value}" for key, value in sorted(desired.labels.items()))
     owner = f" of team {team}" if team else f" labeled {label_text}" if label_text else ""

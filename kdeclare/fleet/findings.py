@@ -1,6 +1,6 @@
 """The results of an audit, for reports and for comparisons with later audits.
 
-``summary.json`` contains an `AuditSummary`: the counts of an audit, but not its findings.
+The file ``summary.json`` contains an `AuditSummary`: the counts of an audit without its findings.
 """
 
 import json
@@ -36,7 +36,7 @@ ACTIONABLE_KINDS = frozenset({FindingKind.CHANGED, FindingKind.PENDING, FindingK
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding of one resource.
+    """One finding about one resource.
 
     path: the path of the field (``configs.retention.ms``); None for the resource as a whole.
     op: the operation or action that would fix the finding: SET, DELETE, APPEND, SUBTRACT, change, create,
@@ -53,7 +53,7 @@ class Finding:
 
     @property
     def is_unmanaged_key(self) -> bool:
-        """Whether the finding is about a key that is set on a declared resource, but not declared."""
+        """Whether the finding is about a key that is set on a declared resource without being declared."""
         return self.finding is FindingKind.UNMANAGED and self.path is not None
 
 
@@ -128,7 +128,7 @@ class ClusterSummary:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """A comparison of an audit with an earlier audit, the baseline.
+    """The changes between an earlier audit, called the baseline, and an audit.
 
     audit_id, taken_at: the id and the time of the baseline.
     new: the number of findings that the baseline does not contain.
@@ -147,7 +147,7 @@ class Since:
 class TrendPoint:
     """The number of findings in one earlier audit.
 
-    Findings of audits before it that it did not check again are included.
+    The number includes older findings that this earlier audit did not check again.
     """
 
     schema_name = "TrendDocument"
@@ -202,7 +202,10 @@ class AuditSummary:
 
     @property
     def remembered(self) -> KindCounts:
-        """The number of findings by kind, including earlier findings that were not checked again."""
+        """The number of findings by kind.
+
+        Findings of earlier audits that were not checked again are included.
+        """
         total_counts = ((kind, self.found.get(kind, 0) + self.unseen.get(kind, 0)) for kind in FindingKind)
         return {kind: count for kind, count in total_counts if count}
 
@@ -221,6 +224,7 @@ def parse_summary(text: str, source: str = "summary.json") -> AuditSummary:
     """Parse the contents of ``summary.json``.
 
     source: the name of the file, for errors.
+
     Raises KdeclareError (``bad-audit``) if the format version is not supported, or if the file is not the
     summary of an audit.
     """
@@ -241,7 +245,7 @@ class EarlierAudits:
     """Two earlier audits of a fleet, with which a new audit is compared.
 
     newest: the latest audit. It contains the time at which each finding was first seen.
-    since: the baseline. Findings that are not in the baseline are new.
+    since: the baseline. Findings that the baseline does not contain are new.
     """
 
     newest: AuditSummary
@@ -253,9 +257,9 @@ class AuditRow:
     """One finding with all data that reports show.
 
     before, after: the live value and the declared value as JSON.
-    first_seen: the time of the first audit that had this finding.
-    status: ``known`` if the earlier audit that serves as the baseline also has the finding; otherwise
-        ``new``.
+    first_seen: the time of the first audit with this finding.
+    status: ``known`` if the baseline (the earlier audit that determines which findings are new) contains the
+        finding; otherwise ``new``.
     """
 
     taken_at: datetime

@@ -1,4 +1,4 @@
-"""The versions of one live object over time, and the changes between them."""
+"""The versions of one live object over time, and the changes between these versions."""
 
 from collections.abc import Sequence
 from dataclasses import field
@@ -19,8 +19,8 @@ from kdeclare.manifests.policies import TOPIC
 class ObjectVersion:
     """The state of a live object in one snapshot.
 
-    body: the body of the object, or None if the object did not exist or could not be read.
-    error: the reason why the object could not be read, or None.
+    body: the body of the object; None if the object did not exist or could not be read.
+    error: the reason why the object could not be read; otherwise None.
     """
 
     taken_at: datetime
@@ -30,7 +30,7 @@ class ObjectVersion:
 
 
 class Turn(StrEnum):
-    """The type of a change since the latest snapshot in which the object could be read."""
+    """How an object has changed since the latest snapshot in which it could be read."""
 
     APPEARED = "appeared"
     CHANGED = "changed"
@@ -43,7 +43,7 @@ class FieldTurn:
     """One changed field. ``before`` and ``after`` are null if the field is not set.
 
     path: the path of the field, such as ``configs.retention.ms``.
-    name: the name to show to users; None if it equals the path.
+    name: the name to display instead of the path; None to display the path.
     """
 
     path: str
@@ -58,7 +58,7 @@ class ObjectTurn:
 
     version: the object in the later snapshot.
     turn: the type of the change.
-    seen_before: the time at which the object was previously read; None if it was not read before.
+    seen_before: the time at which the object was read for the previous snapshot; None if it was not read.
     fields: the changed fields if ``turn`` is CHANGED; otherwise empty.
     """
 
@@ -127,6 +127,6 @@ def _compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[F
 
 
 def _get_path_order(path: str) -> tuple[bool, list[tuple[bool, int, str]]]:
-    """Return a sort key that puts fields of the object first, and sorts partition 10 after partition 9."""
+    """Return a sort key for field paths: the object's own fields come first, and partition 9 before 10."""
     parts = [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in path.split(".")]
     return "." in path, parts

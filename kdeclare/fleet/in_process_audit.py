@@ -1,4 +1,4 @@
-"""A simple implementation of audits without Spark. Tests use it to check the results of Spark."""
+"""A simple implementation of audits without Spark. Tests compare its results with those of Spark."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,17 +11,17 @@ from kdeclare.fleet.rows import CLUSTER
 
 Row = Mapping[str, Any]
 RowKey = tuple[str, str, str]
-"""The cluster, kind and name of a resource, or the cluster, type and key of a live object."""
+"""The cluster, kind and name of a resource. For a live object: the cluster, type and key."""
 
 
 def audit_rows(
     declared: Iterable[Row], live: Iterable[Row], *, unmanaged_keys: bool = True
 ) -> Iterator[dict[str, Any]]:
-    """Yield the findings of resources that can be compared on their own, sorted by cluster, kind and name.
+    """Yield the findings of resources that can be compared independently of others.
 
-    A finding is a row with the columns cluster, kind, name and those of `FINDING`. The resources of a cluster
-    are compared only if both tables contain a row for the cluster itself and neither row has an error. Raises
-    KdeclareError if a table contains a resource twice.
+    A finding is a row with the columns cluster, kind, name and those of `FINDING`. The rows are sorted by
+    cluster, kind and name. The resources of a cluster are compared only if both tables contain a row for the
+    cluster itself and neither row has an error. Raises KdeclareError if a table contains a resource twice.
 
     declared, live: the rows of the tables `DECLARED` and `LIVE`.
     unmanaged_keys: whether to report keys that are neither declared nor owned.
@@ -130,7 +130,7 @@ def _get_cluster_body(declared: Row | None, live: Row) -> str | None:
 
 
 def _explain_unknown(declared: Row, live: Row) -> str | None:
-    """Return why a resource cannot be compared, or None.
+    """Return the reason why a resource cannot be compared; otherwise None.
 
     Possible reasons are an error in a row of the resource, and a state that belongs to a different cluster.
     """
@@ -155,10 +155,10 @@ def _build_duplicate_error(key: RowKey, side: str) -> KdeclareError:
 def proves_no_drift(
     declared: Mapping[str, Any], live: Mapping[str, Any], *, unmanaged_keys: bool = True
 ) -> bool:
-    """Return whether the facts prove that a declared resource does not differ from its live object.
+    """Whether the facts prove that a declared resource does not differ from its live object.
 
-    If the result is False, the resource must be compared in full. `fleet.spark.diff` implements the same rule
-    in SQL, and a test checks that both implementations agree.
+    If not, the resource must be compared in full. `fleet.spark.diff` implements the same rule in SQL, and a
+    test checks that both implementations agree.
 
     declared, live: the rows of the resource and the live object. If a required fact is null, the result is
         False.

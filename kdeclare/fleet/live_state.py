@@ -33,8 +33,9 @@ def hash_text(text: str) -> str:
 def decode_object(key: LiveKey, body: str | None, cluster: str) -> LiveState:
     """Return the live state that is needed to compare one resource.
 
-    body: the live object as JSON, or None if the object does not exist.
+    body: the live object as JSON; None if the object does not exist.
     cluster: the live state of the cluster itself as JSON.
+
     Raises NotReadError if objects of this type were not read.
     """
     codec = CODECS.get(key.sort)
@@ -80,7 +81,7 @@ def get_plan_context(codec: LiveCodec) -> PlanContext:
 
 
 def explain_unread(key: LiveKey, cluster: str) -> str | None:
-    """Return the reason why objects of this type were not read, or None if they were read.
+    """Return the reason why objects of this type were not read; None if they were read.
 
     cluster: the live state of the cluster itself as JSON.
     """
@@ -110,9 +111,9 @@ def _get_system(codec: LiveCodec, cluster: str) -> str:
 
 @lru_cache(maxsize=256)
 def _parse_other_systems(cluster: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the shared state or error of each system other than the cluster itself, by collector name.
+    """Return the shared state or the error of each system other than the cluster itself, by collector name.
 
-    The entries are JSON strings, because codecs cache decoded state by string.
+    The values are JSON strings, because codecs use the strings as keys of their caches.
     """
     entries = as_object(as_object(parse_json(cluster)).get(OTHER_SYSTEMS, {}))
     return {name: _parse_system_entry(as_object(entry)) for name, entry in entries.items()}
@@ -120,7 +121,7 @@ def _parse_other_systems(cluster: str) -> Mapping[str, Mapping[str, str]]:
 
 @lru_cache(maxsize=256)
 def _has_own_state(cluster: str) -> bool:
-    """Return whether the cluster itself was read. If not, only other systems were read."""
+    """Whether the cluster itself was read, and not only other systems."""
     return bool(as_object(parse_json(cluster)).keys() - {OTHER_SYSTEMS})
 
 

@@ -12,7 +12,7 @@ from kdeclare.core.resources.policy_subjects import format_kind
 class CountedSort:
     """A type of live objects that summaries count.
 
-    one, many: the singular and plural noun for the objects, as shown to users.
+    one, many: the singular and plural noun for the objects, as displayed to users.
     internal_marker: see `CountsObjects`.
     """
 
@@ -43,7 +43,7 @@ class ObjectCount:
 
 
 def list_counted_sorts() -> tuple[CountedSort, ...]:
-    """Return the object types of all installed providers. The types of a provider are sorted by name."""
+    """Return the object types of all installed providers. For each provider, the types are sorted by name."""
     return tuple(
         CountedSort(sort, *nouns, codec.internal_marker if isinstance(codec, CountsObjects) else None)
         for codec in load_codecs()

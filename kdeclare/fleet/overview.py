@@ -27,7 +27,7 @@ _FILE_FORMAT = FileFormat(
 
 
 class PlanExit(StrEnum):
-    """The outcome of planning one cluster, with the same values as for a plan outside of a fleet."""
+    """The outcome of planning one cluster. The values are the same as for a plan outside of a fleet."""
 
     NO_CHANGES = "no-changes"
     CHANGES = "changes"
@@ -82,7 +82,7 @@ class AppliedStatus(StrEnum):
 
     @property
     def is_finished(self) -> bool:
-        """Whether another apply of the same plans would not change this cluster."""
+        """Whether another ``fleet apply`` of the same plans would leave this cluster unchanged."""
         return self in (
             AppliedStatus.DONE,
             AppliedStatus.NOTHING,
@@ -133,6 +133,7 @@ def parse_overview(text: str, source: str) -> FleetPlan:
     """Parse the contents of ``overview.json``.
 
     source: the path of the file, for errors.
+
     Raises KdeclareError (``bad-overview``) if the format version is not supported, or if the file is not an
     overview.
     """

@@ -1,4 +1,4 @@
-"""Build the rows of declared resources and live objects that an audit compares; see `fleet.rows`."""
+"""Build the table rows of declared resources and live objects, which audits compare; see `fleet.rows`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -40,7 +40,7 @@ _NO_FACTS = DeclaredFacts([], [], [], None)
 class RowOrigin:
     """The cluster from which live objects were read, and the time at which reading started.
 
-    cluster_id: the id of the cluster, or None if the cluster could not be reached.
+    cluster_id: the id of the cluster; None if the cluster could not be reached.
     labels: the labels of the cluster in the fleet file.
     """
 
@@ -67,7 +67,7 @@ def build_live_row(origin: RowOrigin, live_object: LiveObject) -> Row:
 
 
 def build_unread_row(origin: RowOrigin, kind: str, name: str, reason: str) -> Row:
-    """Build the row of an object or a cluster (kind `CLUSTER`) that could not be read."""
+    """Build the row of an object, or of a whole cluster (kind `CLUSTER`), that could not be read."""
     return _build_live_columns(origin, kind, name, None) | {"error": reason}
 
 
@@ -156,7 +156,7 @@ def build_declared_cluster_row(
 ) -> Row:
     """Build the row of the cluster itself in the table `DECLARED`.
 
-    error: the reason why the project or the state of the cluster could not be read, or None.
+    error: the reason why the project or the state of the cluster could not be read; otherwise None.
     cluster_id: the id of the cluster to which the state belongs.
     cleanup: the pending cleanup of earlier runs.
     policies: whether the project has policies.
@@ -186,7 +186,7 @@ def _get_body(desired: DesiredResource | None) -> object | None:
 def _build_key_columns(id_: ResourceId, key: LiveKey | None) -> Row:
     """Return the columns with the type and key of the live object.
 
-    If they equal the kind and name of the resource, return no columns, which halves the size of the table.
+    If they equal the kind and name of the resource, return no columns. This halves the size of the table.
     """
     if key is None or key == (id_.kind, id_.name):
         return {}
@@ -251,7 +251,7 @@ def read_live_rows(
     """Read a cluster, and yield the row of the cluster itself, then the rows of its live objects.
 
     Raises Fault before the first row if the cluster cannot be read. If a different system of the environment
-    cannot be read, yield one row with the error for each object type of the system.
+    cannot be read, yield one row with the error for each object type of that system.
 
     name, labels: the name and labels of the cluster in the fleet file.
     now: the time at which reading starts.

@@ -43,7 +43,7 @@ LIVE = pa.schema(
         ("group_name", _TEXT),  # the group in which an unmanaged object is counted; null if it is listed
     ]
 )
-"""Live objects: one row for each object, and one row for each cluster itself.
+"""The table of live objects, with one row for each object and one row for each cluster itself.
 
 ``kind`` and ``name`` are the type and the key of the object (`LiveKey`). If a snapshot by an older kdeclare
 lacks a column or a fact, the object is compared in full.
@@ -71,7 +71,7 @@ DECLARED = pa.schema(
         ("error", _TEXT),  # for a cluster: the reason why its project could not be read
     ]
 )
-"""Declared and owned resources: one row for each resource, and one row for each cluster itself.
+"""The table of declared and owned resources, with one row for each resource and one for each cluster itself.
 
 A resource that is a set of live objects also has a row for each element. The table is joined with `LIVE` on
 the cluster, the type and the key of the live object.
@@ -87,7 +87,7 @@ FINDING = pa.struct(
         ("message", _TEXT),
     ]
 )
-"""One finding of a resource or live object."""
+"""The columns that describe one finding about a resource or a live object."""
 
 FINDINGS = pa.schema(
     [
@@ -101,7 +101,10 @@ FINDINGS = pa.schema(
         ("status", _TEXT),  # new, or known from the audit to compare with
     ]
 )
-"""The findings of an audit. The table is also partitioned by ``audit_id``, which is not in the schema."""
+"""The table of the findings of an audit.
+
+It is also partitioned by ``audit_id``, which is not in the schema.
+"""
 
 SUMMARY = pa.schema(
     [
@@ -114,7 +117,7 @@ SUMMARY = pa.schema(
         ("count", pa.int64()),
     ]
 )
-"""The number of findings by cluster, kind, finding, path and team."""
+"""The table with the number of findings by cluster, kind, finding, path and team."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ class FileFormat:
     """A file format, and the texts of errors about files that do not have the format.
 
     code: the code of all errors.
-    name: what a file in this format describes, such as a snapshot.
+    name: the thing that a file in this format describes, such as a snapshot.
     broken, invalid_hint: the summary and the hint of the error for invalid contents.
     command: the command that writes the files.
     version_hint: the hint of the error for an unsupported format version.
@@ -154,6 +157,7 @@ class FileFormat:
         """Parse the contents of a file into a dataclass. where: the name of the file, for errors.
 
         absent: defaults for fields that earlier versions of kdeclare did not write.
+
         Raises KdeclareError if the format version is not supported, or if the contents are invalid.
         """
         data = self.read(text, where)
@@ -163,7 +167,7 @@ class FileFormat:
             raise self.build_invalid_error(where) from None
 
     def build_invalid_error(self, source: str) -> KdeclareError:
-        """Return the error for a file with invalid contents."""
+        """Return the error about a file with invalid contents."""
         detail = f"{source} was not written by '{self.command}', or is damaged."
         return KdeclareError(error(self.code, self.broken, detail, hint=self.invalid_hint))
 

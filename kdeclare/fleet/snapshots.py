@@ -52,7 +52,7 @@ class SnapshotCluster:
 
     @property
     def whole(self) -> bool:
-        """Whether the whole cluster was read."""
+        """Whether everything in the cluster could be read."""
         return self.error is None and not self.failed
 
     @property
@@ -92,6 +92,7 @@ def parse_record(text: str, source: str) -> SnapshotRecord:
     """Parse the record of a snapshot.
 
     source: the name of the file, for errors.
+
     Raises KdeclareError if the format version is not supported, or if the file is not a record.
     """
     return _FILE_FORMAT.bind(SnapshotRecord, text, source)
@@ -100,7 +101,7 @@ def parse_record(text: str, source: str) -> SnapshotRecord:
 def require_all_rows(cluster: SnapshotCluster, count: int, source: str) -> None:
     """Raise KdeclareError if rows of a cluster are missing from a snapshot.
 
-    Spark itself skips empty and missing files without an error.
+    Spark skips empty and missing files without an error.
 
     count: the number of rows that were read.
     source: the folder of the snapshot, for the error.

@@ -68,7 +68,7 @@ class Storage(Protocol):
 
 
 def build_read_error(path: str, reason: str) -> KdeclareError:
-    """Return the error for a file or folder that does not exist or cannot be read."""
+    """Return the error about a file or folder that does not exist or cannot be read."""
     return KdeclareError(
         error(
             "cannot-read",
@@ -80,7 +80,7 @@ def build_read_error(path: str, reason: str) -> KdeclareError:
 
 
 def build_write_error(path: str, reason: str) -> KdeclareError:
-    """Return the error for a file or folder that cannot be written, moved or deleted."""
+    """Return the error about a file or folder that cannot be written, moved or deleted."""
     return KdeclareError(
         error(
             "cannot-write",
@@ -207,7 +207,7 @@ def _report_write_errors(path: Path) -> Iterator[None]:
 
 
 SNAPSHOTS, AUDITS = "snapshots", "audits"
-"""The folders of the records of snapshots and audits. The names of the files sort by time."""
+"""The folders with the records of snapshots and of audits. The names of the files sort by time."""
 
 
 def list_record_ids(storage: Storage, folder: str) -> tuple[str, ...]:

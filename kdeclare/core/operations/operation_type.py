@@ -303,8 +303,7 @@ class OperationType(Protocol):
         """Return the resource that ``op`` deletes as a whole, alone or together with other operations.
 
         Return None if no whole resource is deleted. Override this method for an operation type that removes
-        parts
-        of a resource, and deletes the resource if no part is left.
+        parts of a resource, and deletes the resource if no part is left.
         """
         return self.find_object(op) if self.deletes else None
 

@@ -130,8 +130,7 @@ class PlanHooks:
         """Complete the operations that policies allowed, before the system validates these operations.
 
         An implementation can, for example, merge operations that do the same work, or make operations wait
-        for
-        work in progress.
+        for work in progress.
         """
         return PlanStep(operations)
 

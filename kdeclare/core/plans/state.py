@@ -10,8 +10,8 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 PendingCleanup = Mapping[str, JsonValue]
 """Objects that earlier runs left behind and that a later run removes, such as throttles.
 
-Each operation type reads and writes its own sections of this mapping. The sections of a provider that is
-not installed stay unchanged.
+Each operation type reads and writes its own sections of this mapping. The sections of a provider that is not
+installed stay unchanged.
 """
 
 

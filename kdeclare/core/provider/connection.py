@@ -1,9 +1,9 @@
 """The connections of providers to their systems, and the settings for these connections in environments.
 
 A provider declares one `ConnectionType`, which converts the settings of an environment to a `Target`. The
-target is a frozen value with all data that is needed to open the connection. kdeclare opens the connection
-on first use and closes it. The interactive shell reuses a connection for the next command if the connection
-has a method that checks whether the system still responds (`Keepable`).
+target is a frozen value with all data that is needed to open the connection. kdeclare opens the connection on
+first use and closes it. The interactive shell reuses a connection for the next command if the connection has
+a method that checks whether the system still responds (`Keepable`).
 """
 
 from collections.abc import Callable, Iterable, Mapping

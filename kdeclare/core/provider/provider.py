@@ -200,7 +200,7 @@ def find_pending(pending: PendingCleanup, section: str) -> frozenset[str]:
 def with_pending(pending: PendingCleanup, section: str, names: Collection[str]) -> PendingCleanup:
     """Return a copy of the pending cleanup in which the section contains exactly these names.
 
-    If there are no names, the copy omits the section.
+    If ``names`` is empty, the copy omits the section.
     """
     other_sections = {name: value for name, value in pending.items() if name != section}
     return {**other_sections, section: sorted(names)} if names else other_sections

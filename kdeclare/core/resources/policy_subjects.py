@@ -402,8 +402,7 @@ class ListedForPolicies(Protocol):
         """Return the names of all resources that clients are allowed to change. Raises Fault.
 
         A resource and its live object can have different names (`FleetComparable.find_live_key`). In this
-        case,
-        return the keys of undeclared live objects, and the names of declared and owned resources.
+        case, return the keys of undeclared live objects, and the names of declared and owned resources.
         """
 
 

@@ -1,9 +1,9 @@
 """Hashes of secrets, which plans and states store to detect changed values (decision 21).
 
-A hash of the form ``pbkdf2$<salt>$<hex>`` is intentionally slow to compute. A hash of the form
-``hmac$<key id>$<salt>$<hex>`` uses a key that no file contains. To compare a value with a stored hash, the
-value is hashed with the salt and key of the stored hash. Values can therefore also be compared with hashes
-from earlier versions of kdeclare.
+A hash of the form ``pbkdf2$<salt>$<hex>`` is intentionally slow to compute. A hash of the form ``hmac$<key
+id>$<salt>$<hex>`` uses a key that no file contains. To compare a value with a stored hash, the value is
+hashed with the salt and key of the stored hash. Values can therefore also be compared with hashes from
+earlier versions of kdeclare.
 """
 
 import hashlib

@@ -192,8 +192,7 @@ class Attempt:
 
         Brokers can execute a request until its deadline, so only success is certain before the deadline. An
         operation without an effect is omitted from the results, and its request is sent again. A second
-        request is
-        harmless, so it is sent before the deadline of the first request has passed.
+        request is harmless, so it is sent before the deadline of the first request has passed.
         last: whether this was the last attempt to send the request.
         """
         self.unanswered.update(op.id for op in operations)

@@ -60,8 +60,7 @@ def find_stale_live(operations: Sequence[Operation], observation: Observation) -
     """Return the mismatches between the live state and the expectations of the operations.
 
     An expectation that an earlier operation will fulfill is not a mismatch. If an object exists but the
-    system
-    does not show it, this is a mismatch, unless the operation deletes the object by its id.
+    system does not show it, this is a mismatch, unless the operation deletes the object by its id.
     observation: see `observe_operations`.
     """
     current_views = {op.id: get_operation_type(op).compute_view(op, observation.live) for op in operations}

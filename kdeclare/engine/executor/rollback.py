@@ -386,8 +386,7 @@ def _build_ownership(
     """Yield the ownership changes that restore the records from before the run.
 
     Fields that a rollback cannot restore are no longer owned, with two exceptions: fields that later runs
-    took
-    ownership of, and a topic that is not deleted because it contains records.
+    took ownership of, and a topic that is not deleted because it contains records.
     """
     expected_records = compute_owned(
         run, record.results, {str(o.id): o.before for o in run.ownership if o.before}

@@ -88,8 +88,7 @@ def _rewire(
     """Return the kept operations in order, without dependencies on removed operations.
 
     If an operation depended on a removed auxiliary operation, it now depends on the predecessors of the
-    removed
-    operation.
+    removed operation.
     """
     edges: dict[str, tuple[_Reasons, _Reasons]] = {}
     rewired = []

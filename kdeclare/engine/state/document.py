@@ -36,10 +36,8 @@ def mark_unproven_parts(record: JsonValue) -> JsonValue:
     """Complete an ownership record of kdeclare 0.1, which does not show which list elements kdeclare added.
 
     Until version 2, a record of ``{append, subtract}`` contained the declaration of the manifest, whether or
-    not
-    the elements already existed. kdeclare can later remove only elements that it added, so no element counts
-    as
-    added.
+    not the elements already existed. kdeclare can later remove only elements that it added, so no element
+    counts as added.
     """
     configs = record.get("configs") if isinstance(record, Mapping) else None
     if not isinstance(record, Mapping) or not isinstance(configs, Mapping):

@@ -50,9 +50,8 @@ def parse_journal(data: bytes, location: str) -> tuple[tuple[JsonValue, ...], in
     """Return the entries in a journal, and the number of bytes that the entries take.
 
     Any further bytes are an incomplete last line. A crash can leave only the last line incomplete, because
-    each
-    line is on disk before the next one is written. Raises KdeclareError, with the line number, for an invalid
-    earlier line.
+    each line is on disk before the next one is written. Raises KdeclareError, with the line number, for an
+    invalid earlier line.
     """
     *lines, tail = data.split(b"\n")
     entries: list[JsonValue] = []

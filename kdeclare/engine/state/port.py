@@ -58,17 +58,15 @@ class StateStore(Protocol):
         """Replace the stored state. The previous state is kept as a backup.
 
         The serial must be 1 for the first write, and increase by one with each later write. If the serial is
-        wrong
-        or the lineage differs, another process wrote in between. In this case, the method changes nothing and
-        raises KdeclareError.
+        wrong or the lineage differs, another process wrote in between. In this case, the method changes
+        nothing and raises KdeclareError.
         """
 
     def lock(self, what: str) -> AbstractContextManager[None]:
         """Hold the lock during the block. ``what`` is the command, which messages in other processes show.
 
         The method does not wait for the lock. If another process holds it, the method raises KdeclareError
-        (exit
-        code LOCKED) with the holder. Not reentrant.
+        (exit code LOCKED) with the holder. Not reentrant.
         """
 
     def read_holder(self) -> LockInfo | None:
@@ -78,8 +76,7 @@ class StateStore(Protocol):
         """Take the lock from ``holder``, which `read_holder` returned and a user confirmed.
 
         This is dangerous. A process that died does not hold a lock, so the holder is alive, and its requests
-        can
-        be in flight. Two runs can then change the same cluster. The next append or write of the holder is
+        can be in flight. Two runs can then change the same cluster. The next append or write of the holder is
         refused.
 
         Raises KdeclareError if the lock is free or has a different holder.

@@ -1,4 +1,4 @@
-"""Audit a fleet with Spark, and write the tables with the findings and the summary of the audit."""
+"""Audit a fleet with Spark, and write tables with the findings and the summary of the audit."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -44,13 +44,13 @@ from kdeclare.fleet.spark.tables import (
 )
 
 MakeEvaluator = Callable[[str], ClusterEvaluator | None]
-"""Returns the policy evaluator for the cluster with the given name, or None if the project has no policies.
+"""A function that returns the policy evaluator for a cluster; None if the cluster's project has no policies.
 
-The executors call this function.
+The executors call this function with the name of the cluster.
 """
 
 CLUSTER_FINDINGS_SCHEMA = pa.schema([field for field in FINDINGS if field.name in RESULT])
-"""The columns of findings and notices. A notice has values only for the cluster and ``message``."""
+"""The columns of findings and notices. In a notice, only the cluster and ``message`` have values."""
 
 _COLUMNS = (
     "cluster",
@@ -76,7 +76,7 @@ def find_in_whole_clusters(declared: DataFrame, live: DataFrame, make_evaluator:
     """Return the findings that depend on several resources of a cluster, and the violations of policies.
 
     The result has the columns `CLUSTER_FINDINGS_SCHEMA`, and also contains notices (see `read_notices`).
-    Clusters without policies and without such resources are skipped (see `count_declared`).
+    Clusters that have neither policies nor such resources are skipped (see `count_declared`).
 
     declared, live: the tables `rows.DECLARED` and `rows.LIVE`.
     """
@@ -181,7 +181,7 @@ def _build_row(
 
 
 MEMORY_TABLES = ("findings", "unseen")
-"""The tables with which later audits are compared: ``findings``, and ``unseen`` for unchecked findings."""
+"""The tables with which later audits are compared. ``unseen`` contains the findings that were not checked."""
 AUDIT_TABLES = (*MEMORY_TABLES, "summary")
 """The tables that an audit writes."""
 
@@ -194,7 +194,7 @@ _MAX_TREND_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class ComparedTables:
-    """The tables from which an audit is computed.
+    """The input tables of an audit.
 
     declared, live: the tables `rows.DECLARED` and `rows.LIVE`.
     coverage: the scope of the audit.
@@ -292,9 +292,9 @@ def summarize_audit(
 ) -> Audit:
     """Write the table ``summary``, and return the audit. Call `write_findings` first.
 
-    earlier_audits: the earlier audits with which this audit is compared, or None if there is no earlier
-        audit.
+    earlier_audits: the earlier audits with which this audit is compared; None if there is no earlier audit.
     cluster_notes: the result of `write_findings`.
+
     Raises KdeclareError.
     """
     found_rows = bench.read("findings", FINDINGS)
@@ -337,6 +337,6 @@ def summarize_audit(
 
 
 def _build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
-    """Return the trend in the latest audit, extended by the counts of the latest audit itself."""
+    """Return the trend of the latest earlier audit, extended by the counts of that audit itself."""
     current_point = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
     return (*earlier.trend[1 - _MAX_TREND_POINTS :], current_point)

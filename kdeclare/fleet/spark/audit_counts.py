@@ -50,8 +50,8 @@ def _count_by_cluster(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFram
 def _build_count_columns(number: int, sort: CountedSort, is_unread_sort: Column) -> tuple[Column, Column]:
     """Build the columns that count all objects and the internal objects of a type.
 
-    is_unread_sort: a condition for rows that represent a whole object type that could not be read. These rows
-        are not counted.
+    is_unread_sort: a condition for rows that represent an object type that could not be read. Such rows are
+        not counted.
     """
     is_of_sort = (f.col("kind") == sort.sort) & ~is_unread_sort
     is_internal = f.lit(False)
@@ -233,7 +233,7 @@ def _build_audit_row(row: Row) -> AuditRow:
 
 
 def count_known(findings: DataFrame) -> int:
-    """Return the number of findings that an earlier audit already had. Raises KdeclareError."""
+    """Return the number of findings that the baseline already contained. Raises KdeclareError."""
     return count_rows(findings.where("status = 'known'"))
 
 
@@ -254,5 +254,5 @@ def _find_version(body: str | None) -> str | None:
 
 
 def _to_utc(time: datetime) -> datetime:
-    """Convert a local time from Spark, which has no time zone, to UTC."""
+    """Convert a time from Spark to UTC. Spark returns local times without a time zone."""
     return time.astimezone(UTC)

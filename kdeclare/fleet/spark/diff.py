@@ -28,9 +28,9 @@ _NEEDS_DIFF = """
     or not forall(d.need, fact -> array_contains(l.has, fact))
     or arrays_overlap(d.forbid, l.has)
 """
-"""The negation of `in_process_audit.proves_no_drift` as an SQL condition.
+"""An SQL condition: the opposite of `in_process_audit.proves_no_drift`.
 
-If the condition is null, the resource must be compared in full.
+If the condition is true or null, the resource must be compared in full.
 """
 
 _HAS_UNEXPECTED_KEYS = "not forall(l.keys, key -> array_contains(d.keys, key))"
@@ -54,7 +54,7 @@ _DIFF_COLUMNS = ("kind", "name", "desired", "owned", "live", "error", "within", 
 
 
 def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
-    """Return the findings of resources and undeclared live objects that are compared on their own.
+    """Compare resources and undeclared live objects independently of each other, and return the findings.
 
     The result has the columns `RESULT`. If a row of a cluster itself has an error, the error is the only
     finding of the cluster. The executors must have the same providers as this process; otherwise, the Spark
@@ -105,7 +105,7 @@ def drop_unmanaged_keys(findings: DataFrame) -> DataFrame:
 
 
 def find_duplicates(table: DataFrame) -> DataFrame:
-    """Return the keys that more than one row of a table has. A valid table has no such keys."""
+    """Return the keys that occur in more than one row of a table. A valid table has no such keys."""
     return table.groupBy(*KEY).count().where("count > 1")
 
 
@@ -142,7 +142,7 @@ def _count_groups(objects: DataFrame) -> DataFrame:
 
 
 def _make_differ(providers: Sequence[InstalledProvider]) -> Callable[..., pa.Array]:
-    """Return a function that compares resources in tasks, with the same providers as on the driver."""
+    """Return a function that compares resources in Spark tasks, with the same providers as on the driver."""
 
     def diff_rows(*columns: pa.Array) -> pa.Array:
         use_providers(providers)
@@ -159,7 +159,7 @@ def _to_struct(finding: Finding) -> dict[str, object]:
 
 
 IDENTITY = ("cluster", "kind", "name", "finding", "path")
-"""The columns that identify the same finding in different audits."""
+"""The columns that identify a finding across audits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class AuditCoverage:
 
     clusters: the names of the audited clusters.
     left_out: the names of the other clusters of the fleet.
-    unmanaged_keys: whether the audit reports keys that are set on a declared resource, but not declared.
+    unmanaged_keys: whether the audit reports keys that are set on a declared resource without being declared.
     """
 
     clusters: Collection[str]
@@ -201,8 +201,8 @@ def add_first_seen(
 
     newest_memory: the findings of the latest earlier audit, including findings that it did not check again.
         They determine ``first_seen``. None if there is no earlier audit.
-    baseline_memory: the findings of the earlier audit that serves as the baseline. Findings in the baseline
-        get the status ``known``; other findings get the status ``new``.
+    baseline_memory: the findings of the baseline, an earlier audit. Findings that are in the baseline get the
+        status ``known``; other findings get the status ``new``.
     """
     if newest_memory is None or baseline_memory is None:
         return findings.withColumn("first_seen", f.col("taken_at")).withColumn("status", f.lit("new"))
@@ -226,7 +226,7 @@ def add_first_seen(
 
 
 def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
-    """Return the findings of an earlier audit that were checked again and no longer exist.
+    """Return the findings of an earlier audit that this audit checked again and that no longer exist.
 
     baseline_memory: the findings of the earlier audit.
     """
@@ -237,7 +237,8 @@ def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditC
 
 
 def find_unchecked(findings: DataFrame, newest_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
-    """Return the findings of an earlier audit that were not checked again, so that their state is unknown.
+    """Return the findings of an earlier audit that this audit did not check again, so that their state is
+    unknown.
 
     newest_memory: the findings of the earlier audit.
     """
@@ -253,7 +254,9 @@ def _select_first_seen(memory: DataFrame, name: str) -> DataFrame:
 
 
 def _join_unreadable(memory: DataFrame, findings: DataFrame, join_type: str) -> DataFrame:
-    """Join earlier findings with the resources and clusters that could not be read (semi or anti join)."""
+    """Find earlier findings about resources and clusters that could not be read (semi join), or all others
+    (anti join).
+    """
     unreadable = findings.where(f.col("finding") == str(FindingKind.UNREACHABLE)).alias("now")
     of_cluster = f.col("now.kind") == CLUSTER
     same_resource = (f.col("was.kind") == f.col("now.kind")) & (f.col("was.name") == f.col("now.name"))

@@ -1,4 +1,4 @@
-"""The storage of snapshots and audits in S3, ADLS, GCS, HDFS and other Hadoop file systems."""
+"""Store snapshots and audits in S3, ADLS, GCS, HDFS and other Hadoop file systems."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,9 +15,9 @@ from kdeclare.fleet.spark.spark_errors import list_causes, mask_uri_passwords
 from kdeclare.fleet.storage import Storage, build_read_error, build_write_error, find_local_storage
 
 _OBJECT_STORE_SCHEMES = frozenset({"s3a", "s3", "s3n", "gs", "oss", "cosn", "obs"})
-"""The URI schemes of object stores, where a file becomes visible atomically when it is closed.
+"""The URI schemes of object stores, in which a file becomes visible atomically when it is closed.
 
-In object stores, files are written without temporary files, because a rename would copy the file.
+Files in object stores are written directly, because renaming a temporary file would copy it.
 """
 
 _FILE_NOT_FOUND = "java.io.FileNotFoundException"
@@ -134,8 +134,7 @@ class HadoopStorage:
     def _write_file(self, path: Any, data: bytes) -> None:
         """Write a file directly, without a temporary file.
 
-        If an error occurs, the stream is not closed, because closing the stream would publish an incomplete
-        object.
+        If an error occurs, the stream is not closed, because closing it would publish an incomplete object.
         """
         self._get_file_system().mkdirs(path.getParent())
         stream = self._get_file_system().create(path, True)
@@ -145,7 +144,8 @@ class HadoopStorage:
     def _replace_file(self, temporary_path: Any, target: Any) -> None:
         """Rename a file, and replace an existing file.
 
-        ``FileContext`` is used because some implementations of ``FileSystem.rename`` do not replace files.
+        The method uses ``FileContext``, because some implementations of ``FileSystem.rename`` do not replace
+        files.
         """
         hadoop_fs = self._get_hadoop_fs()
         gateway: Any = self.spark.sparkContext._gateway
@@ -186,7 +186,7 @@ def _is_caused_by(problem: Py4JJavaError, kind: str) -> bool:
 
 
 def _explain_problem(problem: Py4JJavaError) -> str:
-    """Return the reason for an error. If possible, use the same words as for local files."""
+    """Return the reason for an error. Where possible, use the same words as for local files."""
     cause_texts = [f"{cause.kind} {cause.message}" for cause in list_causes(problem)]
     text = "\n".join(cause_texts)
     if _DENIED.search(text):

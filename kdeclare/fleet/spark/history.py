@@ -22,7 +22,7 @@ from kdeclare.fleet.storage import Storage
 def read_versions(
     spark: SparkSession, storage: Storage, records: Sequence[SnapshotRecord], cluster: str, key: LiveKey
 ) -> tuple[ObjectVersion, ...]:
-    """Read a live object from each snapshot in ``records``, in the same order. Raises KdeclareError.
+    """Read one live object from each snapshot in ``records``, in the same order. Raises KdeclareError.
 
     cluster: the name of the cluster. The files of other clusters are not read.
     key: the type and key of the object.
@@ -48,13 +48,14 @@ def read_versions(
 
 
 def _escape_folder_name(spark: SparkSession, name: str) -> str:
-    """Escape a name as Spark does in the names of partition folders: ``a:b`` becomes ``a%3Ab``."""
+    """Escape a name in the same way as Spark does for partition folders: ``a:b`` becomes ``a%3Ab``."""
     jvm: Any = spark.sparkContext._jvm
     return str(jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName(name))
 
 
 def _build_object_filter(key: LiveKey) -> Column:
-    """Return a condition that selects the rows of a live object, its type, and the cluster itself.
+    """Return a condition that selects three rows: for the live object, for its type, and for the cluster
+    itself.
 
     The row of the type contains an error if the type could not be read. The row of the cluster shows which
     systems were read.
@@ -78,7 +79,10 @@ def _build_version(record: SnapshotRecord, cluster: str, key: LiveKey, rows: Seq
 
 
 def _explain_unread(key: LiveKey, cluster: str | None) -> str | None:
-    """Return why a snapshot does not contain the objects of a system other than Kafka, or None."""
+    """Return the reason why a snapshot does not contain the objects of a system other than Kafka.
+
+    Return None if the system was read.
+    """
     codec = CODECS.get(key.sort)
     if cluster is None or codec is None or codec.identifies_system:
         return None

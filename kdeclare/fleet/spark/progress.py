@@ -17,7 +17,9 @@ _GROUP = "spark.jobGroup.id"
 _DESCRIPTION = "spark.job.description"
 
 JobProgress = Callable[[str, int, int], None]
-"""Receives a description of the work, the number of completed tasks, and the total number of tasks so far."""
+"""A function that receives a description of the work, the number of completed tasks, and the number of tasks
+so far.
+"""
 
 
 @contextmanager
@@ -65,7 +67,7 @@ def _poll_progress(
 ) -> None:
     """Report progress until ``finished`` is set, and one last time afterwards.
 
-    Without the last report, a short job between two polls would never be reported.
+    Without the last report, a job that starts and ends between two polls would never be reported.
     """
     last_counts = (-1, -1)
     while True:

@@ -42,7 +42,7 @@ _DEFAULT_APP_NAME = "pyspark-shell"
 """Spark's default application name."""
 
 CheckSettings = Callable[[SparkConf], None]
-"""Raises KdeclareError if the command cannot run with these Spark settings (by key)."""
+"""A function that raises KdeclareError if the command cannot run with these Spark settings."""
 
 
 def accept_settings(settings: SparkConf) -> None:
@@ -60,13 +60,13 @@ def spark_session(
     """Provide a Spark session for the block, and stop the session and its JVM at the end of the block.
 
     Raises KdeclareError: ``java-missing``, ``java-too-old``, ``spark-running`` if this process already has a
-        session, and the errors of `translate_spark_errors` for Spark's exceptions in the block.
+    session, and the errors of `translate_spark_errors` for Spark's exceptions in the block.
 
-    master: the Spark master. None for the master in Spark's settings or, if no master is set, ``local[*]``.
+    master: the Spark master; None for the master in Spark's settings, or ``local[*]`` if none is set.
     conf: the user's settings by key. They override the settings in SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS,
-        which override kdeclare's defaults. Tasks run with PYSPARK_PYTHON or, if it is not set, with this
-        Python.
-    log: the file to which Spark's log is appended. None for a temporary file, which is kept only if Spark
+        which override kdeclare's defaults. Tasks run with PYSPARK_PYTHON or, if it is not set, with the Python
+        of this process.
+    log: the file to which Spark's log is appended; None for a temporary file, which is kept only if Spark
         fails. The error then contains the path of the file.
     check_settings: a function that is called with all settings before Spark connects to the master.
     """
@@ -188,7 +188,7 @@ def _open_log_file(log: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def _add_log_hint(log: Path) -> Iterator[None]:
-    """Add the path of Spark's log to the hints of Spark errors in the block."""
+    """Add the path of Spark's log to the hints of Spark errors that occur in the block."""
     try:
         yield
     except SparkError as problem:
@@ -199,9 +199,9 @@ def _add_log_hint(log: Path) -> Iterator[None]:
 
 _SHELL_RESOURCE = "pyspark-shell"
 _FAST_STARTUP_OPTION = "-XX:TieredStopAtLevel=1"
-"""Use only Java's fast compiler (C1).
+"""A Java option that disables the optimizing compiler (C2).
 
-In measurements, the optimizing compiler paid off only after minutes.
+In measurements, the optimizing compiler saved time only in sessions of several minutes.
 """
 _END_SECONDS = 10.0
 
@@ -214,7 +214,7 @@ def open_java_virtual_machine(
 
     Raises KdeclareError if Java 17 is missing, or if Spark does not start.
 
-    master: the Spark master. None for the master in Spark's settings.
+    master: the Spark master; None for the master in Spark's settings.
     conf: the user's settings, including settings that the JVM needs at startup, such as memory and packages.
     log: the file to which the output of the JVM is appended.
     """
@@ -234,7 +234,7 @@ def open_java_virtual_machine(
 
 
 def _read_configured_master(gateway: JavaGateway) -> str:
-    """Return the Spark master that the settings configure, or ``local[*]``.
+    """Return the Spark master that the settings configure; ``local[*]`` if they configure none.
 
     The settings are --conf, PYSPARK_SUBMIT_ARGS, spark-defaults.conf and MASTER.
     """
@@ -265,7 +265,7 @@ def _launch_jvm(master: str | None, conf: Mapping[str, str], log: Path) -> JavaG
 def _build_start_variables(master: str | None, conf: Mapping[str, str], log4j: Path) -> Mapping[str, str]:
     """Return the environment variables with which a JVM is started.
 
-    The user's settings have the highest precedence, and kdeclare's defaults have the lowest precedence.
+    The user's settings take precedence over all others, and kdeclare's defaults have the lowest precedence.
     """
     # kdeclare's options come before the existing options, because the last option takes precedence.
     options = f"-Dlog4j2.configurationFile={shlex.quote(log4j.as_uri())} {_FAST_STARTUP_OPTION}"
@@ -297,7 +297,7 @@ def set_variables(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _build_submit_arguments(master: str | None, conf: Mapping[str, str], submit_arguments: str) -> str:
-    """Append the user's settings to the arguments from the environment, which have a lower precedence.
+    """Append the user's settings to the submit arguments from the environment, which have a lower precedence.
 
     Settings that look like secrets are omitted and set later, because other users can read command lines.
     """
@@ -331,7 +331,7 @@ def _stop_jvm(gateway: JavaGateway) -> None:
 
 
 def _explain_exit(log: Path, old_log_size: int) -> str:
-    """Return the first new line of the log that reports an error, or else the last line.
+    """Return the first new line of the log that reports an error. If there is none, return the last line.
 
     The class name of an exception is removed from the line.
 

@@ -1,4 +1,4 @@
-"""Default settings for Spark sessions, and checks of the settings for remote masters."""
+"""The default settings of Spark sessions, and checks of the settings for remote masters."""
 
 import os
 import re
@@ -22,13 +22,13 @@ The regular expression is valid in both Python and Java.
 """
 
 _PARTITIONS_PER_CORE = 2
-"""The number of shuffle partitions per core. A value greater than 1 evens out skew.
+"""The number of shuffle partitions per core. With more than one, skewed partitions slow down a job less.
 
-At a million rows, even higher values do not help.
+With a million rows, higher values do not improve the run time.
 """
 
 _HEAP_DIVISOR = 6
-"""The memory of the machine is divided by this number to get the size of the driver's heap.
+"""The divisor of the machine's memory for the size of the driver's heap.
 
 Python workers need about as much memory as the heap.
 """
@@ -65,7 +65,10 @@ def build_session_defaults(master: str) -> Mapping[str, str]:
 
 
 def find_local_cores(master: str) -> int | None:
-    """Return the number of concurrent tasks of a local master (``local[4]``), or None for other masters."""
+    """Return the number of concurrent tasks of a local master, such as 4 for ``local[4]``.
+
+    Return None for any other master.
+    """
     if master == "local":
         return 1
     match = re.fullmatch(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]", master)
@@ -93,14 +96,14 @@ _ENCRYPTION_SETTINGS = (
 
 
 def has_local_tasks(spark: SparkSession) -> bool:
-    """Return whether tasks run on this machine (local master) instead of on remote executors."""
+    """Whether tasks run on this machine (local master) instead of on remote executors."""
     return find_local_cores(spark.sparkContext.master or "") is not None
 
 
 def reject_local_folders(settings: SparkConf, folders: Mapping[str, str]) -> None:
     """Raise KdeclareError if remote executors would write tables to their own disks.
 
-    Spark reports no error if the driver cannot see the files that executors wrote; the tables would seem to
+    Spark reports no error if the driver cannot see the files that executors wrote. The tables would seem to
     be empty.
 
     folders: the location of each table, by the option that sets the location.

@@ -21,7 +21,7 @@ _MAX_CAUSES = 20
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The qualified class name of an exception, and its message, which can be empty."""
+    """One exception in a chain of causes: its qualified class name, and its message, which can be empty."""
 
     kind: str
     message: str
@@ -59,7 +59,7 @@ class SparkError(KdeclareError):
 class _KnownFailure:
     """A failure that is recognized by the text of Spark's exception.
 
-    said: matches the text.
+    said: the pattern that matches the text.
     detail: the detail of the diagnostic. Its placeholders are the named groups of ``said``, and ``{root}``
         for the message of the root cause.
     """
@@ -214,7 +214,7 @@ def translate_spark_errors() -> Iterator[None]:
 
 
 def _is_py4j_error(problem: ConnectionError) -> bool:
-    """Return whether the exception means that the connection to the JVM failed."""
+    """Whether the exception means that the connection to the JVM failed."""
     frames = traceback.extract_tb(problem.__traceback__)
     return bool(frames) and "py4j" in Path(frames[-1].filename).parts
 
@@ -244,7 +244,7 @@ def _build_diagnostic(problem: BaseException) -> Diagnostic:
 def _explain_root_cause(chain: Sequence[Cause]) -> str:
     """Return the first line of the root cause's message, without Spark's error codes.
 
-    If the root cause has no message, use the nearest cause that has a message.
+    If the root cause has no message, use the message of the nearest cause that has one.
     """
     deepest_cause = next((cause for cause in reversed(chain) if cause.message.strip()), chain[0])
     line = next((line.strip() for line in deepest_cause.message.splitlines() if line.strip()), "")
@@ -263,7 +263,7 @@ def _format_paths(text: str) -> str:
 
 
 def _find_python_exception(text: str) -> str | None:
-    """Return the last line of a task's Python traceback, or None if there is no traceback."""
+    """Return the last line of a task's Python traceback; None if there is no traceback."""
     _, marker, traceback_text = text.rpartition("Traceback (most recent call last):")
     if not marker:
         return None

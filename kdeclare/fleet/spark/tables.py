@@ -47,7 +47,7 @@ class Workbench:
     def write(self, table: DataFrame, name: str, partitioned_by: Sequence[str] = ()) -> str:
         """Write a table, and return its path in the storage.
 
-        Raises KdeclareError, also if executors wrote rows that this machine does not see.
+        Raises KdeclareError, for example if this machine does not see rows that executors wrote.
         """
         path = f"{self.folder}/{name}"
         shared_folder = self._find_shared_folder()
@@ -62,7 +62,7 @@ class Workbench:
         return path
 
     def _find_shared_folder(self) -> Path | None:
-        """Return the local path of the folder if remote executors write to it; otherwise None."""
+        """Return the local path of the folder if remote executors write to the folder; otherwise None."""
         if not isinstance(self.storage, LocalStorage) or has_local_tasks(self.spark):
             return None
         return self.storage.folder / self.folder
@@ -139,8 +139,8 @@ def build_cluster_context(declared: DataFrame, live: DataFrame) -> DataFrame:
     """Return a table with the columns ``cluster``, ``taken_at`` and ``within``.
 
     ``taken_at`` is the time at which the cluster was read. ``within`` is the live state of the cluster itself
-    as JSON. It is null if the resources of the cluster cannot be compared: a row of the cluster itself has an
-    error or is missing, or the state belongs to a different cluster.
+    as JSON. It is null if the resources of the cluster cannot be compared: either a row of the cluster itself
+    has an error or is missing, or the state belongs to a different cluster.
     """
     declared_clusters = (
         select_cluster_rows(declared)
@@ -158,11 +158,11 @@ def build_cluster_context(declared: DataFrame, live: DataFrame) -> DataFrame:
 
 
 def count_declared(declared: DataFrame) -> DataFrame:
-    """Return the number of declared ``resources`` of each cluster, and whether it is ``concerned``.
+    """Return the number of declared ``resources`` of each cluster, and whether the cluster is ``concerned``.
 
-    A cluster is ``concerned`` if it needs the second pass of an audit, which processes all its rows together:
-    its project has policies (``always`` in the row of the cluster), or it has resources that cannot be
-    compared on their own (not ``alone``).
+    A cluster is ``concerned`` if it needs the second pass of an audit, which processes all its rows together.
+    This is the case if its project has policies (``always`` in the row of the cluster), or if it has
+    resources that cannot be compared independently of others (not ``alone``).
     """
     is_interdependent = (f.col("alone") == f.lit(False)) & f.col("desired").isNotNull()
     has_policies = (f.col("kind") == CLUSTER) & f.col("always")

@@ -20,7 +20,7 @@ from kdeclare.fleet.spark.tables import to_spark_schema
 from kdeclare.version import VERSION
 
 ReadCluster = Callable[[str], Iterable[pa.RecordBatch]]
-"""Reads the cluster with the given name, and returns its rows.
+"""A function that reads the cluster with a given name, and returns its rows.
 
 If the cluster cannot be read, the function must return a row with the error, because an exception would fail
 the whole Spark job. The function is pickled for the executors.
@@ -97,12 +97,12 @@ def _build_data_source(
 def _split_into_shares(
     clusters: tuple[str, ...], max_concurrency: int, slots: int | None
 ) -> tuple[_ClusterShare, ...]:
-    """Distribute the clusters over tasks so that at most ``max_concurrency`` clusters are read at a time.
+    """Distribute clusters over tasks so that at most ``max_concurrency`` clusters are read at the same time.
 
     If Spark runs at most ``max_concurrency`` tasks at a time, each cluster gets its own task. Otherwise,
     there are ``max_concurrency`` tasks.
 
-    slots: the maximum number of concurrent tasks in Spark, or None if it is unknown.
+    slots: the maximum number of concurrent tasks in Spark; None if it is unknown.
     """
     if slots is not None and slots <= max_concurrency:
         return tuple(_ClusterShare((cluster,)) for cluster in clusters)
@@ -114,7 +114,7 @@ def _split_into_shares(
 
 
 def _find_task_slots(spark: SparkSession) -> int | None:
-    """Return the maximum number of concurrent tasks, or None if the number of executors can vary."""
+    """Return the maximum number of concurrent tasks; None if the number of executors can vary."""
     context = spark.sparkContext
     cores = find_local_cores(context.master or "")
     if cores is None:
@@ -135,7 +135,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def ship_package(spark: SparkSession) -> None:
-    """Make executors run this version of kdeclare, even if a different version is installed there."""
+    """Send this version of kdeclare to executors, which then use it instead of an installed version."""
     context = spark.sparkContext
     # Executors fetch the file during the session. Spark deletes the folder at the end of the session.
     file = Path(context._temp_dir) / f"{_PACKAGE}.zip"

@@ -1,7 +1,7 @@
 """Kinds of objects: resources that have fields, and that are created and deleted as a whole.
 
-Authors of providers import from this package. For a system whose whole state is read in one request, they
-can use `ObjectSystem`, which also provides the collector.
+Authors of providers import from this package. For a system whose whole state is read in one request, they can
+use `ObjectSystem`, which also provides the collector.
 """
 
 from kdeclare.core.resources.objects.kind import ObjectKind

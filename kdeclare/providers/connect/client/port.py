@@ -55,9 +55,8 @@ class ConnectWorkers(Protocol):
     """The workers of one Connect cluster, each identified by its URL.
 
     Every method can raise Fault. The message of the Fault calls the worker "it". The kind of the Fault is
-    UNKNOWN
-    if a change got no response, and RETRIABLE if a rebalance prevented the change. Safe to use from several
-    threads.
+    UNKNOWN if a change got no response, and RETRIABLE if a rebalance prevented the change. Safe to use from
+    several threads.
     """
 
     urls: tuple[str, ...]

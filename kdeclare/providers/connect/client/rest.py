@@ -308,8 +308,7 @@ def parse_certificate(der: bytes) -> Certificate:
     """Parse a certificate from its DER encoding. Raises ValueError if the data is not a certificate.
 
     The standard library decodes only certificates that it has verified, but kdeclare must also show expired
-    and
-    untrusted certificates.
+    and untrusted certificates.
     """
     from cryptography import x509  # slow to import, and only handshakes need it
 

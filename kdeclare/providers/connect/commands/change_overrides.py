@@ -191,8 +191,7 @@ class SentChange:
         made.
 
         Without a response, the change was made if a newer update contains the sent values. Equal values in an
-        older
-        update prove nothing, because they might have been set earlier.
+        older update prove nothing, because they might have been set earlier.
         """
         if self.after is not None:
             return self.after

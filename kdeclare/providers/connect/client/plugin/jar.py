@@ -73,9 +73,8 @@ def build(out: Path, find_compiler: Callable[[], Compiler], progress: Progress) 
     """Compile the plug-in into a jar in the folder ``out``, and return the path of the jar.
 
     The folder is created if it does not exist. An existing jar from the same sources is returned without a
-    call
-    to ``find_compiler``. The same sources and the same compiler produce identical jars. Raises KdeclareError
-    ``plugin-build`` or ``plugin-folder``, and all errors of ``find_compiler``.
+    call to ``find_compiler``. The same sources and the same compiler produce identical jars. Raises
+    KdeclareError ``plugin-build`` or ``plugin-folder``, and all errors of ``find_compiler``.
     """
     jar = out / get_jar_name()
     sources_hash = _hash_sources()
