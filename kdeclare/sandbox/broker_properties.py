@@ -65,7 +65,7 @@ def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path
 
 
 def _format_protocol_map(names: Iterable[str]) -> str:
-    """Return a map of listeners to security protocols. Each listener has the name of its protocol."""
+    """Return the value of ``listener.security.protocol.map``. Each listener is named after its protocol."""
     return ",".join(f"{name}:{name}" for name in names)
 
 
@@ -75,7 +75,7 @@ def _get_internal_protocol(settings: SandboxSettings) -> str:
 
 
 def render(properties: dict[str, str]) -> str:
-    """Render a Java properties file. Characters that are not printable ASCII are escaped."""
+    """Format settings as a Java properties file. Characters other than printable ASCII are escaped."""
     return "".join(f"{key}={_escape_value(value)}\n" for key, value in properties.items())
 
 

@@ -1,4 +1,4 @@
-"""Resolve the jars of Kafka Connect, and build kdeclare's plug-in for Connect workers.
+"""Find the jars of Kafka Connect, and build kdeclare's plug-in for Connect workers.
 
 The jars are pinned and cached in the same way as the jars of brokers.
 """
@@ -56,6 +56,7 @@ def resolve_connect_jars(
 
     These are the jars in KAFKA_HOME. If KAFKA_HOME is not set, they are the pinned jars, which are downloaded
     if the cache does not contain them.
+
     Raises KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder``, or an error
     of Java or Ivy.
     """
@@ -94,6 +95,7 @@ def build(
     """Compile the plug-in into a jar in the folder ``out``, and return the path of the jar.
 
     The folder is created if it does not exist.
+
     Raises KdeclareError ``javac-missing``, ``plugin-build``, ``plugin-folder``, or an error of Java or
     Connect's jars.
     """
@@ -111,7 +113,7 @@ def install(plugin_path: Path, progress: Progress = ignore_progress) -> plugin.I
 
 
 def find_compiler(progress: Progress, environment: Mapping[str, str]) -> plugin.Compiler:
-    """Find ``javac`` and the jars of Connect. The jars may be downloaded. Raises KdeclareError."""
+    """Find ``javac`` and the jars of Connect, which are downloaded if necessary. Raises KdeclareError."""
     javac = find_javac(environment)
     jars = resolve_connect_jars(progress, environment)
     return plugin.Compiler(javac, jars.classpath, jars.version)

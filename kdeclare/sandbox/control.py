@@ -1,4 +1,4 @@
-"""Stop and reset a sandbox, and stop and start individual brokers and workers of a sandbox."""
+"""Stop and reset a sandbox, and stop and start its individual brokers and workers."""
 
 import shutil
 import signal
@@ -64,16 +64,16 @@ def reset(folder: Path) -> SandboxStatus:
 
 
 def kill_broker(folder: Path, broker_id: int) -> SandboxStatus:
-    """Kill one broker with SIGKILL, as in a crash. Does nothing if the broker is not running."""
+    """Kill one broker with SIGKILL to simulate a crash. Do nothing if the broker is not running."""
     layout, marker = _require_broker(folder, broker_id)
     _kill_process(layout.broker(broker_id))
     return observe_sandbox(layout, marker)
 
 
 def kill_worker(folder: Path, worker_id: int) -> SandboxStatus:
-    """Kill one Connect worker with SIGKILL, as in a crash. Does nothing if the worker is not running.
+    """Kill one Connect worker with SIGKILL to simulate a crash. Do nothing if the worker is not running.
 
-    The other workers of the group notice after ten seconds (``session.timeout.ms``).
+    The other workers of the group notice the crash after ten seconds (``session.timeout.ms``).
     """
     layout, marker = _require_worker(folder, worker_id)
     _kill_process(layout.connect.worker(worker_id))

@@ -14,7 +14,7 @@ from kdeclare.sandbox.layout import Layout
 
 @contextmanager
 def hold_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock on the file ``path``. If a different process holds the lock, call ``on_wait`` and wait.
+    """Hold the lock on the file ``path``. If another process holds the lock, call ``on_wait`` and wait.
 
     The folder of the file must exist. The process that holds the lock can delete the file.
     """
@@ -87,12 +87,12 @@ def claim_folder(layout: Layout, progress: Progress) -> Iterator[None]:
 
 
 def _list_missing_folders(folder: Path) -> list[Path]:
-    """Return ``folder`` and its parent folders, if they do not exist. The deepest folder comes first."""
+    """Return ``folder`` and its parent folders that do not exist. The deepest folder comes first."""
     return [path for path in (folder, *folder.parents) if not path.exists()]
 
 
 def _remove_unused(layout: Layout, created_folders: list[Path]) -> None:
-    """Remove the created folders, if the folder of the sandbox contains only the lock file."""
+    """Remove the created folders if the folder of the sandbox contains only the lock file."""
     if [path for path in layout.folder.iterdir() if path != layout.lock]:
         return
     layout.lock.unlink(missing_ok=True)

@@ -39,7 +39,7 @@ class GroupStatus:
 
     @property
     def exists(self) -> bool:
-        """Always true, because the status is created only if the folder contains several clusters."""
+        """Always true, because this object is created only for a folder with several clusters."""
         return True
 
     @property
@@ -59,7 +59,7 @@ class GroupStatus:
 
 
 def group_settings(folder: Path) -> GroupSettings | None:
-    """Return the settings of the clusters in a folder. Return None if the folder has no group of clusters.
+    """Return the settings of the clusters in a folder. Return None if the folder is not a group of clusters.
 
     Raises KdeclareError ``sandbox-unreadable``.
     """
@@ -95,7 +95,7 @@ def start_group(
 ) -> GroupStatus:
     """Start all clusters in parallel. Raises the errors of `start`.
 
-    timeout: as in `start`, in seconds.
+    timeout: see `start`; in seconds.
     """
     layout = resolve_layout(settings.folder)
     settings = replace(settings, folder=layout.folder)

@@ -1,7 +1,7 @@
 """Check whether a broker or a Connect worker is ready.
 
-For a broker, the check is a Metadata request, because the response contains only unfenced brokers. For a
-worker, the check is a REST request. A client library would add import time, retries and timeouts.
+A broker is checked with a Metadata request, because the response contains only unfenced brokers. A worker is
+checked with a REST request. A client library would add import time, retries and timeouts.
 """
 
 import http.client
@@ -22,14 +22,14 @@ _MAX_RESPONSE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The cluster as one broker sees it: the cluster id, and the ids of all unfenced brokers."""
+    """A broker's view of the cluster: the cluster id, and the ids of all unfenced brokers."""
 
     cluster_id: str | None
     broker_ids: frozenset[int]
 
 
 def ask(host: str, port: int, timeout: float) -> ClusterView | None:
-    """Return the cluster as the broker at this address sees it; None if the broker does not respond in time.
+    """Return the view of the cluster of the broker at this address; None if it does not respond in time.
 
     timeout: the maximum time until the response, in seconds.
     """
@@ -99,7 +99,7 @@ def is_healthy(port: int, timeout: float) -> bool:
     """Whether a Connect worker reports within ``timeout`` seconds that it is healthy (KIP-1017).
 
     A worker is healthy after it has joined its group. The certificate of the worker is not verified, because
-    it may be signed by an authority other than the sandbox's own.
+    a different authority than the sandbox's own might have signed it.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

@@ -1,4 +1,4 @@
-"""Resolve Maven artifacts with the Ivy jar in PySpark. Ivy verifies the checksums of the repository."""
+"""Download Maven artifacts with the Ivy jar in PySpark. Ivy verifies the checksums of the repository."""
 
 import html
 import importlib.util
@@ -30,7 +30,7 @@ _REASONS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """A Maven artifact to resolve. transitive: whether to also resolve its runtime dependencies."""
+    """A Maven artifact to download. transitive: whether to also download its runtime dependencies."""
 
     organisation: str
     name: str
@@ -39,7 +39,10 @@ class Dependency:
 
 
 class ResolutionError(Exception):
-    """Ivy could not resolve all artifacts. The message is the first reason in Ivy's output, if any."""
+    """Raised if Ivy cannot download all artifacts. The message is the first reason in Ivy's output.
+
+    The message is empty if the output contains no reason.
+    """
 
 
 def get_ivy_jar() -> Path:
@@ -97,7 +100,7 @@ def resolve(
     folder: Path,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Path, ...]:
-    """Download the dependencies into ``folder``, unless the folder contains them, and return all jars.
+    """Download the dependencies into ``folder``, unless the folder already contains them. Return all jars.
 
     Uses Ivy's default repository, unless ``environment`` sets a settings file or a mirror. Ivy's output is
     written to ``ivy.log`` in the folder. Raises `ResolutionError`, or KdeclareError ``ivy-missing`` or

@@ -1,4 +1,4 @@
-"""Resolve Kafka's jars. The jars are pinned by their hashes, cached per user, and verified on every use."""
+"""Find Kafka's jars. The jars are pinned by their hashes, cached per user, and verified on every use."""
 
 import hashlib
 import json
@@ -44,7 +44,8 @@ class PinnedJars:
     """A set of jars with known hashes.
 
     name: the name of the file in the cache that lists the jars. what: the name of the jars in messages. size:
-    the download size for messages, such as "46 MB". pins: the SHA-256 of each jar, in hex, by file name.
+        the download size for messages, such as "46 MB". pins: the SHA-256 of each jar in hexadecimal, by file
+        name.
     """
 
     name: str
@@ -74,6 +75,7 @@ def kafka_jars(
 
     These are the jars in KAFKA_HOME. If KAFKA_HOME is not set, they are the pinned jars, which are downloaded
     if the cache does not contain them.
+
     Raises KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder``, or an error
     of Java or Ivy.
     """
@@ -115,20 +117,25 @@ def resolve_pinned_jars(
 
 
 def get_cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the cache folder for Kafka, which is in KDECLARE_CACHE_DIR or in the user's cache folder."""
+    """Return the cache folder for Kafka.
+
+    It is in KDECLARE_CACHE_DIR or, by default, in the user's cache folder.
+    """
     cache_path = environment.get(CACHE_VARIABLE)
     folder = Path(cache_path).expanduser() if cache_path else platformdirs.user_cache_path("kdeclare")
     return folder.absolute() / "kafka"
 
 
 def read_pins(file: Path | None = None) -> dict[str, str]:
-    """Return the SHA-256 of each jar, in hex, by file name. file: defaults to the file with Kafka's jars."""
+    """Return the SHA-256 of each jar in hexadecimal, by file name. file: by default, the file for Kafka's
+    jars.
+    """
     pins: dict[str, str] = json.loads((file or PINS).read_text("utf-8"))
     return pins
 
 
 def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file's content, in hex."""
+    """Return the SHA-256 of a file's content in hexadecimal."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 

@@ -1,4 +1,4 @@
-"""Run Java for a sandbox: to format the storage, to start brokers, and to run Kafka's command-line tools."""
+"""Run Java for a sandbox: format the storage, start brokers, and run Kafka's command-line tools."""
 
 import base64
 import os
@@ -38,7 +38,7 @@ class Runtime:
     jars: KafkaJars
 
     def environment(self) -> dict[str, str]:
-        """Return the environment for Java, with the jars in CLASSPATH to keep command lines short."""
+        """Return the environment for Java. CLASSPATH contains the jars, so that command lines stay short."""
         return {**os.environ, "CLASSPATH": self.jars.classpath}
 
 
@@ -57,7 +57,7 @@ def generate_id() -> str:
 
 
 def write_broker_properties(layout: Layout, settings: SandboxSettings, broker_id: int) -> None:
-    """Write the ``server.properties`` of a broker with the current path of the sandbox folder."""
+    """Write the ``server.properties`` of a broker, with the current path of the sandbox folder."""
     files = layout.broker(broker_id)
     files.logs.mkdir(parents=True, exist_ok=True)
     properties = broker_properties.broker_properties(settings, broker_id, *files.log_dirs(settings.log_dirs))

@@ -29,7 +29,7 @@ class ProcessFiles:
 
     @property
     def console_log(self) -> Path:
-        """The file with the output of the process to stdout and stderr, mostly errors of the JVM."""
+        """The file with the standard output and standard error of the process, mostly errors of the JVM."""
         return self.logs / "console.log"
 
     @property
@@ -74,7 +74,7 @@ class WorkerFiles(ProcessFiles):
 
 @dataclass(frozen=True, slots=True)
 class AuthorityFiles:
-    """The paths of the files of a certificate authority, for signing and for clients that trust it."""
+    """The paths of the files of a certificate authority, which servers and clients need."""
 
     folder: Path
 

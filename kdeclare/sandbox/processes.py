@@ -20,10 +20,10 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """The data that identifies a started process.
+    """The data that identifies a process that was started.
 
     began: the start time, in a format that depends on the operating system. mark: an argument on the command
-    line of the process.
+        line of the process.
     """
 
     pid: int
@@ -74,7 +74,7 @@ def observe(pid: int) -> ObservedProcess | None:
 
 
 def is_alive(record: ProcessRecord) -> bool:
-    """Whether the recorded process is still running. Ignores a different process with the same pid."""
+    """Whether the recorded process is still running. A different process with the same pid does not count."""
     process_state = observe(record.pid)
     if process_state is None or process_state.ended or process_state.began != record.began:
         return False

@@ -27,7 +27,7 @@ class StartedSandbox:
 
 
 def await_brokers(sandboxes: Sequence[StartedSandbox], timeout: float) -> None:
-    """Wait until, in each sandbox, every running broker reports that all running brokers are unfenced.
+    """Wait until all running brokers of each sandbox are ready: each broker reports that all are unfenced.
 
     Raises KdeclareError ``sandbox-start`` if a broker ends, or if the wait takes longer than ``timeout``
     seconds.
@@ -87,7 +87,7 @@ class _PendingBrokers:
 
 
 def read_last_lines(path: Path, count: int) -> list[str]:
-    """Return the last ``count`` lines of a log without Java stack frames. Empty if the log is missing."""
+    """Return the last ``count`` lines of a log without Java stack frames; empty if the log does not exist."""
     try:
         with path.open("rb") as content:
             content.seek(max(0, path.stat().st_size - 64 * 1024))

@@ -1,4 +1,4 @@
-"""Authentication in a secure sandbox: certificates (created with keytool), and the logins of users."""
+"""Authentication in a secure sandbox: certificates (created with keytool), and the credentials of users."""
 
 import shutil
 import subprocess
@@ -55,7 +55,7 @@ def issue_keystore(
 
 
 def _create_authority_files(java: str, files: AuthorityFiles) -> None:
-    """Create the files of the authority. The truststore is created last: if it exists, all files exist."""
+    """Create the files of the authority. The truststore is created last, so if it exists, all files exist."""
     files.folder.mkdir(parents=True, exist_ok=True)
     files.authority.unlink(missing_ok=True)
     arguments = ["-genkeypair", "-alias", "ca", *_KEY, "-dname", "CN=kdeclare sandbox"]
@@ -102,8 +102,10 @@ def _build_certificates_error(reason: str) -> KdeclareError:
 
 ADMIN, READER = "admin", "reader"
 USERS = (ADMIN, READER)
-"""The users of a secure sandbox. The admin can do everything, regardless of ACLs. ACLs allow the reader only
-to read metadata."""
+"""The users of a secure sandbox.
+
+ACLs do not restrict the admin. They allow the reader only to read metadata.
+"""
 
 WORKER = "connect"
 """The user of the Connect workers of a secure sandbox. ACLs allow this user only what workers need."""
@@ -123,7 +125,7 @@ _MODULES = {"PLAIN": f"{_LOGIN}plain.PlainLoginModule"} | dict.fromkeys(
 
 
 def get_password(user: str) -> str:
-    """Return the password of a user, which is public and the same in every sandbox."""
+    """Return the password of a user. The password is public and the same in every sandbox."""
     return f"{user}-secret"
 
 
@@ -163,7 +165,9 @@ def build_format_arguments() -> list[str]:
 
 
 def build_client_properties(files: SecurityFiles, settings: SandboxSettings, user: str) -> dict[str, str]:
-    """Return the client properties of a user (SASL_SSL with SCRAM) for kdeclare and Kafka's own tools."""
+    """Return the client properties (SASL_SSL with SCRAM) with which a user runs kdeclare and Kafka's own
+    tools.
+    """
     mechanism = SCRAM[-1]
     return {
         "bootstrap.servers": settings.bootstrap,

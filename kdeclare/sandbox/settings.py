@@ -1,4 +1,4 @@
-"""The settings of a sandbox, from which the ports, racks and roles of its servers are derived."""
+"""The settings of a sandbox. They determine the ports, racks and roles of its servers."""
 
 import socket
 import string
@@ -64,7 +64,7 @@ class SandboxSettings:
         """The ids of the brokers that are also controllers.
 
         A sandbox with three or more brokers has three controllers. Smaller sandboxes have one controller,
-        because two controllers would lose their quorum if one of them failed.
+        because the quorum of two controllers would not survive the failure of one of them.
         """
         return range(1, 4 if self.brokers >= 3 else 2)
 
@@ -74,11 +74,11 @@ class SandboxSettings:
         return ",".join(f"{HOST}:{self.get_broker_port(i)}" for i in self.broker_ids)
 
     def get_broker_port(self, broker_id: int) -> int:
-        """Return the port of a broker to which clients connect."""
+        """Return the port to which clients of a broker connect."""
         return self.port + broker_id - 1
 
     def get_controller_port(self, broker_id: int) -> int:
-        """Return the port of the controller with this broker id."""
+        """Return the port of the controller that runs in the broker with this id."""
         return self.get_broker_port(broker_id) + CONTROLLER_PORT_OFFSET
 
     def ports(self, broker_id: int) -> tuple[int, ...]:
@@ -90,11 +90,11 @@ class SandboxSettings:
         return (*own, self.get_controller_port(broker_id)) if broker_id in self.controller_ids else own
 
     def get_listener_port(self, broker_id: int, protocol: str) -> int:
-        """Return the port of a secure broker for clients that use the security protocol ``protocol``."""
+        """Return the port of a secure broker for clients that use this security protocol."""
         return self.get_broker_port(broker_id) + LISTENERS[protocol]
 
     def get_unauthenticated_port(self, broker_id: int) -> int:
-        """Return the port of a broker to which clients can connect without authentication."""
+        """Return the port of a broker for clients that do not authenticate."""
         return (
             self.get_listener_port(broker_id, "PLAINTEXT") if self.secure else self.get_broker_port(broker_id)
         )

@@ -1,4 +1,4 @@
-"""Start one or several sandboxes: create the sandboxes if necessary, and start their processes."""
+"""Start one or several sandboxes: create sandboxes that do not exist, and start their processes."""
 
 import signal
 from collections.abc import Sequence
@@ -146,7 +146,7 @@ def start_all(
     """Start several sandboxes in parallel, and return their statuses in the order of ``all_settings``.
 
     All sandboxes are checked before the first sandbox is created. If one sandbox cannot be started, all
-    processes that this call has started are killed. timeout and errors: as in `start`.
+    processes that this call has started are killed. For the timeout and the errors, see `start`.
     """
     with ExitStack() as stack:
         claimed_layouts = [_claim_layout(stack, settings, progress) for settings in all_settings]
@@ -228,7 +228,7 @@ def _claim_layout(
 def _resolve_marker(layout: Layout, settings: SandboxSettings) -> Marker | None:
     """Return the content of the marker file with the new number of workers; None if there is no sandbox.
 
-    Raises KdeclareError ``sandbox-differs`` if settings differ, apart from a higher number of workers.
+    Raises KdeclareError ``sandbox-differs`` if any other setting differs or the number of workers is lower.
     """
     marker = read_marker(layout)
     if marker is None:

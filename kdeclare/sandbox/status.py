@@ -59,7 +59,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True)
 class SandboxStatus:
-    """The status of a sandbox. Without a sandbox, there are no brokers and ``settings`` is None."""
+    """The status of a sandbox. If there is no sandbox, it has no brokers, and ``settings`` is None."""
 
     folder: Path
     settings: SandboxSettings | None
@@ -84,7 +84,7 @@ class SandboxStatus:
 
     @property
     def bootstrap(self) -> str:
-        """``host:port`` of all brokers, separated by commas; empty if the folder is not a sandbox."""
+        """The addresses of all brokers (``host:port``), separated by commas; empty if there is no sandbox."""
         return self.settings.bootstrap if self.settings else ""
 
     @property
@@ -93,7 +93,7 @@ class SandboxStatus:
 
     @property
     def ca_file(self) -> Path | None:
-        """The path of the certificate authority of the workers (PEM); None if there are no workers."""
+        """The certificate of the workers' certificate authority (PEM); None if there are no workers."""
         return resolve_layout(self.folder).connect.authority_pem if self.workers else None
 
     @property
@@ -113,6 +113,7 @@ def status(folder: Path) -> SandboxStatus:
     """Return the status of the sandbox in ``folder``.
 
     Waits at most 2 seconds for the response of each running broker and worker.
+
     Raises KdeclareError ``sandbox-unreadable``.
     """
     layout = resolve_layout(folder)

@@ -21,17 +21,18 @@ _Call = TypeVar("_Call", bound="Call")
 
 
 class Crash(BaseException):
-    """Simulates a crash. Not a subclass of Exception, so that no ``except Exception`` catches it."""
+    """Simulates a crash. It is not a subclass of Exception, so that no ``except Exception`` catches it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request to the system, as the test log records it.
+    """One request to the system, as recorded in the log of the test.
 
     method: the name of the method, or the operation type. items: the items of the request, as strings, in
         order.
-    outcome: ``done``, ``failed`` (the whole request), ``lost`` (timed out before any effect), ``unanswered``
-        (timed out after the effect), ``crashed before`` or ``crashed after`` (the effect).
+    outcome: ``done``, ``failed`` (the whole request), ``lost`` (timed out before it took effect),
+        ``unanswered`` (timed out after it took effect), ``crashed before`` or ``crashed after`` (it took
+        effect).
     """
 
     method: str
@@ -47,7 +48,7 @@ class Call:
 
 @dataclass
 class FaultRule(Generic[_System]):
-    """One fault to inject; created by the methods of `FaultPlan`."""
+    """A rule that injects one type of fault. The methods of `FaultPlan` create rules."""
 
     nth: int | None
     method: str | None
@@ -87,7 +88,7 @@ class FaultPlan(Generic[_System]):
     def fail(
         self, fault: Fault, *, nth: int | None = 1, method: str | None = None, item: str | None = None
     ) -> None:
-        """Make one item, or the whole request, fail with ``fault`` before it has any effect."""
+        """Make one item or the whole request fail with ``fault``, without any effect."""
         rule = FaultRule[_System](nth, method, item)
         if item is None:
             rule.before = _make_fault_factory(fault)
@@ -151,7 +152,7 @@ class FaultPlan(Generic[_System]):
         self._rules.append(rule)
 
     def due(self, call: Call) -> tuple[FaultRule[_System], ...]:
-        """Return the rules that apply to ``call``."""
+        """Count ``call`` for the matching rules, and return the rules that apply to it."""
         return tuple(rule for rule in self._rules if rule.is_due(call))
 
 
@@ -196,7 +197,7 @@ def _fail(calls: list[_Call], call: _Call, error: BaseException, when: str) -> N
 
 @dataclass
 class FaultyOperations:
-    """Intercepts the execution of operations, to log the requests and inject faults.
+    """Logs the execution of operations, and injects faults.
 
     This also works with a real system. In the log, ``Call.method`` is the operation type, and ``Call.items``
     are the resources.
@@ -212,7 +213,7 @@ class FaultyOperations:
 
     @contextmanager
     def intercept(self, operation_types: Iterable[OperationType]) -> Iterator[None]:
-        """Intercept operations of these types until the end of the block."""
+        """Log operations of these types and inject faults into them until the end of the block."""
         intercepted = tuple(operation_types)
         for verb in intercepted:
             vars(verb)["execute"] = partial(self._execute, verb.name, verb.execute)

@@ -1,4 +1,4 @@
-"""An engine for tests, which applies the resources of one project without files or a command line."""
+"""An engine for tests. It applies the resources of one project without files or a command line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -97,7 +97,7 @@ def report_nothing(what: str, done: int, total: int, moves: MoveProgress | None 
 def declare(
     kind: str, name: str, spec: Mapping[str, JsonValue], labels: Mapping[str, str] | None = None
 ) -> DesiredResource:
-    """Return a declared resource as the loader would create it. The spec must be valid."""
+    """Return a declared resource in the form that the manifest loader creates. The spec must be valid."""
     model = KINDS[kind].spec.model_validate(spec)
     body, problems = KINDS[kind].parse(name, model)
     assert not [p for p in problems if p.diagnostic.is_error], problems
@@ -107,14 +107,14 @@ def declare(
 def seal_desired(
     declared: Sequence[DesiredResource], state: State | None = None, key_id: str | None = None
 ) -> tuple[DesiredResource, ...]:
-    """Return the resources with hashes of their secrets, which are required for planning."""
+    """Return the resources with hashes of their secrets, which planning requires."""
     return hash_secrets(
         declared, state.resources if state else {}, SecretHasher("test", key_id), report_nothing
     )
 
 
 def require_consistent(plan: Plan) -> Plan:
-    """Assert that the plan displays exactly the changes that its operations make, and return the plan."""
+    """Assert that the plan shows exactly the changes that its operations make. Return the plan."""
     assert not list(find_inconsistencies(plan)), list(find_inconsistencies(plan))
     return plan
 
@@ -131,8 +131,8 @@ class World:
     """The engine of one project.
 
     connections: the connections to the systems of the project.
-    adopts: whether plans adopt existing resources, as with ``--adopt``. To test adoption, set it to False.
-    key_id: the id of the key for secret hashes.
+    adopts: whether plans adopt existing resources, as with ``--adopt``. Set it to False to test adoption.
+    key_id: the id of the key for hashes of secrets.
     """
 
     connections: Connections = field(default_factory=Connections)
@@ -163,7 +163,7 @@ class World:
         return seal_desired(declared, self.store.read(), self.key_id)
 
     def plan_as_read_back(self, *declared: DesiredResource, scope: PlanScope | None = None) -> Plan:
-        """Return the plan, after converting all bodies to plain data and back as fleet audits do."""
+        """Return a plan for bodies that were converted to plain data and back, as in fleet audits."""
         request = self._build_request(declared, scope or PlanScope())
         read_back = (replace(d, body=_read_back(d)) for d in request.desired)
         request = replace(request, desired=tuple(read_back))
@@ -172,12 +172,12 @@ class World:
     def apply(
         self, *declared: DesiredResource, scope: PlanScope | None = None, **options: Any
     ) -> ApplyResult:
-        """Recover open runs, then plan and apply, like ``kdeclare apply``."""
+        """Recover unfinished runs, then plan and apply, like ``kdeclare apply``."""
         self.recover()
         return self.run(self.plan(*declared, scope=scope), **options)
 
     def recover(self) -> CleanupResult:
-        """Recover open runs and clean up after finished work, as every command does first."""
+        """Recover unfinished runs and clean up after finished work. Every command starts with these steps."""
         with self.store.lock("test"):
             return self._run_recovery()
 
@@ -206,7 +206,10 @@ class World:
     def run(
         self, plan: Plan, *, skip_stale: bool = False, identity: str | None = None, **options: Any
     ) -> ApplyResult:
-        """Recover open runs, then apply a plan, while holding the lock. options: fields of `RunOptions`."""
+        """Recover unfinished runs, then apply a plan.
+
+        The lock is held meanwhile. options: fields of `RunOptions`.
+        """
         with self.store.lock("test"):
             self._run_recovery()
             return self._make_applier().apply(
@@ -221,7 +224,7 @@ class World:
         options: PlanOptions = NO_OPTIONS,
         patience_s: float = 120.0,
     ) -> Plan:
-        """Return the plan that undoes a run (default: the last run)."""
+        """Return the plan that undoes a run; by default, the last run."""
         run_id = run_id or self.store.runs()[-1]
         plan = build_rollback_plan(
             parse_plan(self.store.read_plan_text(run_id), run_id),
@@ -236,7 +239,7 @@ class World:
         return require_consistent(plan)
 
     def rollback(self, run_id: str | None = None, **options: Any) -> ApplyResult:
-        """Undo a run (default: the last run)."""
+        """Undo a run; by default, the last run."""
         return self.run(self.plan_rollback(run_id, **options))
 
     def owned(self) -> Mapping[str, Any]:

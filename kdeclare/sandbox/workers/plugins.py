@@ -1,4 +1,4 @@
-"""Fill the plug-in folder of Connect workers with the FileStream connectors and kdeclare's plug-in."""
+"""Copy the FileStream connectors and kdeclare's plug-in to the plug-in folder of Connect workers."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ _EXTENSIONS = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtens
 
 
 def install(folder: Path, jars: ConnectJars, progress: Progress) -> None:
-    """Copy the FileStream connectors and kdeclare's plug-in into the folder, and delete their old versions.
+    """Copy the FileStream connectors and kdeclare's plug-in into the folder, and delete other versions.
 
     If there is no Java compiler, kdeclare's plug-in is omitted. Raises KdeclareError ``plugin-build`` or
     ``plugin-folder``.

@@ -43,9 +43,9 @@ def await_workers(
 ) -> None:
     """Wait until two consecutive checks find all running workers healthy.
 
-    One check is not enough, because the group rebalances when a worker joins. started_ids: the ids of the
-    workers that were not running before. Raises KdeclareError ``sandbox-start`` if a worker ends, or if the
-    wait takes longer than ``timeout`` seconds.
+    A single check is not enough, because the group rebalances when a worker joins. started_ids: the ids of
+    the workers that were not running before. Raises KdeclareError ``sandbox-start`` if a worker ends, or if
+    the wait takes longer than ``timeout`` seconds.
     """
     started_at = time.monotonic()
     running_ids = [i for i in settings.worker_ids if running_process(layout.connect.worker(i)) is not None]

@@ -24,14 +24,15 @@ class ProviderContract(ManifestPromises, RunPromises, FaultPromises, SecretPromi
     before: the resources that are declared first. after: the resources that are declared second. From
         ``before`` to ``after``, each kind should have one resource that is created, one that is updated and
         one that is deleted. All secrets should change.
-    elsewhere: some resources of ``after``, as another client might have changed them. Each of these resources
-        differs from its form in ``before`` and in ``after``.
+    elsewhere: some resources of ``after``, as another client might have changed them. The declaration of each
+    of
+        these resources must differ from its declarations in ``before`` and ``after``.
     secrets: the values of references to secrets, by reference: ``{"${env.TOKEN}": "any text"}``.
     actions: the actions of the changes from ``before`` to ``after``. Set this attribute only if the kinds do
         not support all actions. For example, objects that always exist, such as brokers, are neither created
         nor deleted. If deletions cannot be undone, add a second class without deletions to show that all
         other changes are rolled back.
 
-    If the system acknowledges a write before it shows the write, override `make_clock`, too. Work that
+    If the system acknowledges a write before it shows the write, also override `make_clock`. Work that
     continues after a request (a `Completion`) does not require a different clock.
     """

@@ -1,4 +1,4 @@
-"""The test bench (a system and a project), and the methods that a test of a provider overrides."""
+"""The test bench (a system and a project), and the methods that tests of a provider override."""
 
 import re
 import threading
@@ -52,7 +52,7 @@ class Declared:
 
 @dataclass
 class Bench:
-    """One system, the project that is applied to the system, and the requests that the project sent."""
+    """One system, a project that is applied to it, and the requests that kdeclare sent to the system."""
 
     system: object
     world: World
@@ -86,7 +86,7 @@ class ContractBase:
         raise NotImplementedError
 
     def dump(self, system: object) -> JsonValue:
-        """Return everything in a system that users can see, as plain data.
+        """Return all content of a system that users can see, as plain data.
 
         Tests compare the content before a run with the content after its rollback. Omit values that a
         rollback cannot restore, such as ids and times.
@@ -94,7 +94,7 @@ class ContractBase:
         raise NotImplementedError
 
     def make_clock(self) -> Clock:
-        """Return the clock of runs. By default, waiting takes no time.
+        """Return the clock that runs use. By default, this clock advances without waiting in real time.
 
         If the system acknowledges a write before it shows the write, return `core.clock.SystemClock`. The
         suite then waits in real time, which can take minutes.
@@ -105,11 +105,16 @@ class ContractBase:
 
     @pytest.fixture
     def make_bench(self, tmp_path: Path) -> Callable[[], Bench]:
-        """Fixture: a function that creates a system with its own project."""
+        """A fixture that returns a function.
+
+        Each call of the function creates a system with its own project.
+        """
         return self.start_benches(tmp_path)
 
     def start_benches(self, folder: Path) -> Callable[[], Bench]:
-        """Return a function that creates a system with its own project in a new subfolder of ``folder``."""
+        """Return a function. Each call of it creates a system with its own project, in a new subfolder of
+        ``folder``.
+        """
         benches: list[Bench] = []
 
         def make() -> Bench:

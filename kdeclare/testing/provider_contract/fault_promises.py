@@ -39,7 +39,7 @@ class FaultPromises(ContractBase):
         make_bench: Callable[[], Bench],
         final_state: tuple[JsonValue, JsonValue],
     ) -> bool:
-        """Kill a run at the given step and recover. Return False if the run had fewer steps."""
+        """Kill a run at the given step, and recover the run. Return False if the run has fewer steps."""
         bench = self._apply_before(make_bench)
         bench.world.store.restart()
         bench.world.store.crash = memory_store.StoreCrash(step, moment, Crash())
@@ -135,7 +135,7 @@ class FaultPromises(ContractBase):
     def _find_batches(
         self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
     ) -> Mapping[str, Sequence[str]]:
-        """Return the items of a request with several items, for each type that creates or deletes objects."""
+        """For each type that creates or deletes objects, return the items of a request with several items."""
         bench, plan = self._plan_from_start(make_bench, declared)
         batched_types = {
             op.verb
@@ -151,7 +151,7 @@ class FaultPromises(ContractBase):
     def _plan_from_start(
         self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
     ) -> tuple[Bench, Plan]:
-        """Plan to create the declared resources, or to delete ``before`` if no resources are declared."""
+        """Plan to create the declared resources. If none are declared, plan to delete ``before``."""
         bench = make_bench() if declared else self._apply_before(make_bench)
         return bench, bench.world.plan(*self._declare(declared), scope=ALLOW_ALL_DELETES)
 

@@ -41,7 +41,7 @@ class ManifestPromises(ContractBase):
             assert pickle.loads(pickle.dumps(desired)) == desired, desired.id
 
     def test_bodies_read_back_have_the_same_diff(self, make_bench: Callable[[], Bench]) -> None:
-        """Converting a body to plain data and back, without secret values, does not change its diff."""
+        """If a body is converted to plain data and back, without secret values, its diff stays the same."""
         bench = self._apply_before(make_bench)
         for declared in (self.before, self.after):
             plain = bench.plan(self._declare(declared))
@@ -73,7 +73,7 @@ class ManifestPromises(ContractBase):
     def test_what_is_written_back_changes_nothing_when_it_is_planned(
         self, make_bench: Callable[[], Bench], tmp_path: Path
     ) -> None:
-        """Write-back makes manifests match ad hoc changes. A kind refuses changes that it cannot write."""
+        """After a write-back, manifests match ad hoc changes. A kind refuses changes that it cannot write."""
         bench = self._apply_before(make_bench)
         changes = bench.plan(self._declare(self.after)).changes
         assert bench.apply(self._declare(self.after)).complete
@@ -94,7 +94,10 @@ class ManifestPromises(ContractBase):
             assert not bench.world.plan(written, scope=scope).operations, files
 
     def _write_project(self, folder: Path) -> tuple[Project, Mapping[str, str]]:
-        """Write a project with the manifests of ``before``, and return it with its environment variables."""
+        """Write a project with the manifests of ``before``.
+
+        Return the project and its environment variables.
+        """
         file = folder / PROJECT_FILE
         file.write_text("apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: test}\nspec: {}\n")
         manifests = folder / MANIFESTS_FOLDER

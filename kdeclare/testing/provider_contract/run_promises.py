@@ -23,12 +23,12 @@ from kdeclare.testing.provider_contract.bench import (
 )
 
 _COMMAND_COUNT, _BETWEEN_COMMANDS_S = 3, 60.0
-"""How many commands may run until everything is cleaned up, and the seconds between two commands."""
+"""The maximum number of commands until everything is cleaned up, and the seconds between two commands."""
 _LEFT_OUT_STATUSES = (Status.STALE, Status.SKIPPED)
 
 
 class RunPromises(ContractBase):
-    """Tests of second plans, rollbacks, cleanups and stale plans."""
+    """Tests of the promises about second plans, rollbacks, cleanups and stale plans."""
 
     def test_a_second_plan_is_empty(self, make_bench: Callable[[], Bench]) -> None:
         """A plan right after an apply has no changes and does not change ownership records."""
@@ -109,7 +109,7 @@ class RunPromises(ContractBase):
         return not other_world.plan(*self._declare([item]), scope=scope).operations
 
     def _change_elsewhere(self, bench: Bench, resources: Sequence[Declared]) -> Sequence[Declared]:
-        """Change resources on behalf of another client, by applying them from another project."""
+        """Change resources in the role of another client, by applying them from another project."""
         result = self._make_world(bench.system).apply(*self._declare(resources))
         assert result.complete, result.results
         return resources

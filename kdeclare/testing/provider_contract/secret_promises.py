@@ -28,7 +28,7 @@ from kdeclare.testing.world import World
 
 
 class SecretPromises(ContractBase):
-    """No secret value is in any output."""
+    """Tests of the promise that no output contains a secret value."""
 
     def _read_live(self, bench: Bench) -> LiveState:
         operations = bench.plan(self._declare(self.after)).operations
@@ -37,7 +37,7 @@ class SecretPromises(ContractBase):
     def test_secrets_are_nowhere(
         self, make_bench: Callable[[], Bench], caplog: pytest.LogCaptureFixture
     ) -> None:
-        """No secret value is in a plan, state, journal, report, log, or message."""
+        """No plan, state, journal, report, log, or message contains a secret value."""
         caplog.set_level(logging.DEBUG)
         texts: list[str] = []
         bench = self._apply_before(make_bench)
