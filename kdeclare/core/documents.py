@@ -184,7 +184,7 @@ def _resolve_references(
 
 
 class _PublishedSchema(GenerateJsonSchema):
-    """Generates schemas without default values, because documents also contain fields with a default."""
+    """Generates schemas without default values, because documents contain all fields."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])

@@ -20,7 +20,7 @@ class Observation:
 
 
 def observe(connections: Connections, selections: Iterable[Selection]) -> LiveState:
-    """Read the selected objects and the identity of each system. Raises Fault if one fails to respond."""
+    """Read the selected objects and the id of each system. Raises Fault if a system does not respond."""
     requested = tuple(selections)
     parts = (
         collector.collect(connections, requested) for collector in find_collectors(connections, requested)

@@ -128,7 +128,7 @@ class ClusterSummary:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The changes between an earlier audit, called the baseline, and an audit.
+    """A comparison of an audit with an earlier audit, which is called the baseline.
 
     audit_id, taken_at: the id and the time of the baseline.
     new: the number of findings that the baseline does not contain.

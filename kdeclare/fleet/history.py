@@ -58,7 +58,7 @@ class ObjectTurn:
 
     version: the object in the later snapshot.
     turn: the type of the change.
-    seen_before: the time at which the object was read for the previous snapshot; None if it was not read.
+    seen_before: the time at which the object was last read before; None if it was never read before.
     fields: the changed fields if ``turn`` is CHANGED; otherwise empty.
     """
 

@@ -29,7 +29,7 @@ class ClusterView:
 
 
 def ask(host: str, port: int, timeout: float) -> ClusterView | None:
-    """Return the view of the cluster of the broker at this address; None if it does not respond in time.
+    """Return the cluster as the broker at this address sees it; None if it does not respond in time.
 
     timeout: the maximum time until the response, in seconds.
     """

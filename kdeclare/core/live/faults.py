@@ -50,7 +50,7 @@ class FaultCause(StrEnum):
 
 
 DONE_CAUSES = frozenset({FaultCause.EXISTS, FaultCause.DONE_ALREADY})
-"""The causes that show that the object to create already exists."""
+"""A fault with one of these causes means that the object to create already exists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -415,10 +415,7 @@ class OperationType(Protocol):
         """
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the inverse of ``op``.
-
-        Some or all of the effects of ``op`` are in place. now: the current view.
-        """
+        """Return the inverse of ``op``, which was executed completely or partially. now: the current view."""
 
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions

@@ -84,10 +84,7 @@ def build_system_denial(resource: str, message: str) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The number of resources by action or state.
-
-    ``reassign`` counts partitions, ``unmanaged_configs`` keys.
-    """
+    """Counts of resources. ``reassign`` counts partitions, and ``unmanaged_configs`` counts keys."""
 
     create: int = 0
     update: int = 0

@@ -106,7 +106,7 @@ class PlanHooks:
         return difference
 
     def review_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Return the diagnostics from loading the manifests, updated with what the live state shows."""
+        """Return the diagnostics from loading the manifests, adjusted to the live state."""
         return diagnostics
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:

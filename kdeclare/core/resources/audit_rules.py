@@ -78,7 +78,7 @@ class AuditRules:
         return [UnmanagedField(name) for name in names]
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Whether the audit reports that another client set the field, although the field is not managed."""
+        """Whether the field counts as set by another client, because it is neither declared nor owned."""
         return False
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:

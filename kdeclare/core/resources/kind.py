@@ -45,7 +45,7 @@ def narrow(value: object, expected_type: type[_Narrowed]) -> _Narrowed:
 
 
 def narrow_optional(value: object | None, expected_type: type[_Narrowed]) -> _Narrowed | None:
-    """Check the type of a value like `narrow`, but accept None."""
+    """Return the result of `narrow`, or None if ``value`` is None."""
     return None if value is None else narrow(value, expected_type)
 
 

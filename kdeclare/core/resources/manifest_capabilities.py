@@ -62,10 +62,7 @@ class DeclaredFields(Protocol):
     """The fields that the manifest and the overlays of one resource declare."""
 
     def is_declared(self, path: SpecPath) -> bool:
-        """Whether the manifest or an overlay sets the value at a path within the spec.
-
-        Null does not count.
-        """
+        """Whether the manifest or an overlay has a value other than null at a path within the spec."""
 
 
 @runtime_checkable
@@ -182,7 +179,7 @@ class LocatesSecrets(Protocol):
     def locate_secret(self, path: SpecPath) -> SpecPath | None:
         """Convert the path of a secret in a body to the path in the spec.
 
-        Return None if the latter is unknown.
+        Return None if the path in the spec is unknown.
         """
 
 

@@ -56,7 +56,7 @@ _Field = TypeVar("_Field")
 
 
 def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
-    """Check the type of a record, and return the record. None is returned as None. Raises TypeError."""
+    """Check the type of a record, and return it. If ``owned`` is None, return None. Raises TypeError."""
     if owned is None:
         return None
     if not isinstance(owned, record_type):

@@ -35,7 +35,7 @@ _FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 1.0
 
 _ALREADY_CAUSES = DONE_CAUSES | {FaultCause.GONE_ALREADY}
-"""The reasons for refusing a repeated request that show that the first request took effect."""
+"""If a repeated request is refused for one of these causes, the first request took effect."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,7 @@ class ProgressTracker:
 
 
 def build_started_result(op: Operation) -> OperationResult:
-    """Return the result of an operation whose work continues after the run."""
+    """Return the result of an operation whose ongoing work the run does not wait for."""
     completion = _find_completion(op)
     if completion is None:
         return OperationResult(op.id, Status.STARTED, None, "The next apply completes this operation.")

@@ -1,7 +1,4 @@
-"""Diff all resources in the scope of the plan.
-
-Decide whether to delete, release or report undeclared ones.
-"""
+"""Diff all resources in the scope of a plan, and delete, release or report undeclared resources."""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace

@@ -256,8 +256,7 @@ def parse_plan_file(text: str, name: str) -> PlanFile:
     """Return the plan in ``text``, with its id.
 
     Raises KdeclareError: ``plan-not-json``, ``not-a-plan``, ``plan-format-version``, ``plan-tampered`` (the
-    id does not match) or ``plan-malformed`` (the id matches, but the plan does not have the format of a
-    plan).
+    id does not match) or ``plan-malformed`` (the id matches, but the content is invalid).
     """
     try:
         document_json = parse_json(text)

@@ -30,7 +30,7 @@ _LIMIT_FORM = re.compile(r"([0-9]{1,9})(%?)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class DeletionLimit:
-    """The maximum number of deletions, or a percentage of the project's owned resources of the same kind."""
+    """A limit on the deletions of one kind: a number, or a percentage of the owned resources of the kind."""
 
     number: int
     is_percentage: bool = False

@@ -62,7 +62,7 @@ def spark_session(
     Raises KdeclareError: ``java-missing``, ``java-too-old``, ``spark-running`` if this process already has a
     session, and the errors of `translate_spark_errors` for Spark's exceptions in the block.
 
-    master: the Spark master; None for the master in Spark's settings (``local[*]`` if unset).
+    master: the Spark master. None means the master in Spark's settings; without one, ``local[*]``.
     conf: the user's settings by key. They override the settings in SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS,
         which override kdeclare's defaults. Tasks run with PYSPARK_PYTHON or, if it is not set, with the Python
         of this process.

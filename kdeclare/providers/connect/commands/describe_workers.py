@@ -145,7 +145,7 @@ class WorkersRequest:
     """The workers that the options of a command select. File paths are relative to the working directory.
 
     name: the name of the manifest that declares the workers, if ``urls`` is empty.
-    headers: the value of each header, as a reference, by the name of the header.
+    headers: a reference to the value of each header, by header name.
     """
 
     urls: tuple[str, ...] = ()
