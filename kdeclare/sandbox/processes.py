@@ -91,7 +91,7 @@ def send_signal(record: ProcessRecord, signal_number: signal.Signals) -> None:
 
 
 def await_exit(records: Iterable[ProcessRecord], seconds: float) -> tuple[ProcessRecord, ...]:
-    """Wait at most ``seconds`` until all processes have ended. Return the processes still running."""
+    """Wait at most ``seconds`` until all processes have ended. Return the processes that still run."""
     return _await_exit(records, seconds, seconds)
 
 

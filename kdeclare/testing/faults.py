@@ -42,7 +42,7 @@ class Call:
 
     @property
     def is_mutating(self) -> bool:
-        """Whether the request was meant to change something."""
+        """Whether the request changes the system, instead of only validating a change."""
         return not self.validate_only
 
 
@@ -208,7 +208,7 @@ class FaultyOperations:
 
     @property
     def writes(self) -> list[Call]:
-        """The requests that were meant to change something."""
+        """All requests except validate-only requests."""
         return [call for call in self.calls if call.is_mutating]
 
     @contextmanager

@@ -62,10 +62,10 @@ def spark_session(
     Raises KdeclareError: ``java-missing``, ``java-too-old``, ``spark-running`` if this process already has a
     session, and the errors of `translate_spark_errors` for Spark's exceptions in the block.
 
-    master: the Spark master. None means the master in Spark's settings; without one, ``local[*]``.
+    master: the Spark master; None for the master in Spark's settings or, if no master is set, ``local[*]``.
     conf: the user's settings by key. They override the settings in SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS,
-        which override kdeclare's defaults. Tasks run with PYSPARK_PYTHON or, if it is not set, with the Python
-        of this process.
+        which override kdeclare's defaults. Tasks run with PYSPARK_PYTHON or, if it is not set, with
+        the Python of this process.
     log: the file to which Spark's log is appended; None for a temporary file, which is kept only if Spark
         fails. The error then contains the path of the file.
     check_settings: a function that is called with all settings before Spark connects to the master.

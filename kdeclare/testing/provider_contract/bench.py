@@ -112,9 +112,7 @@ class ContractBase:
         return self.start_benches(tmp_path)
 
     def start_benches(self, folder: Path) -> Callable[[], Bench]:
-        """Return a function. Each call of it creates a system with its own project, in a new subfolder of
-        ``folder``.
-        """
+        """Return a function that creates a system with its own project in a new subfolder of ``folder``."""
         benches: list[Bench] = []
 
         def make() -> Bench:

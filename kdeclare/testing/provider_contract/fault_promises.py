@@ -115,7 +115,7 @@ class FaultPromises(ContractBase):
         assert len(set(items)) == len(items), "two operations of the same type act on the same object"
 
     def test_a_refused_item_does_not_stop_its_batch(self, make_bench: Callable[[], Bench]) -> None:
-        """If another client has just created or deleted an object of a batch, other items still succeed."""
+        """If another client has just created or deleted an object of a batch, all other items succeed."""
         for declared in (self.before, ()):
             for method, items in self._find_batches(make_bench, declared).items():
                 bench, plan = self._plan_from_start(make_bench, declared)
