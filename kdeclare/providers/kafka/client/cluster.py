@@ -95,7 +95,10 @@ class KafkaCluster:
         return _topics.describe_topics(self._wire, self._freshness, names)
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
-        """Send Metadata with the names of topics, which distinguishes hidden topics from missing topics."""
+        """Send a Metadata request with names.
+
+        Its response distinguishes hidden topics from missing topics.
+        """
         return _topics.find_hidden_topics(self._wire, names)
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
@@ -105,7 +108,7 @@ class KafkaCluster:
     def describe_configs_partially(
         self, queries: Sequence[ConfigQuery]
     ) -> Mapping[ConfigResource, Configs | Fault]:
-        """Send DescribeConfigs as in `configs`."""
+        """Send DescribeConfigs. If the request to a broker fails, return the Fault for that broker."""
         return _configs.describe_configs(self._wire, self._freshness, queries)
 
     def list_config_resources(self, scope: ConfigScope) -> frozenset[ConfigResource]:
@@ -355,7 +358,7 @@ class RetryingCluster:
         )
 
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
-        """See `Cluster.delete_topics`. A retry also deletes topics by id."""
+        """See `Cluster.delete_topics`. A retry sends the same topic ids."""
         return self._send_with_retries(
             "delete_topics",
             list(targets),

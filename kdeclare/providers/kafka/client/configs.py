@@ -161,7 +161,8 @@ def alter_configs(
     """Send IncrementalAlterConfigs and return a result for each resource.
 
     Requests for the configs of a broker go to this broker, which validates them. All other requests go to the
-    controller, with at most 500 resources each. If only one request is sent and it fails, raises Fault.
+    controller, with at most 500 resources each. Raises Fault if exactly one request is sent and the request
+    fails.
     """
     items_by_broker: dict[int | None, list[ConfigAlteration]] = {}
     for item in items:

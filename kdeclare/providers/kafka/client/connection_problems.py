@@ -95,7 +95,8 @@ _NO_ANSWER = AddressProblem("connected, but no response in time", f"{_ADDRESS_HI
 _REACHED_HINTS = {hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)} | {
     _NO_ANSWER.hint: _SILENT_HINT
 }
-"""By hint for a bootstrap address: the hint for the same problem at an address that a broker advertises."""
+"""For each hint about a bootstrap address: the hint about the same problem at a broker's advertised address.
+"""
 _NAME_HINT = (
     "Use a host name that is in the certificate, or set ssl.endpoint.identification.algorithm= (empty) to "
     "disable the check."
@@ -122,7 +123,7 @@ def explain_connection_error(exc: BaseException, *, tls: bool) -> AddressProblem
 
 
 def explain_broker_error(exc: BaseException, advertised: str, *, tls: bool) -> AddressProblem:
-    """Explain why no advertised broker can be used although a bootstrap address responded."""
+    """Explain why no broker's advertised address can be used, although a bootstrap address works."""
     problem = explain_connection_error(exc, tls=tls)
     cause = f"the server responds, but no advertised broker ({advertised}) can be used: {problem.what}"
     return AddressProblem(

@@ -86,7 +86,7 @@ class Freshness:
     def nodes(self, must: Collection[int] = ()) -> list[int]:
         """Return the ids of the brokers to read from. Raises Fault.
 
-        must: the brokers to wait for, for a limited time, until they are up to date.
+        must: the brokers that should be up to date. The method waits for them for a limited time.
         """
         if not self._can_check:
             return self._wire.brokers()

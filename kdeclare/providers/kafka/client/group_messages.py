@@ -30,7 +30,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 _GROUP_COORDINATOR = 0
 """The type of coordinator that manages groups (org.apache.kafka.common.requests.FindCoordinatorRequest)."""
 _NAMES_ONLY = 9
-"""The last version of OffsetFetch and OffsetCommit that identifies topics by name. Later ones use ids."""
+"""The last version of OffsetFetch and OffsetCommit that identifies topics by name. Later versions use ids."""
 _NO_EPOCH = -1
 _TYPES = {type_.value: type_ for type_ in GroupType}
 _GROUP_ID_NOT_FOUND, _GROUP_AUTHORIZATION_FAILED = 69, 30
@@ -81,7 +81,10 @@ def read_listed_groups(response: Any) -> dict[str, ListedGroup]:
 
 
 def _parse_type(text: str | None) -> GroupType:
-    """Return the type of a group. Before version 5 of ListGroups (KIP-848), all groups are classic."""
+    """Return the type of a group.
+
+    Responses before version 5 of ListGroups (KIP-848) contain only classic groups.
+    """
     return _TYPES.get((text or "classic").lower(), GroupType.UNKNOWN)
 
 
@@ -123,7 +126,7 @@ def _read_bits(field: Any) -> Set[int]:
 
 
 def read_members(response: Any) -> dict[str, tuple[str, tuple[GroupMember, ...]] | Fault]:
-    """Return the state and the members of each described group. A group that was deleted is missing."""
+    """Return the state and the members of each described group. The state of a deleted group is ``Dead``."""
     results: dict[str, tuple[str, tuple[GroupMember, ...]] | Fault] = {}
     for group in response.groups:
         if group.error_code == _GROUP_ID_NOT_FOUND:
@@ -148,7 +151,10 @@ def _read_member(member: Any) -> GroupMember:
 
 
 def _decode_assignment(data: bytes | None) -> list[tuple[str, list[int]]]:
-    """Return the assigned partitions by topic. Members of other protocols have assignments of other forms."""
+    """Return the assigned partitions by topic.
+
+    The result is empty if the assignment is not in the format of the consumer protocol.
+    """
     if not data:
         return []
     try:
@@ -199,7 +205,7 @@ def _read_group_offsets(group: Any, id_: str) -> GroupOffsets | Fault:
 
 
 def build_commit_request(id_: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Any:
-    """Build OffsetCommit as a client that is not a member of the group."""
+    """Build OffsetCommit for a client that is not a member of the group."""
     topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
     partitions_by_topic: dict[str, list[Any]] = {}
     for where, committed in offsets.items():
@@ -237,7 +243,7 @@ def build_offset_delete_request(id_: str, partitions: Iterable[TopicPartition]) 
 
 
 def read_offset_results(response: Any, id_: str) -> dict[TopicPartition, Result]:
-    """Return the result of each partition in OffsetCommit and OffsetDelete. Raises Fault."""
+    """Return the result of each partition in an OffsetCommit or OffsetDelete response. Raises Fault."""
     code = getattr(response, "error_code", 0)  # only OffsetDelete has an error for the whole group
     if code:
         raise build_fault_from_code(code, f"group {id_}", changes=True)

@@ -37,9 +37,12 @@ from kdeclare.providers.kafka.consumer_group.port import Groups, OffsetChanges
 
 _FIND_COORDINATOR, _OFFSET_FETCH = 10, 9
 _SEVERAL_COORDINATORS, _SEVERAL_GROUPS = 4, 8
-"""The first versions of these two requests that can contain several groups."""
+"""The first versions of FindCoordinator and OffsetFetch that can contain several groups."""
 _PARTITIONS_PER_COMMIT = 1000
-"""The coordinator writes the offsets of one request as one batch of records, whose size is limited."""
+"""The maximum number of partitions in one request to change offsets.
+
+The coordinator writes the offsets of one request as one record batch, and the size of a batch is limited.
+"""
 
 T = TypeVar("T")
 
@@ -60,7 +63,7 @@ class KafkaGroups:
         return groups
 
     def describe_groups(self, ids: Sequence[str]) -> Mapping[str, DescribedGroup]:
-        """Send ListGroups for the types of groups, and then a request of this type for their members."""
+        """Send ListGroups to find the type of each group, and then describe requests for the types."""
         listed = self.list_groups()
         found = {id_: listed[id_] for id_ in dict.fromkeys(ids) if id_ in listed}
         described = {id_: DescribedGroup(group) for id_, group in found.items()}
@@ -162,7 +165,7 @@ class KafkaGroups:
         return results
 
     def _find_coordinators(self, ids: list[str]) -> dict[str, int | Fault]:
-        """Return the coordinator of each group, or the reason why it has none now."""
+        """Return the coordinator of each group, or a Fault if no coordinator can be found now."""
         if not ids:
             return {}
         has_batches = self._wire.get_max_version(_FIND_COORDINATOR) >= _SEVERAL_COORDINATORS
@@ -188,13 +191,16 @@ class KafkaGroups:
         return answer
 
     def _refresh_after(self, results: Iterable[object]) -> None:
-        """Refresh the metadata after a fault that means that a coordinator has moved."""
+        """Refresh the metadata if a retriable fault indicates that a coordinator may have moved."""
         if any(isinstance(item, Fault) and item.kind is FaultKind.RETRIABLE for item in results):
             self._wire.request_refresh()
 
 
 def _add_members(group: ListedGroup, described: tuple[str, tuple[GroupMember, ...]]) -> DescribedGroup:
-    """Return the group with its members. Brokers before Kafka 2.6 do not list the states of groups."""
+    """Return the group with its state and members.
+
+    Brokers before Kafka 2.6 do not list the states of groups.
+    """
     state, members = described
     return DescribedGroup(ListedGroup(group.id, group.type, group.protocol, state or group.state), members)
 

@@ -18,7 +18,7 @@ def send_with_retries(
     get_key: Callable[[T], K],
     send: Callable[[Sequence[T]], Mapping[K, R | Fault]],
 ) -> Mapping[K, R | Fault]:
-    """Send items until each has a result that is not RETRIABLE, or no attempt is left.
+    """Send items, and send them again as long as they fail with a RETRIABLE fault and attempts are left.
 
     call: the name of the request in log messages. get_key: returns the key of an item in the result of
     ``send``. Raises Fault if the first request fails as a whole.

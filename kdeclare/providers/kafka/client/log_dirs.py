@@ -55,14 +55,14 @@ def describe_log_dirs(
 
 
 def _refresh_for_new_brokers(wire: Wire) -> None:
-    """Refresh the metadata if an unfenced broker is missing in it, for the benefit of later requests."""
+    """If an unfenced broker is missing in the metadata, refresh the metadata for later requests."""
     known_brokers = wire.brokers()
     if any(broker.id not in known_brokers and not broker.fenced for broker in describe_cluster(wire).brokers):
         wire.request_refresh()
 
 
 def _list_partitions(wire: Wire, freshness: Freshness, names: Sequence[str]) -> PartitionIndexes:
-    """Return the partitions of the existing topics, because DescribeLogDirs requires them."""
+    """Return the partitions of the existing topics. DescribeLogDirs requests must list partitions."""
     return {
         name: range(len(topic.partitions)) for name, topic in describe_topics(wire, freshness, names).items()
     }

@@ -30,7 +30,7 @@ _MAX_POLL_S = 0.5
 
 _UNKNOWN_TOPIC = get_error_name(UNKNOWN_TOPIC_OR_PARTITION)
 _Offsets = Mapping[TopicPartition, int | Fault]
-"""The offset of each partition, or a Fault that justifies a retry."""
+"""The offset of each partition, or a Fault that can be retried."""
 
 
 def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dict[str, int]:
@@ -88,7 +88,7 @@ def _ask_leaders(
     partitions: Iterable[TopicPartition],
     times: Sequence[int],
 ) -> dict[TopicPartition, tuple[int, ...] | Fault]:
-    """Return the offsets of each partition, or a Fault that justifies a retry.
+    """Return the offsets of each partition, or a Fault that can be retried.
 
     Raises Fault for permanent errors.
     """
@@ -117,7 +117,7 @@ def _ask_leaders(
 
 
 def _join_times(answers: Sequence[_Offsets | Fault]) -> dict[TopicPartition, tuple[int, ...] | Fault]:
-    """Join the answers for the same partitions, one for each time."""
+    """Collect the offsets of each partition. Each answer contains the offsets for one time."""
     offsets_by_time: list[_Offsets] = []
     for answer in answers:
         if isinstance(answer, Fault):

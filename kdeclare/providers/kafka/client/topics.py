@@ -147,7 +147,10 @@ _log = logging.getLogger(__name__)
 
 
 def describe_topics(wire: Wire, freshness: Freshness, names: Sequence[str] | None) -> dict[str, Topic]:
-    """Return the existing topics of ``names``, or all topics for None, by name. Raises Fault."""
+    """Return the topics in ``names`` that exist, by name.
+
+    If ``names`` is None, return all topics. Raises Fault.
+    """
     batches = [None] if names is None else batch_items(dict.fromkeys(names), _NAMES_PER_REQUEST)
     requests = [_build_metadata_request(part) for part in batches]
     answers: list[list[TopicResult] | Fault] = wire.ask(

@@ -39,7 +39,7 @@ MAX_THROTTLE_S = 600.0
 """The longest wait for a throttled connection, in seconds. Brokers do not respond during the throttle time.
 """
 _PAUSE_POLL_S = 0.005
-"""How often to poll a connection that a quota or a full buffer has paused, in seconds."""
+"""The interval in seconds between checks of a connection that a quota or a full buffer has paused."""
 ITEMS_PER_REQUEST = 500
 RECORDS_PER_REQUEST = 5000
 """The maximum number of metadata records per request.
@@ -151,7 +151,7 @@ class Wire:
         return self.run(self._send_each, requests, read_response, changes)
 
     def get_max_version(self, api_key: int) -> int:
-        """Return the highest version of an API that a broker supports; -1 if it does not support the API.
+        """Return the highest version of an API that a broker supports, or -1 if it does not support the API.
 
         Raises Fault.
         """
@@ -339,7 +339,7 @@ class Wire:
 
 
 def _compute_throttle_end(connection: Any) -> float:
-    """Return when a broker stops throttling a connection, as monotonic time; 0 if it is not throttled."""
+    """Return the monotonic time at which a broker stops throttling a connection; 0 without throttling."""
     throttle_end: float = connection._throttle_time
     return min(throttle_end, time.monotonic() + MAX_THROTTLE_S) + 0.1 if throttle_end else 0.0
 

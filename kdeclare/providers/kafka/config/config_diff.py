@@ -38,7 +38,7 @@ Other clients often set throttles, so kdeclare removes only throttles that it ow
 """
 
 ConfigOverride: TypeAlias = str | list[str] | None
-"""An override in the form of plans: a string, list elements, `SENSITIVE_MASK`, or None for unset."""
+"""An override as it appears in plans: a string, list elements, `SENSITIVE_MASK`, or None for unset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,10 @@ def find_override(live: LiveConfigs, key: str) -> ConfigOverride:
 
 
 def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[str]:
-    """Return the value of a config entry in the form of plans. A null from Kafka means hidden, not unset."""
+    """Return the value of a config entry as it appears in plans.
+
+    If Kafka returns null, the value is hidden.
+    """
     if entry.sensitive or entry.value is None:
         return SENSITIVE_MASK
     if is_list_key(key, entry, catalog):
@@ -169,7 +172,7 @@ def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[
 
 
 def split_elements(value: ConfigOverride) -> list[str]:
-    """Return the list elements of an override; empty if the override is hidden or unset.
+    """Return the list elements of an override. A hidden or unset override has no elements.
 
     If the override is a string, as for the list of a plug-in, split it into elements.
     """
@@ -308,7 +311,7 @@ def _diff_list_patch(
 
 
 def _diff_undeclared(key: str, before: ConfigOverride, record: Applied | None) -> list[FieldChange]:
-    """Remove an override that is no longer declared. Of a list patch, remove only the owned elements."""
+    """Remove an override that is no longer declared. For a list patch, remove only the owned elements."""
     if before is None or record is None:
         return []
     if isinstance(record, AppliedListPatch):
@@ -324,7 +327,10 @@ def _build_append(key: str, before: list[str], elements: list[str]) -> FieldChan
 
 
 def _build_subtract(key: str, before: str | list[str], elements: set[str]) -> FieldChange:
-    """Subtract elements with the spaces of the live elements, because Kafka compares elements exactly."""
+    """Subtract elements from a list.
+
+    Keep the spaces in the live elements, because Kafka compares elements exactly.
+    """
     current_elements = split_elements(before)
     removed = [e for e in current_elements if e.strip() in elements]
     return _build_field(

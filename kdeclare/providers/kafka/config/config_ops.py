@@ -1,4 +1,7 @@
-"""Convert config changes to `configs.alter` operations. A large change of a thread pool needs several."""
+"""Convert config changes to `configs.alter` operations.
+
+A large change to the size of a thread pool requires several operations.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -114,7 +117,7 @@ THREAD_POOLS = frozenset(
 def expand_thread_pools(
     stages: Sequence[Sequence[FieldChange]], live: Mapping[str, ConfigEntry]
 ) -> list[list[FieldChange]]:
-    """Return the stages, with additional stages if a thread pool changes by more than a factor of two."""
+    """Return the stages. If the size of a thread pool changes by more than a factor of two, add stages."""
     expanded: list[list[FieldChange]] = [[] for _ in stages]
     for number, stage in enumerate(stages):
         for field in stage:

@@ -120,7 +120,7 @@ class AlterConfigs(KafkaOperationType):
         return {item.key: find_override(live_configs, item.key) for item in list_ops(op)} | identity
 
     def expected_state(self, op: Operation) -> View:
-        """Return the expected overrides after the operation. Lists change as in Kafka."""
+        """Return the expected overrides after the operation. Elements are added and removed as in Kafka."""
         catalog = load_catalog(get_config_resource(op).scope)
         results = {item.key: _compute_result(item, op.expect.get(item.key), catalog) for item in list_ops(op)}
         return {**op.expect, **results}
@@ -151,7 +151,7 @@ class AlterConfigs(KafkaOperationType):
         )
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the operation unless its topic is in ``topics``. The operation cannot be split."""
+        """Return the operation, or None if its topic is in ``topics``. The operation cannot be split."""
         return op if topics.isdisjoint(list_config_topics(get_config_resource(op))) else None
 
     def find_element(self, op: Operation, at: ValuePath) -> str:

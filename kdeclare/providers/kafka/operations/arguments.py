@@ -55,7 +55,7 @@ class ConfigOpArgs(Arguments):
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """The elements of a list value; empty for all other values."""
+        """The elements of a list value, or an empty tuple if the value is not a list."""
         return self.value if isinstance(self.value, tuple) else ()
 
 

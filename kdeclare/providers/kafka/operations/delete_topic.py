@@ -40,7 +40,7 @@ _NOT_PROVEN = {
         "To delete the topic anyway, roll back with --delete-by-name.",
     ),
 }
-"""Why kdeclare does not delete a topic that the run may not have created, with hints."""
+"""For each reason not to delete a topic that the run may not have created: an explanation and a hint."""
 
 
 class DeleteTopic(TopicOperationType):
@@ -53,7 +53,7 @@ class DeleteTopic(TopicOperationType):
     contents = "records"
 
     def find_expected_objects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the topic if the arguments contain its id."""
+        """Return the topic if the arguments contain its id; otherwise an empty set."""
         return frozenset({ResourceId(TOPIC, get_topic_name(op))}) if _get_args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
@@ -137,7 +137,10 @@ class DeleteTopic(TopicOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the re-creation of an empty topic. Otherwise, report the records of the topic as lost."""
+        """Return an operation that creates the topic again without records.
+
+        If it held records, report them as lost.
+        """
         recreate = _get_args(op).recreate
         if recreate and now[self.element] == "absent":
             return UndoResult("topic.create", recreate)

@@ -152,7 +152,7 @@ class KafkaOperationType(OperationType):
     has_timeout: bool = False
 
     def find_right(self, op: Operation) -> str:
-        """Return the required ACL operation and its resource, such as "Alter on topic t"; can be empty."""
+        """Return the required ACL operation and its resource, such as "Alter on topic t"; empty for none."""
         return ""
 
     def compute_footprint(self, op: Operation) -> Footprint:

@@ -105,12 +105,12 @@ def get_targets(op: Operation) -> Mapping[str, tuple[int, ...]]:
 
 
 def get_replicas_before(op: Operation, partition: str) -> tuple[int, ...]:
-    """Return the expected replicas of a partition. Empty if the partition does not exist."""
+    """Return the expected replicas of a partition, or an empty tuple if the partition does not exist."""
     return as_ints(op.expect.get(partition) or ())
 
 
 def list_replicas(targets: Mapping[str, tuple[int, ...]]) -> dict[str, list[int]]:
-    """Return replicas by partition, as in views."""
+    """Convert the replicas of each partition to a list, as in views."""
     return {partition: list(replicas) for partition, replicas in targets.items()}
 
 

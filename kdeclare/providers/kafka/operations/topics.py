@@ -40,7 +40,7 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
 from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic, TopicArgs
 
 ASSIGNED_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
-"""The fields of a topic that is created with assignments, which determine the counts."""
+"""The fields of a new topic that its assignments determine."""
 
 
 def get_topic_name(op: Operation) -> str:
@@ -64,7 +64,7 @@ class TopicOperationType(KafkaOperationType):
         return self.right.format(topic=get_topic_name(op))
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the footprint: the topic, with the access create, update or delete."""
+        """Return a footprint that lists the topic as created, updated or deleted."""
         access = (
             Access.CREATE
             if self.find_created_resource(op)
@@ -87,13 +87,13 @@ class TopicOperationType(KafkaOperationType):
         return (KafkaSelection(frozenset({get_topic_name(op)})),)
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return the field of the partition count. A creation or deletion changes no fields."""
+        """Return the change of the partition count, or no fields if the operation does not add partitions."""
         if not isinstance(op.args, NewPartitions):
             return ()
         return (FieldChange(self.element, FieldOp.CHANGE, op.expect.get(self.element), op.args.total),)
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the operation unless its topic is in ``topics``. The operation cannot be split."""
+        """Return the operation, or None if its topic is in ``topics``. The operation cannot be split."""
         return None if get_topic_name(op) in topics else op
 
     def claims(self, op: Operation) -> Mapping[str, str]:

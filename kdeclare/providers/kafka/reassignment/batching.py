@@ -51,7 +51,7 @@ from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup, ThrottleEntries
 
 SHARED_RESOURCE = ResourceId("Moves", "topics")
-"""The resource that is shown for the steps of a group whose moves belong to several resources."""
+"""The resource that is shown for a step if its group contains moves of several resources."""
 
 _SET_THROTTLE, _CLEAR_THROTTLE = SetThrottle(), ClearThrottle()
 
@@ -74,7 +74,7 @@ class MoveGroup:
     awaits: frozenset[str] = frozenset()
 
     def awaited(self, op: Operation) -> dict[str, str]:
-        """Return the steps of ``awaits`` that a move of the group depends on, each with the reason."""
+        """Return the ids in ``awaits`` on which moves of the group depend, each with the reason."""
         return {id_: why for id_, why in op.needs.items() if id_ in self.awaits}
 
 
@@ -100,7 +100,7 @@ def batch_moves(
 
 
 def group_moves(operations: Iterable[Operation], default_pace: Pace) -> tuple[MoveGroup, ...]:
-    """Group the operations that move replicas. Return the groups in the order in which the groups run."""
+    """Group the operations that move replicas. The groups are in the order in which they run."""
     moves_by_group: dict[str, list[Operation]] = defaultdict(list)
     await_ids: set[str] = set()
     for op in operations:
@@ -118,7 +118,10 @@ def group_moves(operations: Iterable[Operation], default_pace: Pace) -> tuple[Mo
 
 
 def build_throttle_entries(group: MoveGroup, live: KafkaState) -> ThrottleEntries:
-    """Build all throttle entries of a group; empty if the group has no throttle or copies no replicas."""
+    """Return the throttle entries of a group.
+
+    The result is empty if the group has no throttle or copies no replicas.
+    """
     if group.pace.throttle is None:
         return {}
     return throttles.build_entries(
@@ -241,7 +244,7 @@ def _select_part(
 ) -> Operation:
     """Return a copy of a move that contains only the partitions ``names``.
 
-    used_ids: ids that the copy must not use. In a rollback, the moves can themselves be copies with such ids.
+    used_ids: the ids that other moves already have. The copy gets a different id.
     """
     own_ids = part_ids.setdefault(op.id, [])
     free_ids = (id_ for n in itertools.count(len(own_ids) + 1) if (id_ := f"{op.id}/{n}") not in used_ids)
@@ -321,9 +324,10 @@ def _with_predecessors(op: Operation, needs: Mapping[str, str]) -> Operation:
 def _find_shared_moves(
     entries: ThrottleEntries, throttle_state: KafkaState, move_cleanup: PendingMoveCleanup
 ) -> Iterable[str]:
-    """Return partitions that an earlier run still moves, if this run changes a rate that the earlier run set.
+    """Find the unfinished moves of an earlier run if this run changes a rate that the earlier run set.
 
-    Otherwise, return no partitions. The rates are removed once the moves of both runs have finished.
+    Return the partitions of the moves, or no partitions if no such rate changes. The rates are removed once
+    the moves of both runs have finished.
     """
     has_changed_rates = any(
         key in throttles.RATE_KEYS and key in move_cleanup.throttles.get(e, {})

@@ -28,9 +28,9 @@ _CLEAR = ClearThrottle()
 
 
 def find_cleanup(request: CleanupRequest) -> Cleanup | None:
-    """Return the cleanup of unneeded throttles and due leader elections; None if no cleanup is pending.
+    """Find throttles that are no longer needed, and leader elections that are due.
 
-    Raises Fault.
+    Return the cleanup of both, or None if no cleanup is pending. Raises Fault.
     """
     move_cleanup = bind_move_cleanup(request.pending)
     if not move_cleanup:

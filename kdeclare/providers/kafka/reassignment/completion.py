@@ -164,7 +164,10 @@ def build_pending_part(live: KafkaState, partition: TopicPartition, is_stalled: 
 
 
 def read_replica_sizes(cluster: Cluster, topics: Collection[str]) -> Sizes:
-    """Return the sizes of all replicas of these topics; empty if the cluster does not return sizes."""
+    """Return the sizes of all replicas of these topics.
+
+    The result is empty if the cluster does not return sizes.
+    """
     sizes: dict[TopicPartition, dict[int, int]] = {}
     try:
         log_dirs_by_broker = cluster.log_dirs(sorted(topics))
@@ -213,7 +216,11 @@ class MoveCompletion(Completion):
         return get_pace(op).timeout_s
 
     def report_started(self, op: Operation) -> OperationResult:
-        """Report that the move continues in the cluster, or that a later command does the cleanup step."""
+        """Return the result of an operation whose completion the run does not wait for.
+
+        The result says that the move continues in the cluster. For a cleanup step, it also says which command
+        performs the step later.
+        """
         text = _CLEANUP_LATER if get_operation_type(op).is_cleanup else _MOVE_CONTINUES
         return OperationResult(op.id, Status.STARTED, None, text)
 
@@ -248,7 +255,7 @@ class MoveCompletion(Completion):
     def start_tracking(
         self, connections: Connections, clock: Clock, operations: Sequence[Operation]
     ) -> "MoveTracker":
-        """Return a tracker that also measures copied bytes."""
+        """Return a tracker that measures the progress of the moves, including the copied bytes."""
         cluster = connections.get(KafkaConnection).cluster
         return MoveTracker(MoveMeter(cluster, clock, _count_copies(operations)))
 

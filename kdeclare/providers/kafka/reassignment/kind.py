@@ -95,7 +95,7 @@ class ReassignmentKind:
         return assess_placement_field(field)
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
-        """Return the topics that are listed by name. Only a plan knows the topics that a pattern matches."""
+        """Return the topics that are listed by name. Topics that match a pattern are not included."""
         return [ResourceId("Topic", topic) for topic in sorted(narrow(body, ReassignmentBody).names)]
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:

@@ -89,7 +89,11 @@ def _collect_sizes(log_dirs: Mapping[int, Sequence[LogDir]]) -> dict[TopicPartit
 def _compute_needed_bytes(
     moves: Iterable[Operation], sizes: Mapping[TopicPartition, int], batch_size: int
 ) -> dict[int, int]:
-    """Return the additional bytes that each broker needs at most: for all moves, or for its largest batch."""
+    """Return the maximum number of additional bytes that each broker needs during the moves.
+
+    This is the larger of two numbers: the growth of the broker after all moves, and the size of the largest
+    batch that can arrive on the broker.
+    """
     arriving_sizes: dict[int, list[int]] = {}
     leaving_bytes: Counter[int] = Counter()
     for op in moves:
@@ -155,7 +159,7 @@ def report_unguarded(op: Operation) -> Diagnostic:
 def add_await_steps(
     operations: Sequence[Operation], blocked_resources: Collection[ResourceId], live: KafkaState
 ) -> tuple[Operation, ...]:
-    """Add a step for each of the ``blocked_resources`` that waits until the blocking moves have finished."""
+    """For each of the ``blocked_resources``, add a step that waits until the blocking moves have finished."""
     operations_by_resource: dict[ResourceId, list[Operation]] = defaultdict(list)
     for op in operations:
         if op.resource in blocked_resources:

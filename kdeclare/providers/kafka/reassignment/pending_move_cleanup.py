@@ -41,8 +41,7 @@ class PendingMoveCleanup:
 
     throttles: throttles that kdeclare set and has not removed yet.
     elections: the preferred leaders that must be elected, by partition (``topic-n``).
-    moves: partitions that kdeclare started to move, and whose move had not certainly finished when the run
-        ended.
+    moves: partitions that kdeclare started to move, and whose moves may not have finished when the run ended.
     """
 
     throttles: ThrottleEntries = field(default_factory=dict)
@@ -54,7 +53,7 @@ class PendingMoveCleanup:
         return bool(self.throttles or self.elections or self.moves)
 
     def merge_into(self, cleanup: PendingCleanup) -> PendingCleanup:
-        """Return a copy of ``cleanup`` with these throttles, elections and moves."""
+        """Return a copy of ``cleanup`` that contains these throttles, elections and moves."""
         return with_moves(with_elections(with_throttles(cleanup, self.throttles), self.elections), self.moves)
 
 
@@ -64,7 +63,10 @@ def bind_move_cleanup(cleanup: PendingCleanup) -> PendingMoveCleanup:
 
 
 def get_move_cleanup(state: State | None) -> PendingMoveCleanup:
-    """Return the pending cleanup of moves in a state; empty without a state. Raises KdeclareError."""
+    """Return the pending cleanup of moves in a state, or an empty one if there is no state.
+
+    Raises KdeclareError.
+    """
     return bind_move_cleanup(state.pending_cleanup) if state is not None else PendingMoveCleanup()
 
 

@@ -24,7 +24,7 @@ Replicas = tuple[int, ...]
 class Strategy(StrEnum):
     """Placement rules for the replicas of a topic's partitions, with the names that topicctl uses.
 
-    If an assignment satisfies the rule, nothing is changed.
+    An assignment that satisfies the rule is not changed.
     """
 
     ANY = "any"  # any broker
@@ -107,7 +107,7 @@ class PlacementConstraint:
     def explain_conflict(self, other: "PlacementConstraint") -> str:
         """Return the reason why two constraints conflict; an empty string if they are compatible.
 
-        Two resources with conflicting constraints would undo the changes of each other.
+        Two resources with conflicting constraints would keep undoing each other's changes.
         """
         return self._explain_refusal(other) or other._explain_refusal(self)
 

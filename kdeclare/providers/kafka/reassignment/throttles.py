@@ -255,9 +255,9 @@ def find_unneeded_entries(
 ) -> ThrottleEntries:
     """Return the entries of ``own_entries`` that no in-flight move needs anymore.
 
-    The rate of a broker is needed as long as a list that is still needed contains a replica on the broker.
-    The rate is also needed on ``involved_brokers``, which take part in a move, because another client may
-    have set the list for that move.
+    The rate of a broker is needed as long as a needed list contains a replica on the broker. The rate is also
+    needed on ``involved_brokers``, which take part in a move: another client may have set the list for that
+    move.
     """
     needed_entries: dict[str, dict[str, ThrottleValue]] = {}
     needed_brokers = {str(broker) for broker in involved_brokers}
@@ -296,7 +296,10 @@ def _is_element_needed(
 def split_unreachable(
     entries: ThrottleEntries, down_brokers: Collection[int]
 ) -> tuple[ThrottleEntries, tuple[int, ...]]:
-    """Return the entries on reachable resources, and the ids of the ``down_brokers`` that have entries."""
+    """Separate the entries that can be changed now from the entries on brokers that are down.
+
+    Return the entries that can be changed, and the ids of the ``down_brokers`` that have entries.
+    """
     held_entities = {entity for entity in entries if _find_broker_id(entity) in down_brokers}
     return {e: k for e, k in entries.items() if e not in held_entities}, tuple(
         sorted(b for entity in held_entities if (b := _find_broker_id(entity)) is not None)

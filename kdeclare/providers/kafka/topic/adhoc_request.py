@@ -2,8 +2,8 @@
 
 See KIP-4, "Create Topic Request" and "Alter Topic Request". If a topic is altered, assignments take
 precedence over counts, and assigned partitions that do not exist are added. Without assignments, the
-replication factor applies to all partitions, including added partitions. With only a partition count, only
-the added partitions are placed.
+replication factor applies to all partitions, including added partitions. If the request contains only a
+partition count, the existing partitions keep their replicas.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,8 @@ Assignments = Mapping[int, tuple[int, ...]]
 class AdhocTopicRequest:
     """A request for one topic. A field that is None or empty requests no change.
 
-    configs: as in the ``configs`` of a manifest: a value, ``{append, subtract}``, or None for no override.
+    configs: the values by key, as in the ``configs`` of a manifest: a value, ``{append, subtract}``, or None
+    to remove the override.
     place: the position of the request, if the request comes from a file.
     """
 

@@ -89,7 +89,10 @@ def is_recreated(owned: TopicRecord | None, topic: Topic | None) -> bool:
 def _place_replicas(
     resource: ResourceId, desired: DesiredResource, live: KafkaState, topic: Topic | None, placer: Placer
 ) -> tuple[tuple[Replicas, ...], list[Diagnostic]]:
-    """Return the replicas that a declared strategy chooses; empty if no strategy is declared."""
+    """Return the replicas that the declared strategy chooses, and the problems.
+
+    Without a declared strategy, both are empty.
+    """
     body = desired.get_body(TopicBody)
     if body.strategy is None:
         return (), []
@@ -304,7 +307,7 @@ def _diff_undeclared(resource: ResourceId, topic: Topic | None, owned: TopicReco
 
 
 def _show_applied(applied: Applied) -> JsonValue:
-    """Return the last applied value of a config, to show when the topic is deleted; None for secrets."""
+    """Return the value of a config that the plan shows when it deletes the topic; None for a secret."""
     if isinstance(applied, SecretRef):
         return None
     value = applied.append if isinstance(applied, AppliedListPatch) else applied.value

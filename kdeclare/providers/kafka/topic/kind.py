@@ -104,7 +104,7 @@ class TopicRules(ConfigAuditRules):
     """Audit rules for topics: a partition count cannot decrease."""
 
     def find_impossible(self, desired: DesiredResource, live: LiveState) -> ImpossibleField:
-        """Return the live and the declared partition count. The count cannot decrease."""
+        """Return the live partition count and the lower, declared partition count."""
         topic = live.get(KafkaState).topics[desired.id.name]
         return ImpossibleField("partitions", len(topic.partitions), desired.get_body(TopicBody).partitions)
 

@@ -53,7 +53,10 @@ _ASSIGNMENTS_PREFIX = "assignments."
 def build_topic_operations(
     change: Change, body: TopicBody | None, live: KafkaState, owned: TopicRecord | None, placer: Placer
 ) -> tuple[Operation, ...]:
-    """Build operations that create, delete or update a topic. Updates are in a safe order."""
+    """Build the operations that create, delete or update a topic.
+
+    The operations of an update are in a safe order.
+    """
     if change.action is Action.CREATE and body is not None:
         return (_build_creation(change, body),)
     topic = live.topics.get(change.id.name)
@@ -258,10 +261,11 @@ def check_colliding_names(desired: Sequence[DesiredResource]) -> Iterator[Diagno
 def order_colliding_names(
     operations: tuple[Operation, ...], live: Mapping[str, Topic]
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """Create a topic after a topic with a colliding name is deleted. Without a deletion, deny the new topic.
+    """Make the creation of a topic wait until a topic with a colliding name is deleted.
 
     Kafka refuses 'a.b' while 'a_b' exists, because the metrics of both topics have the same name. Without
-    this dependency, Kafka could refuse the new topic although the plan deletes the old topic.
+    this dependency, Kafka could refuse the new topic although the plan deletes the old topic. If the plan
+    does not delete the old topic, deny the new topic.
     """
     creations = {
         op.id: name for op in operations if get_operation_type(op).creates and (name := _find_topic_name(op))

@@ -1,1 +1,1 @@
-"""Requests about who may do what on a cluster, and how much: ACLs, SCRAM credentials and quotas."""
+"""Requests about ACLs, SCRAM credentials and client quotas."""

@@ -1,9 +1,9 @@
 """Read and change ACL bindings: DescribeAcls, CreateAcls and DeleteAcls (KIP-140, KIP-290).
 
-The controller handles these requests in one thread, and all other changes wait meanwhile. Creating compares
-each binding of a request with all others of the request. Deleting scans all bindings of the cluster for each
-filter. Requests are therefore small and sent one at a time, and deletions leave the controller half of its
-time.
+The controller handles these requests in one thread, and all other changes wait meanwhile. For CreateAcls, the
+controller compares each binding of a request with all other bindings of the request. For DeleteAcls, it scans
+all bindings of the cluster for each filter. Therefore, kdeclare sends small requests, one at a time. Between
+deletions, kdeclare pauses so that the controller has half of its time for other requests.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,12 +38,15 @@ from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.wire import Wire
 
 _MAX_SINGLE_PRINCIPALS = 16
-"""The maximum number of principals to describe one by one. For more, one request reads all bindings."""
+"""The maximum number of principals to describe one by one.
+
+For more principals, one request reads all bindings.
+"""
 MAX_CREATIONS = 500
 """The maximum number of bindings that one request creates."""
 
 _ANY = 1
-"""The value of a filter's field that matches everything."""
+"""The code that makes a field of a filter match every value."""
 
 
 class _Codes:
@@ -54,7 +57,7 @@ class _Codes:
         self._codes = {name: code for code, name in names.items()}
 
     def get_name(self, code: int) -> str:
-        """Return the name of a code. A code of a later Kafka release gets a name with its number."""
+        """Return the name of a code. If the code is not known, the name contains the code."""
         return self._names.get(code) or f"{self._noun}-{code}"
 
     def get_code(self, name: str) -> int:
@@ -141,7 +144,7 @@ class AclWriter:
         return results
 
     def delete(self, bindings: Sequence[Binding]) -> dict[Binding, Result]:
-        """Delete exactly these bindings, and return a result for each, also if a binding does not exist.
+        """Delete exactly these bindings. Return a result for each binding, even if it does not exist.
 
         Raises Fault if exactly one request is sent and the request fails.
         """

@@ -98,7 +98,7 @@ def decode_configs(
 
 
 def _find_value_beneath(key: str, source: ConfigSource, synonyms: Iterable[Any]) -> str | None:
-    """Return the value that applies to a broker without the override on this broker.
+    """Return the value that would apply to a broker if this broker had no override.
 
     Return None if there is no override or no other value. Synonyms with different keys are ignored, because
     their units can differ.

@@ -51,7 +51,10 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_count(data: bytes, pos: int, min_item_bytes: int) -> tuple[int, int]:
-    """Read the length of a compact array; 0 for null. min_item_bytes: the minimum size of one item."""
+    """Read the length of a compact array. The length of a null array is 0.
+
+    min_item_bytes: the minimum size of one item.
+    """
     size, pos = read_uvarint(data, pos)
     count = max(0, size - 1)
     if count * min_item_bytes > len(data) - pos:

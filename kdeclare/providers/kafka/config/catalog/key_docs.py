@@ -39,7 +39,10 @@ _LISTENER_PREFIXED = tuple(f".{key}" for key in _CHOICES if key.startswith(("sas
 
 
 def list_choices(catalog: Catalog, key: str) -> tuple[str, ...]:
-    """Return the allowed values of a key or of its list elements; empty if there are too many to list."""
+    """Return the allowed values of a key or of its list elements.
+
+    The result is empty if the values are not listed in this module.
+    """
     info = catalog.get(key)
     if info is None:
         return ()

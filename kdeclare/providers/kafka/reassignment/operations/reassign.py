@@ -164,7 +164,7 @@ Replicas = tuple[int, ...]
 
 
 class ReassignPartitions(PartitionsOperationType):
-    """Moves partitions. The replication factor guard is on unless the operation allows a changed factor."""
+    """Moves partitions. The replication factor guard is on unless the operation may change the factor."""
 
     name = "partitions.reassign"
     done_label = ("reassignment done", "reassignments done")

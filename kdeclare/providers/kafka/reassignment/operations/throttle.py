@@ -1,6 +1,7 @@
 """Set and clear throttles of moves (KIP-73).
 
-APPEND and SUBTRACT (KIP-339) change only the list elements of kdeclare, and keep those of other clients.
+The list operations APPEND and SUBTRACT (KIP-339) change only the elements that kdeclare owns. Elements of
+other clients stay.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -90,9 +91,9 @@ class ThrottleOperationType(KafkaOperationType):
         return _build_claims(_get_entries(op)) | _build_claims(_get_relied_rates(op))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the same key for all operations, so that each request contains only one operation.
+        """Return the same batch key for every operation, so that each request contains only one operation.
 
-        Two operations can change the same topic.
+        Operations are not combined, because two operations can change the same topic.
         """
         return self.name
 
@@ -216,10 +217,11 @@ def _build_claims(entries: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def remove_throttles(cluster: Cluster, entries: ThrottleEntries) -> Result:
-    """Remove the ``entries`` that exist. Return a fault if a broker with entries is down.
+    """Remove the ``entries`` that are still set.
 
-    SUBTRACT can leave an empty list as an override. If kdeclare created the list, a second request removes
-    the override. An element that another client adds between the two requests is lost.
+    Return a fault if a request fails or if a broker with entries is down. SUBTRACT can leave an empty list as
+    an override. If kdeclare created the list, a second request removes the override. An element that another
+    client adds between the two requests is lost.
     """
     fenced_brokers = [broker.id for broker in cluster.describe().brokers if broker.fenced]
     reachable_entries, down_brokers = throttles.split_unreachable(entries, fenced_brokers)

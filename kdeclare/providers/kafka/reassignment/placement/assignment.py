@@ -62,7 +62,7 @@ class BrokerSet:
 Replicas = tuple[int, ...]
 
 Swap = tuple[int, int, int]
-"""The index of a slot, the broker that gives up the replica (giver), and its new broker (taker)."""
+"""The index of a slot, the broker that gives up a replica (giver), and the broker that gets it (taker)."""
 
 
 TopicRanks = tuple[list[tuple[int, int]], list[tuple[int, int]]]

@@ -190,7 +190,8 @@ def _relocate_leaders(
 ) -> None:
     """Balance leaders over racks by moving leaders to brokers in racks that have too few leaders.
 
-    A leader never moves to a rack that already has a replica of the partition, even on a fenced broker.
+    A leader never moves to a rack that already has a replica of the partition, not even if this replica is on
+    a fenced broker.
     """
     while True:
         counts = _count_leaders(broker_set, racks, members)

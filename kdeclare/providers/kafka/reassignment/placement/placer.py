@@ -156,7 +156,7 @@ def _rebalance_replicas(
 
 
 class LoadAwarePlacer:
-    """Places topics, and takes the replicas in the cluster and earlier placements into account.
+    """Places replicas, and considers the replicas in the cluster and its own earlier placements.
 
     excluded_by_topic: for each topic, the brokers that must not get new replicas, because a different
         declared resource would move the replicas away again.

@@ -50,7 +50,7 @@ def balance_replicas(assignment: WorkingAssignment, brokers: Iterable[int]) -> N
 def balance_topics(
     assignment: WorkingAssignment, brokers: Iterable[int], is_allowed: TransferFilter | None = None
 ) -> None:
-    """Swap until no topic can be balanced better without making the total counts of brokers less equal.
+    """Swap replicas until any better balance of a topic would make the brokers' total counts less equal.
 
     If a swap in one topic would make the totals less equal, a swap in a second topic compensates for the
     first swap, provided that the second topic does not become less balanced.
@@ -181,9 +181,10 @@ def _find_reachable(
     topic: int | None = None,
     target_count: int = -1,
 ) -> tuple[dict[int, tuple[int, int]], int | None]:
-    """Find the brokers that paths of swaps reach. Stop at a broker with at most ``target_count`` replicas.
+    """Find the brokers that can be reached by paths of swaps.
 
-    Only the shortest paths are used, so that no two swaps of a path use the same slot.
+    Stop at the first broker with at most ``target_count`` replicas. Only the shortest paths are used, so that
+    no two swaps of a path use the same slot.
     """
     reached_from: dict[int, tuple[int, int]] = {}
     unreached = broker_ids - {start}

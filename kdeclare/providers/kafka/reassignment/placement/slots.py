@@ -118,7 +118,7 @@ def _format_replica_count(factor: int) -> str:
 def build_spread_slot(
     broker_set: BrokerSet, topic: int, replicas: Replicas, load: Mapping[int, int]
 ) -> Slot | None:
-    """Build a slot that spreads a partition over racks with few moves; None if it is already spread.
+    """Build a slot that spreads a partition over racks with few moves. Return None if it is already spread.
 
     Replicas are removed from the fullest rack, but the leader is never removed. A replica on a fenced broker
     is removed first, and then the replica on the broker with the most replicas (``load``). The fullest rack

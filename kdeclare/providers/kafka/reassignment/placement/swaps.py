@@ -17,8 +17,8 @@ def find_best_swap(
 
     The best swaps move a replica that was already moved, either back or to a different broker. The next best
     swaps do not unbalance a topic, because each unbalanced topic requires one more move later. Among equally
-    good swaps, swaps of followers come before swaps of leaders. Then the topic decides: the difference
-    between the giver's and the taker's number of replicas must be as large as possible.
+    good swaps, swaps of followers are preferred to swaps of leaders. If the swaps are still equal, the topic
+    with the largest difference between the giver's and the taker's number of replicas is preferred.
     """
     restoring_swap = _find_restoring_swap(assignment, giver, taker, topic)
     if restoring_swap is not None:
@@ -40,7 +40,7 @@ def find_best_swap(
 def _find_restoring_swap(
     assignment: WorkingAssignment, giver: int, taker: int, topic: int | None
 ) -> Swap | None:
-    """Find a swap of a replica that has already moved, or that can move back."""
+    """Find a swap that moves a replica back, or that moves a replica again that was already moved."""
     incoming, outgoing = assignment.incoming[giver], assignment.outgoing[taker]
     if not incoming and not outgoing:
         return None
@@ -91,7 +91,10 @@ def _find_swap_in_ranked_topics(
 def _find_first_topic(
     assignment: WorkingAssignment, giver: int, taker: int, heap: list[tuple[int, int]], limit: int
 ) -> int | None:
-    """Return the topic with the lowest rank if that rank is below the limit. Update outdated ranks."""
+    """Return the topic with the lowest rank, or None if that rank is not below ``limit``.
+
+    If the first rank in the heap is outdated, compute it again.
+    """
     while heap and heap[0][0] < limit:
         rank, topic = heap[0]
         counts = assignment.topic_counts[topic]
@@ -103,9 +106,10 @@ def _find_first_topic(
 
 
 def _rank_topics(assignment: WorkingAssignment, giver: int, taker: int) -> list[tuple[int, int]]:
-    """Return a heap of the giver's topics, ordered by how many more replicas the giver has than the taker.
+    """Build a heap of the giver's topics. The first topic is the one with the best rank for a swap.
 
-    Ranking is slow, so the heap is used for several swaps, until the heap is empty.
+    The rank is the taker's number of replicas minus the giver's number of replicas. Building the heap is
+    slow, so the heap is used for several swaps, until it is empty.
     """
     topic_counts = assignment.topic_counts
     ranked = [
