@@ -20,7 +20,7 @@ from kdeclare.core.secrets.secret_refs import is_sensitive_key
 from kdeclare.providers.kafka.port import QUOTA_EXCEEDED, QUOTA_HINT, Cluster
 
 _REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")
-"""A reference that kdeclare resolves. Other ``${…}`` are Kafka placeholders or parts of passwords."""
+"""A reference that kdeclare resolves. Any other ``${…}`` is a Kafka placeholder or part of a password."""
 _UNFINISHED_REFERENCE = re.compile(r"\$\{(env|file|command)\.")
 _JAAS = "sasl.jaas.config"
 _COMMAND_TIMEOUT_S = 30.0
@@ -219,7 +219,10 @@ def read_client_properties(settings: KafkaSettings, surroundings: ConnectionCont
 
 
 def locate_cluster(settings: KafkaSettings, surroundings: ConnectionContext) -> KafkaTarget:
-    """Return the address and the client properties. Raises KdeclareError, for example without an address."""
+    """Return the address and the client properties.
+
+    Raises KdeclareError, for example if there is no address.
+    """
     config = read_client_properties(settings, surroundings)
     servers = find_servers(settings, surroundings)
     if not (servers or config.get("bootstrap.servers")):

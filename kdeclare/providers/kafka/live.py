@@ -114,7 +114,7 @@ class ReplicaDirs:
 
     @property
     def final_path(self) -> str | None:
-        """The log directory of the replica after the move between directories, if there is one."""
+        """The target of a move between log directories or, without such a move, the current log directory."""
         return self.arriving or self.path
 
 
@@ -134,8 +134,9 @@ class ClusterInfo:
     """The id, the brokers and the capabilities of a cluster.
 
     rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
-    principal: the principal of kdeclare, such as ``User:alice``. None without authentication. Also None with
-        TLS client authentication, because only the brokers know how a certificate maps to a principal.
+    principal: the principal of kdeclare, such as ``User:alice``. The value is None if kdeclare does not
+        authenticate, or if it uses TLS client authentication: only the brokers know how a certificate maps to
+        a principal.
     sasl_mechanism: the SASL mechanism that kdeclare authenticates with; None without SASL.
     version: the Kafka release of the finalized metadata version, such as ``4.1``, or None if unknown.
     """

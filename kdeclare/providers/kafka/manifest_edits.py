@@ -146,7 +146,7 @@ def find_config_edits(change: Change) -> Iterator[SettingEdit]:
 
 
 def find_topic_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
-    """Return edits of the declared assignments or, without declared assignments, of the counts."""
+    """Return edits of the declared assignments or, if no assignments are declared, of the counts."""
     shape_fields = [field for field in change.fields if not field.path.startswith(CONFIG)]
     replicas, configs = _collect_replicas(shape_fields), tuple(find_config_edits(change))
     if declared.is_declared((_ASSIGNMENTS,)):

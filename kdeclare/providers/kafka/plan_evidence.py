@@ -40,7 +40,7 @@ def normalize_config(scope: ConfigScope, field: FieldChange) -> FieldChange:
 
 
 def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
-    """Return a topic field in the form of operations, with the topic and partition in the path."""
+    """Return a topic field in the form that operations use, with the topic and partition in the path."""
     number = field.path.removeprefix(_ASSIGNMENTS)
     if number != field.path:
         return replace(field, path=f"{_REPLICAS}{topic}-{number}")
@@ -48,7 +48,7 @@ def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
 
 
 def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> Set[str]:
-    """Return the fields whose difference between change and operations has a known reason."""
+    """Return the fields that differ between the change and the operations for a known reason."""
     shown_values, operation_values = evidence.shown, evidence.done
     if action is Action.CREATE:
         # The counts are determined by the assignments.
@@ -83,7 +83,7 @@ def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> 
 
 
 def find_proven_reassignment_fields(evidence: Evidence) -> Set[str]:
-    """Return the fields of replicas that another resource moves, and of unchanged throttle rates."""
+    """Return the replica fields of partitions that another resource moves, and unchanged throttle rates."""
     return find_moved_elsewhere(evidence) | {rate for rate in ALL_RATE_KEYS if rate not in evidence.done}
 
 

@@ -11,8 +11,8 @@ from kdeclare.core.provider.plan_options import PlanOption
 class KafkaPlanOptions:
     """The Kafka options in `PlanOptions`.
 
-    rf_guard: ``client`` if kdeclare guards the replication factor for brokers that cannot. None relies on the
-        brokers.
+    rf_guard: ``client`` if kdeclare checks the replication factor for brokers that do not support the check.
+        None leaves the check to the brokers.
     await_reassignments: whether to wait for a reassignment by another client that blocks a change, instead of
         denying the change.
     override_reassignments: whether to redirect partitions that another client is reassigning.

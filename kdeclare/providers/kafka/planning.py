@@ -270,7 +270,7 @@ def _leave_hidden(
 def check_unknown_keys(
     cluster: Cluster, live: KafkaState, diagnostics: tuple[Diagnostic, ...], *, preflight: bool
 ) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics without those about config keys that the cluster knows.
+    """Remove the diagnostics about config keys that the cluster knows. Return the other diagnostics.
 
     If there is no topic to describe, an unknown topic key is only a warning, because the preflight validates
     the key.
@@ -325,7 +325,8 @@ def _find_listed_keys(
 ) -> set[str] | None:
     """Return the ``keys`` that the cluster knows for groups or subscriptions.
 
-    Kafka describes any name with the defaults of all keys. Return None if every description is refused.
+    A DescribeConfigs request succeeds for any name, and returns the default of each key. Return None if the
+    brokers refuse all requests.
     """
     queries = [ConfigQuery(ConfigResource(scope, name), frozenset(keys)) for name in dict.fromkeys(names)]
     answers = cluster.describe_configs_partially(queries).values()

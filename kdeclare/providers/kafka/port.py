@@ -61,7 +61,7 @@ class ConfigQuery:
 def merge_config_queries(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, ConfigQuery]:
     """Merge the queries for each resource into one query.
 
-    A merged query is optional if all queries for the resource are.
+    A merged query is optional if all queries for the resource are optional.
     """
     merged: dict[ConfigResource, ConfigQuery] = {}
     for query in queries:
@@ -238,7 +238,10 @@ class Cluster(Protocol):
         """
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """Return the named topics that exist. None returns all topics, including internal topics."""
+        """Return the named topics that exist.
+
+        If ``names`` is None, return all topics, including internal ones.
+        """
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
         """Return the hidden topics among ``names``.
@@ -250,8 +253,9 @@ class Cluster(Protocol):
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """Return the described configs by resource, without resources that do not exist.
 
-        Also raises Fault if the cluster refuses to describe one of the resources. A BROKER with an empty name
-        has the cluster-wide overrides; a BROKER with an id has the overrides of this broker.
+        Raises Fault if the request fails or if the cluster refuses to describe one of the resources. A BROKER
+        with an empty name has the cluster-wide overrides; a BROKER with an id has the overrides of this
+        broker.
         """
 
     def describe_configs_partially(
@@ -270,7 +274,7 @@ class Cluster(Protocol):
         """Return the in-flight reassignments that the controller lists (ListPartitionReassignments)."""
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """Return the partitions that were being reassigned shortly before the metadata that brokers show.
+        """Return the partitions that were being reassigned shortly before the brokers last caught up.
 
         For a reassignment that has ended since then, a broker can still show the union of old and new
         replicas.
@@ -303,7 +307,7 @@ class Cluster(Protocol):
     def quotas(
         self, entities: Sequence[QuotaEntity] | None = None
     ) -> Mapping[QuotaEntity, Mapping[str, float]]:
-        """Return the limits of these entities, or of all entities for None.
+        """Return the limits of these entities, or of all entities if ``entities`` is None.
 
         Uses DescribeClientQuotas (KIP-546).
         """
@@ -311,12 +315,15 @@ class Cluster(Protocol):
     def alter_quotas(
         self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
     ) -> Mapping[QuotaEntity, Result]:
-        """Set limits with AlterClientQuotas (KIP-546). None removes a limit. Each entity is atomic."""
+        """Set limits with AlterClientQuotas (KIP-546).
+
+        None removes a limit. The changes to an entity are atomic.
+        """
 
     def scram_users(self, users: Sequence[str] | None = None) -> Mapping[str, Credentials]:
         """Return the SCRAM credentials of these users, or of all users if ``users`` is None.
 
-        Users without credentials are missing. Uses DescribeUserScramCredentials (KIP-554).
+        Users without credentials are omitted. Uses DescribeUserScramCredentials (KIP-554).
         """
 
     def can_log_in(self, user: str, mechanism: Mechanism, password: str) -> bool:

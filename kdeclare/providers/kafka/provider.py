@@ -118,7 +118,10 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
 
 
 def is_all_visible(connections: Connections, written_types: Collection[tuple[str, str]]) -> bool:
-    """Return whether brokers show all writes. Return False if a write is not topic metadata. Raises Fault."""
+    """Return whether brokers show all writes; False if a write changes more than topic metadata.
+
+    Raises Fault.
+    """
     if not _METADATA_ONLY_WRITES.issuperset(written_types):
         return False
     cluster = connections.get(KafkaConnection).cluster

@@ -29,7 +29,7 @@ _TOPIC_KEYS = {
     "log.retention.bytes": "retention.bytes",
     "log.cleanup.policy": "cleanup.policy",
 }
-"""For each broker config that contains a default: the topic config."""
+"""For each broker config that contains the default of a topic config: the key of the topic config."""
 
 RiskRating = tuple[Risk, str]
 
@@ -60,7 +60,7 @@ def assess_group_field(field: FieldChange) -> FieldChange:
 
 
 def assess_worker_field(field: FieldChange) -> FieldChange:
-    """Rate a change to an override on Connect workers, or a worker that has not applied an override yet."""
+    """Rate a change to an override on Connect workers, or an override that a worker has not applied yet."""
     return with_risk(field, (Risk.DISRUPTIVE, "Changes the behavior of running Connect workers."))
 
 

@@ -34,7 +34,7 @@ class QuotaRecord(OwnedRecord):
     """The owned limits of one entity.
 
     entity: the entity in the form of `QuotaEntity.to_json`.
-    labels: the labels of the manifest, for policies. They still apply if the resource becomes an orphan.
+    labels: the labels of the manifest. Policies use the labels even after the resource becomes an orphan.
     """
 
     entity: Mapping[str, str | None]

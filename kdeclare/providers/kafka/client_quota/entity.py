@@ -82,7 +82,7 @@ DEFAULT_PAIR = QuotaEntity.of({EntityType.USER: None, EntityType.CLIENT_ID: None
 
 
 def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
-    """Return the entities whose limit takes precedence over the limit of this entity, for every request.
+    """Return the entities whose limits always take precedence over the limits of this entity.
 
     Brokers use the limit of the first entity in this list that has one: user with client id, user with
     default client id, user, default user with client id, default user with default client id, default user,
@@ -103,8 +103,7 @@ def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
 
 
 MAX_LIMIT = 2**53
-"""The maximum limit. Brokers store limits as floating-point numbers, which cannot represent all larger
-integers.
+"""The maximum limit. Brokers store limits as floating-point numbers, which are inexact for larger integers.
 """
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")

@@ -35,11 +35,14 @@ class QuotaCodec:
     groups = False
     context: tuple[object, ...] = ()
     nouns: Mapping[str, tuple[str, str]] = {}
-    """Return an empty mapping, because reports on clusters do not count quotas."""
+    """The nouns for counts in reports. The mapping is empty, because reports do not count quotas."""
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all entities with limits. Raises Fault, also if the principal cannot describe quotas."""
+        """Read all entities with limits.
+
+        Raises Fault if the read fails or the principal is not permitted to describe quotas.
+        """
         state = require_visible(read_quotas(connections))
         return LiveListing(None, _list_objects(state))
 
@@ -64,7 +67,7 @@ class QuotaCodec:
         return {f"{LIMIT_FIELD_PREFIX}{key}": limit for key, limit in body.items()}
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None, because reports show the path of a limit, such as ``limits.producer_byte_rate``."""
+        """Return None, because reports show the path of a limit and no display name."""
         return None
 
 

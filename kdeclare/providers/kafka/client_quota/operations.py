@@ -96,7 +96,7 @@ class AlterQuota(KafkaOperationType):
         return "entity", str(_get_args(op).quota_entity)
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return a footprint that updates the limits of the entity."""
+        """Return a footprint that lists the limits of the entity as updated."""
         return [FootprintEntry(QUOTA, _get_args(op).quota_entity.key, Access.UPDATE)]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:

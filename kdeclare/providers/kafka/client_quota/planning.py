@@ -19,7 +19,7 @@ _KIND = "ClientQuota"
 
 
 class QuotaPlanning(PlanHooks):
-    """The declared and owned client quotas of one plan."""
+    """The planning hooks for client quotas."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         """Find the declared and owned quota entities of the plan."""
@@ -38,7 +38,7 @@ class QuotaPlanning(PlanHooks):
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Return a difference that leaves a quota unchanged if the principal cannot describe quotas."""
+        """Return a difference without changes if the principal cannot describe quotas; otherwise None."""
         if resource.kind != _KIND or self._live is None or self._live.is_visible:
             return None
         return Difference(None, owned, diagnostics=(_report_hidden(resource, desired),))

@@ -205,13 +205,16 @@ def _list_objects(
 def build_topic_object(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> LiveObject:
-    """Return one topic as in snapshots. moves: in-flight reassignments, also of other topics."""
+    """Return one topic as an object of a snapshot.
+
+    moves: in-flight reassignments, which can include those of other topics.
+    """
     body = dump_live_topic(topic, entries, moves)
     return LiveObject(LiveKey(TOPIC, topic.name), body, facts=compute_topic_facts(topic, entries, moves))
 
 
 def build_broker_object(name: str, entries: Mapping[str, ConfigEntry]) -> LiveObject:
-    """Return the dynamic configs of one broker, or of the cluster-wide default, as in snapshots."""
+    """Return the dynamic configs of a broker or of the cluster-wide default as an object of a snapshot."""
     resource = to_config_resource(BROKER_CONFIG, name)
     body = {"configs": dump_config_entries(resource, entries)}
     return LiveObject(LiveKey(BROKER_CONFIG, name), body, facts=compute_override_facts(resource, entries))
@@ -262,7 +265,10 @@ def list_requested_keys(scope: ConfigScope) -> frozenset[str]:
 def dump_live_topic(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> JsonObject:
-    """Return one topic as plain data. moves: in-flight reassignments, also of other topics."""
+    """Return one topic as plain data.
+
+    moves: in-flight reassignments, which can include those of other topics.
+    """
     body: dict[str, JsonValue] = {
         "id": topic.topic_id,
         "partitions": [list(partition.replicas) for partition in topic.partitions],

@@ -1,4 +1,4 @@
-"""Facts about topics and broker configs: hashes with which Spark skips resources without differences.
+"""Facts about topics and broker configs: hashes that allow Spark to skip resources without differences.
 
 There are facts about the partition count, the replication factor, the topic id, and each config key. A fact
 about a key is a hash of its value, of its whole list, or of one list element. If the facts do not prove that
@@ -35,7 +35,10 @@ from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT
 def compute_topic_facts(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> LiveFacts:
-    """Return the facts about one live topic. moves: in-flight reassignments, also of other topics."""
+    """Return the facts about one live topic.
+
+    moves: in-flight reassignments, which can include those of other topics.
+    """
     facts = compute_override_facts(ConfigResource(ConfigScope.TOPIC, topic.name), entries)
     sizes = {_count_target_replicas(topic, n, moves) for n in range(len(topic.partitions))}
     present_facts = [*facts.has, _hash_count("partitions", len(topic.partitions))]
@@ -234,12 +237,12 @@ class ConfigAuditRules(AuditRules):
             yield UnmanagedField(f"{_CONFIGS}{key}", find_override(live_configs, key))
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Return whether another client set this config: whether the config is neither declared nor owned."""
+        """Return whether the config is neither declared nor owned, which means that another client set it."""
         key = path.removeprefix(_CONFIGS)
         return key not in {path, *get_declared_configs(desired), *get_applied(owned)}
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:
-        """Return a note if a declared key is not in the catalog, because the key may not exist."""
+        """Return a note if a declared key is not in the catalog and may not exist; otherwise None."""
         keys = load_catalog(self.get_scope(resource))
         key_infos = (keys.get(path.removeprefix(_CONFIGS)) for path in unset if path.startswith(_CONFIGS))
         return None if all(key_infos) else _UNKNOWN_KEY_MESSAGE

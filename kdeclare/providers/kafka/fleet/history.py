@@ -12,8 +12,8 @@ def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
     """Return the fields of a body by path. Plans and findings use the same paths.
 
     Examples: ``configs.retention.ms``, ``partitions``, ``assignments.3`` (the replicas of partition 3),
-        ``moves.3`` (the in-flight reassignment of partition 3), ``id``. All other paths are the keys that
-        lead to the field.
+        ``moves.3`` (the in-flight reassignment of partition 3), ``id``. Any other path consists of the keys
+        that lead to the field.
     """
     flat: dict[str, JsonValue] = {}
     for key, value in body.items():
@@ -30,7 +30,10 @@ def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
 
 
 def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonValue]:
-    """Return the fields of an item by path. The main field, if there is one, has the path of the item."""
+    """Return the fields of an item by path.
+
+    If the item has the main field, that field gets the path of the item.
+    """
     if not isinstance(item, dict) or main_field not in item:
         return {path: item}
     other_fields = {
@@ -40,7 +43,10 @@ def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonVa
 
 
 def name_topic_field(path: str) -> str | None:
-    """Return the display name of a topic field, or None if reports show the path."""
+    """Return the display name of a topic field.
+
+    Return None if it has no display name and reports show its path.
+    """
     if path == "id":
         return "topic id (re-created)"
     section, _, number = path.partition(".")

@@ -217,7 +217,7 @@ class ClientMetricsKind(ListedConfigsKind):
 
 
 def _render_spec(configs: Mapping[str, object]) -> list[str]:
-    """Return the lines of a spec for overrides in the form of plans: list elements, or a string."""
+    """Return the lines of a spec. configs: the overrides as in plans, each a string or list elements."""
     metrics = configs.get(METRICS)
     lines = [f"metrics: [{', '.join(map(scalar, _to_elements(metrics)))}]"] if metrics else []
     match = _parse_match(configs.get(MATCH))

@@ -32,7 +32,7 @@ NOT_PERMITTED = (GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
 class ListedConfigsSelection:
     """The groups and subscriptions whose configs a plan needs.
 
-    every: the types of which to read all resources with overrides.
+    every: the resource types for which to read all resources with overrides.
     """
 
     queries: Mapping[ConfigResource, ConfigQuery] = field(default_factory=dict)
@@ -63,7 +63,10 @@ class ListedConfigsState:
     listing_faults: Mapping[ConfigScope, Fault] = field(default_factory=dict)
 
     def find_configs(self, resource: ConfigResource) -> Configs:
-        """Return the configs of a resource; empty without overrides. Raises Fault if they cannot be read."""
+        """Return the configs of a resource, or an empty mapping if it has no overrides.
+
+        Raises Fault if the configs cannot be read.
+        """
         if resource in self.unreadable:
             raise self.unreadable[resource]
         return self.configs.get(resource, {})
@@ -124,7 +127,10 @@ def _describe(
 def _read_expected(
     connections: Connections, selection: ListedConfigsSelection, expected: ExpectedObjects
 ) -> CollectResult:
-    """Read the selected configs. If the plan counts unmanaged objects, list all resources of the types."""
+    """Read the selected configs.
+
+    If the plan counts unmanaged objects, also list all resources of the selected types.
+    """
     counted = {resource.scope for resource in selection.queries} if expected.reads_all_names else ()
     return CollectResult(read_listed_configs(connections, selection, counted=counted))
 

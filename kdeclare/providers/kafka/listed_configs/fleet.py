@@ -47,7 +47,7 @@ class ListedConfigsCodec:
     groups = False
     context: tuple[object, ...] = ()
     nouns: Mapping[str, tuple[str, str]] = {}
-    """Return an empty mapping, because reports on a cluster do not count these objects."""
+    """The nouns for counts in reports. The mapping is empty, because reports do not count these objects."""
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
@@ -92,7 +92,7 @@ class ListedConfigsCodec:
         return flatten_body(body)
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None, because reports and plans use the same names for configs."""
+        """Return None: reports use the same names for configs as plans, so no separate name is needed."""
         return None
 
 

@@ -58,7 +58,7 @@ class ListedConfigsKind(ConfigsKind):
         return (ListedConfigsSelection({query.resource: query}),)
 
     def find_entries(self, name: str, live: LiveState) -> Mapping[str, ConfigEntry] | None:
-        """Return the live configs; empty if nothing is set."""
+        """Return the live configs of the resource, or an empty mapping if no config is set."""
         return live.get(ListedConfigsState).configs.get(self.to_config_resource(name), {})
 
     def diff(
@@ -84,7 +84,7 @@ class ListedConfigsKind(ConfigsKind):
         return state.unreadable.get(config_resource) or state.listing_faults.get(self.config_scope)
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return an empty set, because each field change is one operation that proves it."""
+        """Return an empty set, because each field change has an operation that changes the same field."""
         return frozenset()
 
     def select_every(self) -> Selections:

@@ -30,7 +30,7 @@ def list_key_types(catalog: Catalog) -> Mapping[str, type]:
 
 
 def compute_override(catalog: Catalog, key: str, config_value: ConfigValue) -> str | None:
-    """Return the override that a declared value creates for a key without override, or None.
+    """Return the override that a declared value creates for an unset key; None if it creates no override.
 
     An append or a subtract starts from the default value of the key (KIP-339).
     """
@@ -122,22 +122,22 @@ class DeclaredTopicState:
 
     @property
     def num_partitions(self) -> int:
-        """The declared number of partitions. Unavailable if the manifest does not declare a number."""
+        """The declared number of partitions. It is unavailable if the manifest does not declare a number."""
         count = self.stated.effect.partitions
         return self._withhold() if count is None else count
 
     @property
     def replication_factor(self) -> int:
-        """The declared replication factor. Unavailable if the manifest does not declare a factor."""
+        """The declared replication factor. It is unavailable if the manifest does not declare a factor."""
         factor = self.stated.effect.factor
         return self._withhold() if factor is None else factor
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """The declared replicas, or empty if Kafka chooses the replicas of a new topic.
+        """The declared replicas, or an empty mapping if Kafka chooses the replicas of a new topic.
 
-        Unavailable if no replicas are declared and the topic may already exist, or if kdeclare chooses the
-        replicas.
+        The replicas are unavailable if kdeclare chooses them, or if no replicas are declared and the topic
+        may already exist.
         """
         is_left_to_kafka = self.created and not self.stated.placed
         replicas = self.stated.effect.replicas
@@ -145,9 +145,10 @@ class DeclaredTopicState:
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """All overrides of a new topic.
+        """The overrides of the topic.
 
-        For a topic that may already exist, only the overrides that do not depend on its live state.
+        For a topic that may already exist, only the overrides that do not depend on its live state are
+        available.
         """
         if not self.created:
             return _CertainOverrides(self.stated, self.withholding)
@@ -189,21 +190,24 @@ class DeclaredTopicRequest(OfflineRequest):
 
     @property
     def changed(self) -> frozenset[str]:
-        """All declared fields on CREATE. Unavailable for all other actions."""
+        """All declared fields if the action is CREATE. The fields are unavailable for all other actions."""
         return self.stated.effect.fields if self.created else self._raise_unavailable()
 
     @property
     def racks(self) -> Mapping[int, str | None]:
-        """Always unavailable, because only a cluster knows the racks."""
+        """The racks of the brokers. They are always unavailable, because only a cluster knows the racks."""
         self._raise_unavailable()
 
     @property
     def record_count(self) -> int:
-        """The number of records: 0 on CREATE. Unavailable for all other actions."""
+        """The number of records: 0 if the action is CREATE.
+
+        The number is unavailable for all other actions.
+        """
         return 0 if self.created else self._raise_unavailable()
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """Always unavailable, because the number includes topics that are not declared."""
+        """Raise an error: the number is unavailable, because it includes topics that are not declared."""
         self._raise_unavailable()
 
 

@@ -218,12 +218,15 @@ class ExistingTopicRequest:
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The labels of the topic, because the request does not change the labels. Empty on CREATE."""
+        """The labels of the topic, which the request does not change.
+
+        On CREATE, there are no earlier labels.
+        """
         return {} if self.action is PolicyAction.CREATE else self.labels
 
     @property
     def changed(self) -> frozenset[str]:
-        """On CREATE, all fields of the topic, as if Kafka had chosen the replicas. Empty on MODIFY."""
+        """All fields of the topic on CREATE, as if Kafka had chosen the replicas; no fields on MODIFY."""
         if self.action is not PolicyAction.CREATE:
             return frozenset()
         keys = self.post_request_state.configs

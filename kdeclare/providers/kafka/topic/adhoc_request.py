@@ -27,7 +27,7 @@ class AdhocTopicRequest:
     """A request for one topic. A field that is None or empty requests no change.
 
     configs: the values by key, as in the ``configs`` of a manifest: a value, ``{append, subtract}``, or None
-    to remove the override.
+        to remove the override.
     place: the position of the request, if the request comes from a file.
     """
 
