@@ -124,7 +124,10 @@ def delete_topics(
     *,
     if_exists: bool,
 ) -> AdhocResult | None:
-    """Delete topics; return None if the user declined. See `alter_topics` for names and if_exists."""
+    """Delete topics. Return the result, or None if the user declined.
+
+    names, if_exists: see `alter_topics`.
+    """
 
     def build_request(cluster: Cluster) -> AdhocRequest:
         draft = _RequestDraft()

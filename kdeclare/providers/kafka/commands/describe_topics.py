@@ -66,7 +66,7 @@ class ReplicaSizes:
                 self._partial_brokers.add(broker)
 
     def of(self, at: TopicPartition, brokers: Sequence[int]) -> tuple[int | None, ...]:
-        """Return the size in bytes of a partition's replica on each of the brokers; None if unknown."""
+        """Return the size in bytes of a partition's replica on each broker. An unknown size is None."""
         return tuple(self._find_size(at, broker) for broker in brokers)
 
     def arriving(self, at: TopicPartition, brokers: Sequence[int]) -> int:

@@ -53,7 +53,7 @@ _CONFIG_COLUMNS = (
     Column("KAFKA'S SOURCE"),
 )
 _WIDE_TERMINAL = 120
-"""The minimum terminal width for which Kafka's names of config sources are also shown."""
+"""The minimum number of terminal columns for a table that also shows Kafka's names of config sources."""
 
 
 def render_configs(view: ConfigsView, width: int | None = None, style: Style = PLAIN) -> str:
@@ -130,7 +130,7 @@ def format_bytes(count: int | None) -> str:
 
 
 def format_counts(counts: Mapping[PartitionCondition, int]) -> str:
-    """Format counts as ``1 offline, 2 moving``. Empty if all partitions are healthy."""
+    """Format counts as ``1 offline, 2 moving``. If all partitions are healthy, the result is empty."""
     listed_conditions = (c for c in CONDITION_LABELS if c is not PartitionCondition.AT_MIN_ISR)
     return join_nonempty(f"{counts[c]:,} {CONDITION_LABELS[c]}" for c in listed_conditions if counts.get(c))
 

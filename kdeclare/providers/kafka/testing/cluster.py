@@ -154,7 +154,7 @@ class MemoryCluster(RequestHandler):
         )
 
     def deadline_s(self) -> float:
-        """See `Cluster.deadline_s`. The value is that of brokers with a request timeout of 30 seconds."""
+        """See `Cluster.deadline_s`. The value is based on a request timeout of 30 seconds."""
         return 27.0
 
     def is_caught_up(self) -> bool:
@@ -167,7 +167,10 @@ class MemoryCluster(RequestHandler):
         """See `Cluster.await_committed`. Does not wait, because only reads advance the in-memory brokers."""
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """See `Cluster.topics`. While ``stale_reads`` is not 0, return the topics before the last change."""
+        """See `Cluster.topics`.
+
+        While ``stale_reads`` is not 0, return the topics from before the last change.
+        """
         with self._lock:
             return self._handle_read("topics", names or (), lambda: self._read_visible_topics(names))
 
@@ -335,7 +338,7 @@ class MemoryCluster(RequestHandler):
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Outcome]:
-        """See `Cluster.create_topics`. Collisions are only checked with topics from before the request."""
+        """See `Cluster.create_topics`. Names can only collide with topics that existed before the request."""
         existing: list[frozenset[str]] = []
 
         def create(topic: NewTopic) -> CreatedObject | None:
@@ -541,7 +544,7 @@ class MemoryCluster(RequestHandler):
 
 
 def _validate_value_sizes(values: Iterable[str | None]) -> None:
-    """Raise Fault for a string that is too long for the protocol. Real brokers close the connection."""
+    """Raise Fault for a string that is too long for the protocol. Real brokers would close the connection."""
     if any(len((value or "").encode()) > MAX_VALUE_LENGTH for value in values):
         raise Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
 

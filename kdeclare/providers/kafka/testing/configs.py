@@ -68,8 +68,9 @@ class ConfigStore:
         names: Iterable[str],
         substitutes: Mapping[ConfigResource, Mapping[str, str]] | None = None,
     ) -> tuple[str, str, ConfigSource] | None:
-        """Return the name, stored value and source of the synonym that takes precedence; None if none is set.
+        """Return the name, stored value and source of the synonym that takes precedence.
 
+        Return None if no synonym is set.
         substitutes: overrides that replace the stored overrides of some resources, to evaluate a change in
             advance.
         """

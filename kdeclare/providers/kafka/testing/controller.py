@@ -203,7 +203,10 @@ class Controller(TopicStore):
         return complete_move(replace(state, isr=isr), self.active)
 
     def get_effective_min_isr(self, name: str) -> int:
-        """Return the effective min.insync.replicas; with ELR, at most the replica count of partition 0."""
+        """Return the effective min.insync.replicas.
+
+        With ELR, it is at most the replica count of partition 0.
+        """
         value = int(self.configs.describe_topic_key(name, MIN_ISR).value or "1")
         return min(value, len(self.topics[name].partitions[0].replicas)) if self.configs.elr else value
 

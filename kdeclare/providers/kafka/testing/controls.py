@@ -224,7 +224,7 @@ class ClusterControls:
             self._state.configs.static[broker] = _build_properties(broker, rack, values)
 
     def set_partition(self, topic_partition: TopicPartition, state: PartitionState) -> None:
-        """Set the state of one partition, to create states that requests can hardly create."""
+        """Set the state of one partition, for states that are hard to create with requests."""
         with self._lock:
             self._state.topics[topic_partition.topic].partitions[topic_partition.partition] = state
 
@@ -299,7 +299,9 @@ class ClusterControls:
         return Access(self._state.acls, self.has_authorizer, self.is_super_user, principal)
 
     def requests(self, method: str | None = None) -> list[Call]:
-        """Return the logged requests of one method or, without an argument, all requests with changes."""
+        """Return the logged requests of one method or, without an argument, all requests that change
+        anything.
+        """
         with self._lock:
             return [c for c in self.calls if (c.is_mutating if method is None else c.method == method)]
 

@@ -19,7 +19,7 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """One partition. ``replicas`` are as in the metadata: the target, then the replicas being removed.
+    """One partition. ``replicas`` contains the target replicas, then the replicas that are being removed.
 
     ticks: the number of ticks until a replica that is being added is completely copied.
     copied: the completed ticks of each broker that is being added, if there are any.
@@ -40,7 +40,7 @@ class PartitionState:
 
     @property
     def size(self) -> int:
-        """The replication factor for the guard (KIP-860). During a move, it is that of the target."""
+        """The replication factor for the guard (KIP-860). During a move, the target replicas are counted."""
         kept = set(self.replicas) | set(self.adding)
         return len(kept - set(self.removing)) if self.moving else len(self.replicas)
 
@@ -117,7 +117,7 @@ def list_lagging_replicas(state: PartitionState, stalled: Collection[int]) -> Id
 
 
 def compute_copied_size(state: PartitionState, broker: int, size: int) -> int:
-    """Return the size of a replica: ``size``, or less if it is being added and not in sync yet."""
+    """Return the copied size of a replica: ``size``, or less while the replica is being added."""
     if broker not in remove_replicas(state.adding, state.isr):
         return size
     return size * dict(state.copied).get(broker, 0) // max(1, state.ticks)
@@ -136,7 +136,7 @@ def cancel_move(state: PartitionState, active: Collection[int]) -> PartitionStat
 
 
 class PlaceableBroker(Protocol):
-    """A broker, as the placement of replicas sees it."""
+    """The properties of a broker that the placement of replicas uses."""
 
     @property
     def id(self) -> int: ...

@@ -46,7 +46,10 @@ def find_name_problem(name: str) -> str | None:
 
 
 def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
-    """Return an existing topic with colliding metric names: there, ``.`` and ``_`` are the same."""
+    """Return an existing topic whose metric names collide with the new topic's, or None.
+
+    Metric names do not distinguish ``.`` and ``_``.
+    """
     normalized = name.replace(".", "_")
     if "." not in name and "_" not in name:
         return None
@@ -57,7 +60,7 @@ def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
 
 @dataclass
 class BrokerState:
-    """A registered broker. While it shuts down, it does not become a leader or join an ISR."""
+    """A registered broker. While the broker shuts down, it does not become a leader or join an ISR."""
 
     id: int
     rack: str | None = None

@@ -195,7 +195,7 @@ def validate_topic_configs(configs: ConfigStore, before: Mapping[str, str], afte
 
 
 class _EffectiveValues:
-    """Return the typed config values of a topic: its overrides, and inherited values for all other keys."""
+    """The typed config values of a topic: its overrides, and inherited values for all other keys."""
 
     def __init__(self, configs: ConfigStore, own_values: Mapping[str, TypedValue]) -> None:
         self._configs = configs
@@ -326,7 +326,7 @@ def _validate_pool_size(
 
 
 def _explain_pool_step(name: str, current_size: int, new_size: int) -> str:
-    """Validate a thread pool size as DynamicThreadPool.validateReconfiguration does."""
+    """Return the error message of DynamicThreadPool.validateReconfiguration; empty if the size is valid."""
     if new_size < current_size // 2:
         reason = f"value should be at least half the current value {current_size}"
     elif new_size > current_size * 2:
@@ -337,7 +337,7 @@ def _explain_pool_step(name: str, current_size: int, new_size: int) -> str:
 
 
 def _explain_cleaner_step(name: str, current_size: int, new_size: int) -> str:
-    """Validate a number of cleaner threads as LogCleaner.validateReconfiguration does.
+    """Return the error message of LogCleaner.validateReconfiguration; empty if the number is valid.
 
     As in Kafka, 0 causes a division by zero.
     """

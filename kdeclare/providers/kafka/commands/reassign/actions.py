@@ -432,8 +432,7 @@ def _build_verify_state(assignment: PartitionAssignment, live: KafkaState) -> Ve
 def _find_cancelled_partitions(run: ApplyResult, cluster: Cluster) -> list[TopicPartition]:
     """Return the partitions whose move was cancelled.
 
-    If the cluster refuses to cancel the move of one partition, the moves of other partitions are cancelled
-    nevertheless.
+    If the cluster refuses to cancel the move of one partition, it still cancels the moves of the others.
     """
     ops = [op for op in run.plan.operations if op.verb == _CANCEL_TYPE.name]
     requested = [TopicPartition.parse(name) for op in ops for name in get_targets(op)]

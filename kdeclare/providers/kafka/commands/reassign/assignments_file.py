@@ -172,7 +172,10 @@ def _is_too_deep(value: JsonValue) -> bool:
 
 
 def _format_path(path: JsonPath) -> str:
-    """Format a path for a message, such as `` (partitions[3].replicas)``. Empty for the whole file."""
+    """Format a path for a message, such as `` (partitions[3].replicas)``.
+
+    The path of the whole file is empty.
+    """
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return f" ({steps.removeprefix('.')})" if steps else ""
 

@@ -322,8 +322,8 @@ def _warn_foreign_throttles(foreign_rates: Mapping[str, str]) -> Iterable[Diagno
 def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
     """Add fields to the change of `EXECUTE_RESOURCE`. Create the change if the plan does not contain it.
 
-    The change then has an operation. Therefore, the change is no longer blocked, even if all its moves were
-    denied.
+    A change that was blocked because all of its moves were denied is no longer blocked, because an operation
+    of the plan makes the added changes.
     """
     if not fields:
         return plan

@@ -159,7 +159,7 @@ def render_dirs_throttle_set(rate: int) -> str:
 
 
 def render_throttles_cleared(brokers: Collection[int], topics: Collection[str]) -> str:
-    """Render the lines about removed throttles. Empty if no throttle was removed."""
+    """Render the lines about removed throttles, or nothing if no throttle was removed."""
     text = ""
     if brokers:
         plural_suffix = "" if len(brokers) == 1 else "s"
