@@ -255,7 +255,7 @@ class KafkaCluster:
 
     @contextmanager
     def _mark_written(self) -> Iterator[None]:
-        """Make later reads wait until brokers show this write. The outcome of the write can be unknown."""
+        """Make later reads wait until brokers show this write, even if the outcome of the write is unknown."""
         try:
             yield
         finally:

@@ -29,8 +29,9 @@ The period ends early if this client writes or if a reassignment ends.
 _ALL_BROKERS_WAIT_S = 0.5
 """How long to wait for all brokers, in seconds. After that, only brokers that are up to date are used."""
 _MAX_WAIT_S = 30.0
-"""How long to wait for one broker that is up to date, in seconds: at the start and after a write.
-After that, brokers are used even if they are outdated.
+"""The maximum seconds to wait until at least one broker is up to date.
+
+This wait happens at the start and after a write. After the maximum time, outdated brokers are used as well.
 """
 _POLL_S = 0.01
 _MAX_POLL_S = 0.2
@@ -58,7 +59,10 @@ class Freshness:
         self._max_wait_s = _MAX_WAIT_S
 
     def mark_written(self) -> None:
-        """Record that this client may have written. Brokers then count as outdated until the next check."""
+        """Record that this client may have changed the cluster.
+
+        Brokers count as outdated until the next check.
+        """
         self._write_count += 1
 
     def record_moves(self, ongoing: Collection[TopicPartition]) -> None:

@@ -1,7 +1,7 @@
 """Build the requests about groups, and read the responses.
 
-kafka-python has no classes for ConsumerGroupDescribe (KIP-848). Its classes are made from JSON schemas, so
-the package `schemas` contains the schemas of this request.
+kafka-python has no classes for ConsumerGroupDescribe (KIP-848). kafka-python builds such classes from JSON
+schemas, so the package `schemas` contains the schemas of this request.
 """
 
 import struct

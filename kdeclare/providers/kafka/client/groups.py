@@ -184,7 +184,7 @@ class KafkaGroups:
         return coordinators
 
     def _require(self, answer: T | Fault) -> T:
-        """Return an answer. Raises Fault if it is a fault."""
+        """Return the answer, or raise it if it is a Fault."""
         if isinstance(answer, Fault):
             self._refresh_after([answer])
             raise answer

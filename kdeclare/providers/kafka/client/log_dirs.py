@@ -112,7 +112,7 @@ def _normalize_size(size: int | None) -> int | None:
 def move_log_dirs(wire: Wire, targets: Mapping[Replica, str]) -> dict[Replica, Result]:
     """Send AlterReplicaLogDirs to the affected brokers and return a result for each replica.
 
-    REPLICA_NOT_AVAILABLE is not retried, because the broker then uses the directory when the replica is
+    REPLICA_NOT_AVAILABLE is not retried: the broker remembers the directory and uses it when the replica is
     created.
     """
     live_brokers = set(wire.brokers())

@@ -339,7 +339,7 @@ class Wire:
 
 
 def _compute_throttle_end(connection: Any) -> float:
-    """Return the monotonic time at which a broker stops throttling a connection; 0 without throttling."""
+    """Return the monotonic time until which a broker throttles a connection; 0 if it is not throttled."""
     throttle_end: float = connection._throttle_time
     return min(throttle_end, time.monotonic() + MAX_THROTTLE_S) + 0.1 if throttle_end else 0.0
 

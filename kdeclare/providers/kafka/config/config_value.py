@@ -361,8 +361,8 @@ def dump_config_values(config_values: Mapping[str, ConfigValue], catalog: Catalo
     """Convert each value to JSON: a string, list elements, ``{append, subtract}``, a secret's hash, or null.
 
     The value of an unknown key is hashed as well, because the cluster could hide it. A list patch is never
-    hashed, because Kafka accepts patches only for known lists, whose values are visible. A hash of the same
-    value in the state is reused. Before secrets are hashed, the hash is empty.
+    hashed, because Kafka accepts patches only for known lists, whose values are visible. If the state
+    contains a hash of the same value, that hash is reused. Before secrets are hashed, the hash is empty.
     """
     return {key: _dump_value(key, config_value, catalog) for key, config_value in config_values.items()}
 

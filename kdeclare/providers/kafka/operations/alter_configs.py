@@ -40,7 +40,7 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery
 
 CLUSTER_DEFAULT = "cluster-default"
-"""The name of the `BrokerConfig` with the cluster-wide default."""
+"""The name of the `BrokerConfig` resource for the cluster-wide default configs."""
 
 
 def get_config_resource(op: Operation) -> ConfigResource:

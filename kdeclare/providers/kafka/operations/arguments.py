@@ -32,7 +32,9 @@ class DeleteTopicArgs(TopicArgs):
     topic_id: the id of the topic, or None to delete the topic by name. With an id, a topic that was
         re-created with the same name is not deleted.
     require_empty: whether to keep the topic if it holds records.
-    recreate: the creation that this deletion undoes, or None. Journals of kdeclare 0.1 contain only the name.
+    recreate: the creation that this deletion undoes, or None.
+
+    In journals of kdeclare 0.1, the arguments contain only the topic name.
     """
 
     topic_id: str | None = None
@@ -86,7 +88,7 @@ def make_config_argument(value: JsonValue) -> ConfigArgument:
 
 
 def show_config_argument(value: ConfigArgument) -> JsonValue:
-    """Convert an argument that is not a secret to a value of views and changes."""
+    """Convert an argument that is not a secret to the form that views and changes use."""
     if isinstance(value, SecretRef):
         return value.as_json()
     return list(value) if isinstance(value, tuple) else value

@@ -40,7 +40,7 @@ _NOT_PROVEN = {
         "To delete the topic anyway, roll back with --delete-by-name.",
     ),
 }
-"""For each reason not to delete a topic that the run may not have created: an explanation and a hint."""
+"""Explanations and hints for topics that are not deleted because the run may not have created them."""
 
 
 class DeleteTopic(TopicOperationType):
@@ -57,7 +57,7 @@ class DeleteTopic(TopicOperationType):
         return frozenset({ResourceId(TOPIC, get_topic_name(op))}) if _get_args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to its topic and expects the topic id in its arguments."""
+        """Return whether the operation belongs to its topic and deletes the topic id that it expects."""
         return super().is_confined(op) and _get_args(op).topic_id in (None, op.expect.get(self.element))
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
@@ -139,7 +139,7 @@ class DeleteTopic(TopicOperationType):
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Return an operation that creates the topic again without records.
 
-        If it held records, report them as lost.
+        If the topic held records, report them as lost.
         """
         recreate = _get_args(op).recreate
         if recreate and now[self.element] == "absent":

@@ -152,7 +152,7 @@ class KafkaOperationType(OperationType):
     has_timeout: bool = False
 
     def find_right(self, op: Operation) -> str:
-        """Return the required ACL operation and its resource, such as "Alter on topic t"; empty for none."""
+        """Return the required ACL operation and resource, such as "Alter on topic t", or an empty string."""
         return ""
 
     def compute_footprint(self, op: Operation) -> Footprint:
@@ -190,7 +190,7 @@ class KafkaOperationType(OperationType):
         return frozenset(ResourceId("Topic", topic) for topic in find_effects(op))
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain a fault by its Kafka error (`org.apache.kafka.common.protocol.Errors`)."""
+        """Explain the Kafka error of a fault (`org.apache.kafka.common.protocol.Errors`)."""
         if fault.error.endswith("AUTHORIZATION_FAILED"):
             return Explanation(FaultCause.NOT_AUTHORIZED, self.find_right(op))
         if fault.error == QUOTA_EXCEEDED:

@@ -64,7 +64,7 @@ class PartitionsOperationType(KafkaOperationType):
         return {p: f"replicas/{p}" for p in partitions} | build_identity_claims(collect_topics(partitions))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the id of the operation, because partitions belong to only one operation."""
+        """Return the id of the operation. No two operations change the same partition."""
         return op.id
 
     def expected_state(self, op: Operation) -> View:
@@ -110,7 +110,7 @@ def get_replicas_before(op: Operation, partition: str) -> tuple[int, ...]:
 
 
 def list_replicas(targets: Mapping[str, tuple[int, ...]]) -> dict[str, list[int]]:
-    """Convert the replicas of each partition to a list, as in views."""
+    """Convert the replicas of each partition to a list, which is the form that views use."""
     return {partition: list(replicas) for partition, replicas in targets.items()}
 
 

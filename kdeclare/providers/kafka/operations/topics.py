@@ -40,7 +40,7 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
 from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic, TopicArgs
 
 ASSIGNED_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
-"""The fields of a new topic that its assignments determine."""
+"""The fields of a new topic that are determined by its assignments."""
 
 
 def get_topic_name(op: Operation) -> str:
@@ -52,7 +52,7 @@ class TopicOperationType(KafkaOperationType):
     """The base class of operation types for a whole topic.
 
     element: the name of the main element of views.
-    right: the ACL operation and resource for messages about missing permissions; empty to name none.
+    right: the ACL operation and resource that messages about missing permissions name; can be empty.
     """
 
     element = "topic"

@@ -74,7 +74,7 @@ class MoveGroup:
     awaits: frozenset[str] = frozenset()
 
     def awaited(self, op: Operation) -> dict[str, str]:
-        """Return the ids in ``awaits`` on which moves of the group depend, each with the reason."""
+        """Return the ids in ``awaits`` on which moves of the group depend, and the reason for each."""
         return {id_: why for id_, why in op.needs.items() if id_ in self.awaits}
 
 
@@ -100,7 +100,7 @@ def batch_moves(
 
 
 def group_moves(operations: Iterable[Operation], default_pace: Pace) -> tuple[MoveGroup, ...]:
-    """Group the operations that move replicas. The groups are in the order in which they run."""
+    """Group the operations that move replicas. Return the groups in execution order."""
     moves_by_group: dict[str, list[Operation]] = defaultdict(list)
     await_ids: set[str] = set()
     for op in operations:

@@ -57,7 +57,7 @@ _REASSIGN = ReassignPartitions()
 
 
 class ReassignmentKind:
-    """The kind `Reassignment`. It has no owned fields, and no changes once its targets are reached."""
+    """The kind `Reassignment`. A resource owns no fields, and has no changes once its targets are reached."""
 
     name = "Reassignment"
     spec: type[BaseModel] = ReassignmentSpec

@@ -128,7 +128,10 @@ def _report_no_room(resource: str, broker: int, needed_bytes: int, free_bytes: i
 
 
 def with_client_guard(op: Operation) -> Operation:
-    """Make kdeclare check the replication factor of a move, because the brokers do not support the guard."""
+    """Return a move for which kdeclare checks the replication factor, because the brokers cannot.
+
+    Operations of other types are returned unchanged.
+    """
     if not is_reassignment(op):
         return op
     return replace(op, args=replace(get_arguments(op, ReassignArgs), client_guard=True))

@@ -51,9 +51,10 @@ class AdhocTopicRequest:
 
 
 def build_created_topic(request: AdhocTopicRequest) -> tuple[TopicBody, tuple[Diagnostic, ...]]:
-    """Return the topic to create, and the problems of the request. Do not check whether the topic exists.
+    """Return the topic to create, and the problems of the request.
 
-    As in Kafka's implementation of KIP-4, assignments and counts cannot be combined.
+    The function does not check whether the topic exists. As in Kafka's implementation of KIP-4, assignments
+    and counts cannot be combined.
     """
     assignments = {n: list(replicas) for n, replicas in request.assignments.items()} or None
     spec = TopicSpec(

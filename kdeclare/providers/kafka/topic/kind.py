@@ -104,7 +104,7 @@ class TopicRules(ConfigAuditRules):
     """Audit rules for topics: a partition count cannot decrease."""
 
     def find_impossible(self, desired: DesiredResource, live: LiveState) -> ImpossibleField:
-        """Return the live partition count and the lower, declared partition count."""
+        """Return the live partition count and the declared partition count, which is lower."""
         topic = live.get(KafkaState).topics[desired.id.name]
         return ImpossibleField("partitions", len(topic.partitions), desired.get_body(TopicBody).partitions)
 
@@ -177,7 +177,7 @@ class TopicKind:
         return check_min_isr(desired)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return the declared replicas of each partition, or the replication factor."""
+        """Return the declared replicas of each partition or, without assignments, the replication factor."""
         body = narrow(body, TopicBody)
         if body.assignments is not None:
             return {f"replicas of {name}-{n}": list(r) for n, r in body.assignments.items()}

@@ -50,7 +50,7 @@ _ANY = 1
 
 
 class _Codes:
-    """The names of the values of an enumeration of the protocol, and their codes."""
+    """Names and codes of an enumeration in the Kafka protocol."""
 
     def __init__(self, noun: str, names: Mapping[int, str]) -> None:
         self._noun, self._names = noun, names

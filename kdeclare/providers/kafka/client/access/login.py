@@ -12,7 +12,7 @@ _TIMEOUT_S = 10.0
 def can_log_in(
     bootstrap_servers: str, client_config: Mapping[str, str], user: str, mechanism: str, password: str
 ) -> bool:
-    """Return whether brokers accept a password. All other properties of the connection stay unchanged.
+    """Return whether brokers accept a password. The connection otherwise uses the given client properties.
 
     Raises Fault if the client connects without SASL, or if no broker responds.
     """

@@ -1,4 +1,4 @@
-"""Read and change SCRAM credentials: Describe- and AlterUserScramCredentials (KIP-554)."""
+"""Read and change SCRAM credentials (DescribeUserScramCredentials, AlterUserScramCredentials, KIP-554)."""
 
 import hashlib
 import secrets
@@ -27,7 +27,7 @@ _RESOURCE_NOT_FOUND = 91
 def describe_scram_users(
     wire: Wire, freshness: Freshness, users: Sequence[str] | None
 ) -> Mapping[str, Credentials]:
-    """Return the credentials by user. Users without credentials are missing. Raises Fault."""
+    """Return the credentials by user. Users without credentials are omitted. Raises Fault."""
     # An empty list means all users, as null does. Brokers never answer null without the permission.
     is_selective = users is not None and len(users) <= _MAX_SINGLE_USERS
     names = [DescribeUserScramCredentialsRequest.UserName(name=name) for name in users or () if is_selective]

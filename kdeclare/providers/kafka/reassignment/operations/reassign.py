@@ -360,10 +360,7 @@ class RelocateReplicas(KafkaOperationType):
     is_shown_late = False  # each broker itself reports its directories, without delay
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the operation belongs to a Reassignment.
-
-        A plan shows each replica that a Reassignment moves.
-        """
+        """Return whether the operation belongs to a Reassignment."""
         return op.resource.kind == "Reassignment"
 
     def select(self, op: Operation) -> Selections:
@@ -410,7 +407,7 @@ class RelocateReplicas(KafkaOperationType):
         return {name: f"log-dir/{name}" for name in _get_paths(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return a different key for each operation, so that one request can contain several operations.
+        """Return a different batch key for each operation, so that they can share a request.
 
         No two operations claim the same replica; see `claims`.
         """

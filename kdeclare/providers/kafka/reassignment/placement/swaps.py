@@ -40,7 +40,7 @@ def find_best_swap(
 def _find_restoring_swap(
     assignment: WorkingAssignment, giver: int, taker: int, topic: int | None
 ) -> Swap | None:
-    """Find a swap that moves a replica back, or that moves a replica again that was already moved."""
+    """Find a swap that moves a replica back, or that moves an already moved replica again."""
     incoming, outgoing = assignment.incoming[giver], assignment.outgoing[taker]
     if not incoming and not outgoing:
         return None
