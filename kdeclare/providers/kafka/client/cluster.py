@@ -255,7 +255,7 @@ class KafkaCluster:
 
     @contextmanager
     def _mark_written(self) -> Iterator[None]:
-        """Make later reads wait until brokers show this write, even if the outcome of the write is unknown."""
+        """Make later reads wait until brokers show this write, even if the write may have failed."""
         try:
             yield
         finally:

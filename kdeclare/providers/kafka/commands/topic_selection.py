@@ -35,7 +35,7 @@ class TopicSelection:
 
 
 def is_topic_pattern(name: str) -> bool:
-    """Return whether a name is a regular expression. If so, it has a character that topic names cannot have.
+    """Return whether a name is a regular expression: it contains a character that topic names cannot contain.
 
     ``a.b`` is a name. Kafka's tools treat every name as a regular expression, so that ``a.b`` also matches
     ``axb``.

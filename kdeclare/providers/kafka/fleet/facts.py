@@ -89,8 +89,9 @@ def compute_declared_override_facts(
     *,
     remove_unmanaged: bool,
 ) -> DeclaredFacts | None:
-    """Return the facts about declared configs, or None if the audit must compute the diff, as for secrets.
+    """Return the facts about declared configs.
 
+    Return None if the audit must compute the diff, for example for secrets.
     owned: the last applied values, by key.
     """
     required_facts: list[int] = []

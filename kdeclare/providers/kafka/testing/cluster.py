@@ -158,7 +158,10 @@ class MemoryCluster(RequestHandler):
         return 27.0
 
     def is_caught_up(self) -> bool:
-        """See `Cluster.is_caught_up`. False while ``stale_reads`` or ``metadata_lag`` makes reads stale."""
+        """See `Cluster.is_caught_up`.
+
+        Returns False while ``stale_reads`` or ``metadata_lag`` makes reads stale.
+        """
         with self._lock:
             is_lagging = bool(self._invisible_topics or self._deleted_topics)
             return not is_lagging and (self._stale_topics is None or self._stale_reads_left == 0)

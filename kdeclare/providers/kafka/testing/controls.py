@@ -299,9 +299,7 @@ class ClusterControls:
         return Access(self._state.acls, self.has_authorizer, self.is_super_user, principal)
 
     def requests(self, method: str | None = None) -> list[Call]:
-        """Return the logged requests of one method or, without an argument, all requests that change
-        anything.
-        """
+        """Return the logged requests of one method or, without an argument, all mutating requests."""
         with self._lock:
             return [c for c in self.calls if (c.is_mutating if method is None else c.method == method)]
 

@@ -87,7 +87,7 @@ LISTED_KEYS = {ConfigScope.GROUP: GROUP_KEYS, ConfigScope.CLIENT_METRICS: METRIC
 def describe_listed_key(
     resource: ConfigResource, overrides: Mapping[str, str], name: str
 ) -> ConfigEntry | None:
-    """Return the described entry of one key; None if Kafka does not know the key."""
+    """Return the DescribeConfigs entry of one key; None if Kafka does not know the key."""
     key = LISTED_KEYS[resource.scope].get(name)
     if key is None:
         return None

@@ -7,7 +7,7 @@ the tool accepts or rejects too late:
 - Illegal topics, partitions, brokers and log directories, which the tool sometimes rejects only after moves
   have started.
 - Mistakes that the tool detects for --execute, but not for --verify and --cancel.
-- Nesting that no valid file contains.
+- JSON that is nested more deeply than any valid file.
 """
 
 import json
@@ -174,7 +174,7 @@ def _is_too_deep(value: JsonValue) -> bool:
 def _format_path(path: JsonPath) -> str:
     """Format a path for a message, such as `` (partitions[3].replicas)``.
 
-    The path of the whole file is empty.
+    For the path of the whole file, return an empty string.
     """
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return f" ({steps.removeprefix('.')})" if steps else ""

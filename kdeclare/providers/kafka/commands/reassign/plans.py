@@ -322,8 +322,8 @@ def _warn_foreign_throttles(foreign_rates: Mapping[str, str]) -> Iterable[Diagno
 def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
     """Add fields to the change of `EXECUTE_RESOURCE`. Create the change if the plan does not contain it.
 
-    A change that was blocked because all of its moves were denied is no longer blocked, because an operation
-    of the plan makes the added changes.
+    If all moves of the change were denied, the change was blocked. With the added fields, it is not blocked,
+    because the plan contains an operation for these fields.
     """
     if not fields:
         return plan
@@ -357,7 +357,7 @@ def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
 def _with_denied(plan: Plan, resized_targets: Mapping[TopicPartition, Replicas], live: KafkaState) -> Plan:
     """Add a blocked change for partitions whose replication factor would change.
 
-    The diagnostics have the error message of Kafka brokers.
+    The diagnostics contain the error message that Kafka brokers return.
     """
     if not resized_targets:
         return plan
