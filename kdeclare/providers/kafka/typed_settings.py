@@ -1,4 +1,4 @@
-"""Whether settings on command lines are secret, for the history and for messages."""
+"""Determine whether settings on command lines are secret, for the history and for messages."""
 
 import re
 
@@ -14,8 +14,8 @@ _HARMLESS_PART = re.compile(r"\[?(iterations=-?[0-9]*|password=\$\{(env|file)\.[
 def is_secret_setting(setting: TypedSetting) -> bool | None:
     """Return whether the value of a key on the command line is secret; None for an unknown key.
 
-    The result is also None for a positional argument, which is not a setting. The value of a SCRAM credential
-    ends at the first comma, because settings are separated by commas.
+    A positional argument is not a setting, so the result is also None. The value of a SCRAM credential ends
+    at the first comma, because settings are separated by commas.
     """
     if not setting.option:
         return None

@@ -15,7 +15,7 @@ _IMPLYING = {
     "DESCRIBE": frozenset({"DESCRIBE", "READ", "WRITE", "DELETE", "ALTER"}),
     "DESCRIBE_CONFIGS": frozenset({"DESCRIBE_CONFIGS", "ALTER_CONFIGS"}),
 }
-"""The operations whose ALLOW also allows the operation that is the key."""
+"""For an operation: all operations whose ALLOW also allows this operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class AccessReason(StrEnum):
 class AccessDecision:
     """The decision about one request.
 
-    binding: the binding that decides. If several bindings decide, one of them; None if no binding decides.
+    binding: the binding that determines the decision, or one of several such bindings. None if no binding
+        determines it.
     """
 
     is_allowed: bool

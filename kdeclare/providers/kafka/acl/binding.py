@@ -1,4 +1,4 @@
-"""ACL bindings, their form as text, and the operations that each type of resource has.
+"""ACL bindings, their text format, and the operations that each type of resource supports.
 
 A binding is one entry of Kafka's access control lists (org.apache.kafka.common.acl.AclBinding). In plans and
 states, a binding is written as ``ALLOW User:alice READ topic:orders from *``.
@@ -17,7 +17,7 @@ TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER = RESOURCE_TYPES
     "delegationToken",
     "user",
 )
-"""The types of resources as manifests name them."""
+"""The resource types, with the names that manifests use."""
 
 LITERAL, PREFIXED = "literal", "prefixed"
 ALLOW, DENY = "ALLOW", "DENY"
@@ -56,24 +56,24 @@ _OPERATIONS: Mapping[str, tuple[str, ...]] = {
     DELEGATION_TOKEN: ("DESCRIBE",),
     USER: ("CREATE_TOKENS", "DESCRIBE_TOKENS"),
 }
-"""The operations of each type of resource (org.apache.kafka.security.authorizer.AclEntry)."""
+"""The operations that each type of resource supports (org.apache.kafka.security.authorizer.AclEntry)."""
 
 
 def list_operations(resource_type: str) -> tuple[str, ...]:
-    """Return the operations that have a meaning for a type of resource, and ALL."""
+    """Return the operations that a type of resource supports, and ALL."""
     return (*_OPERATIONS.get(resource_type, ()), ALL)
 
 
 class Binding(NamedTuple):
-    """One ACL binding. Two bindings are the same only if all fields are equal; case matters.
+    """One ACL binding. Two bindings are the same only if all fields are equal. Case matters.
 
     name: the literal name or, if ``pattern`` is ``prefixed``, the prefix. The literal name ``*`` stands for
         all resources of the type.
     principal: the type and the name of the principal, such as ``User:alice``.
     host: an IP address, or ``*`` for all hosts.
 
-    The type, the pattern and the operation of a live binding can be unknown to kdeclare. They are then a
-    word with the number that Kafka uses, such as ``operation-16``.
+    A live binding can have a type, a pattern or an operation that kdeclare does not know. Such a field
+    contains a word and Kafka's code, such as ``operation-16``.
     """
 
     resource_type: str
@@ -103,7 +103,7 @@ class Binding(NamedTuple):
 
     @property
     def is_allow(self) -> bool:
-        """Whether the binding allows the operation rather than denies it."""
+        """Whether the permission of the binding is ALLOW."""
         return self.permission == ALLOW
 
     def __str__(self) -> str:
@@ -114,14 +114,14 @@ class Binding(NamedTuple):
 
 
 _EMPTY = "%"
-"""The text of an empty host, which brokers accept."""
+"""The text that stands for an empty host, which brokers accept."""
 _ESCAPED_STAR = "%2A"
 _TEXT = re.compile(r"(ALLOW|DENY) (\S+) (\S+) ([^\s:]+):(\S+) from (\S+)")
 _ELEMENT = re.compile(r"(ALLOW|DENY) (\S+) (\S+) from (\S+)")
 
 
 def parse_binding(text: str) -> Binding:
-    """Return the binding that `Binding.__str__` wrote. Raises ValueError for any other text."""
+    """Parse the text format of a binding (`Binding.__str__`). Raises ValueError."""
     match = _TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"'{text}' is not an ACL binding")
@@ -170,7 +170,7 @@ def _format_name(name: str, pattern: str) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return the text without blanks, percent signs and control characters, which become ``%XX``."""
+    """Replace spaces, percent signs and control characters with ``%XX``."""
     if text.isprintable() and " " not in text and "%" not in text:
         return text
     return "".join(
@@ -182,5 +182,5 @@ def _quote(text: str) -> str:
 
 
 def sort_bindings(bindings: Iterable[Binding]) -> tuple[Binding, ...]:
-    """Return the distinct bindings by resource, principal, operation and host."""
+    """Return the distinct bindings, sorted by resource, principal, operation and host."""
     return tuple(sorted(set(bindings)))

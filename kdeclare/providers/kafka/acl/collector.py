@@ -35,7 +35,10 @@ class Visibility(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AclState:
-    """The live bindings by principal. The mapping is empty unless the bindings are visible."""
+    """The live bindings by principal.
+
+    If ACLs are hidden or the brokers have no authorizer, the mapping is empty.
+    """
 
     by_principal: Mapping[str, frozenset[Binding]] = field(default_factory=dict)
     visibility: Visibility = Visibility.VISIBLE

@@ -1,9 +1,10 @@
 """Compute the three-way diff of the bindings of one Acl.
 
-A binding can only exist or not, so an existing binding is adopted without a request. Changes are in the order
-in which they are made, so that no principal loses a right that it keeps, or gets a right that it does not
-keep: create denials, create grants, delete grants, delete denials. Grants of the right to change ACLs are
-created before all other grants, and deleted after them: kdeclare may need this right for the rest of the run.
+A binding either exists or does not exist, so an existing binding is adopted without a request. Changes are
+made in the following order: create denials, create grants, delete grants, delete denials. During a run, this
+order never takes away a right that the principal has before and after the run, and never gives a right that
+the principal has neither before nor after the run. Grants of the right to change ACLs are created before all
+other grants, and deleted after them: kdeclare may need this right for the rest of the run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,7 +49,7 @@ _MAX_UNMANAGED = 20
 
 
 class Phase(IntEnum):
-    """The phases of a change, in order. Admin grants allow principals to change ACLs."""
+    """The phases of a change, in order. An admin grant allows a principal to change ACLs."""
 
     CREATE_DENIALS = 0
     CREATE_ADMIN_GRANTS = 1
@@ -83,7 +84,7 @@ def _never(_: Binding) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What other resources of the project have to do with bindings.
+    """How other resources of the project use a binding.
 
     is_held: returns whether another resource declares a binding, so that it must not be deleted.
     is_known: returns whether another resource declares or owns a binding, so that it is not unmanaged.
@@ -150,9 +151,10 @@ def _diff_undeclared(
 
 
 def build_fields(created: Iterable[Binding], deleted: Iterable[Binding]) -> tuple[FieldChange, ...]:
-    """Return the changes of fields, in the order in which operations make them.
+    """Return the field changes, in the order in which operations make them.
 
-    There is one change for each phase and resource. It is split if one operation cannot make it.
+    There is one field change for each phase and resource. It is split if it has more bindings than one
+    operation can change.
     """
     phases = [
         *((find_phase(b, creates=True), b) for b in created),
@@ -166,7 +168,7 @@ def build_fields(created: Iterable[Binding], deleted: Iterable[Binding]) -> tupl
 
 
 def build_phase_fields(is_creation: bool, bindings: Sequence[Binding], limit: int) -> Iterator[FieldChange]:
-    """Yield the changes of fields that creating or deleting these bindings, in this order, makes."""
+    """Yield the field changes for creating or deleting these bindings in this order."""
     for resource, group in groupby(bindings, key=lambda binding: binding.resource):
         elements = [binding.element for binding in group]
         for start in range(0, len(elements), limit):
@@ -180,7 +182,7 @@ def build_phase_fields(is_creation: bool, bindings: Sequence[Binding], limit: in
 
 
 def parse_field(field: FieldChange) -> tuple[Binding, ...]:
-    """Return the bindings that a change of a field creates or deletes. Raises ValueError or TypeError."""
+    """Return the bindings that a field change creates or deletes. Raises ValueError or TypeError."""
     resource = field.path.removeprefix(BINDINGS_FIELD_PREFIX)
     return tuple(join_binding(resource, element) for element in as_texts(field.value))
 
@@ -196,7 +198,7 @@ def assess_bindings(field: FieldChange) -> FieldChange:
 
 
 def _list_unmanaged(others: Iterable[Binding], claims: Claims) -> tuple[str, ...]:
-    """Return the texts of unmanaged bindings. If there are many, count those of each principal."""
+    """Describe the unmanaged bindings. If there are many, describe only their number for each principal."""
     unmanaged = sort_bindings(binding for binding in others if not claims.is_known(binding))
     if len(unmanaged) <= _MAX_UNMANAGED:
         return tuple(map(str, unmanaged))

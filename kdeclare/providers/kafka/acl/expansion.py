@@ -47,7 +47,7 @@ class Right(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The entry of a manifest that a right comes from. hosts: the hosts of the entry."""
+    """The position of the manifest entry that declares a right. hosts: the hosts of the entry."""
 
     path: SpecPath
     role: str
@@ -56,21 +56,24 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NamePattern:
-    """A name or a prefix, as roles write it: a star at the end means a prefix, and ``*`` means all names."""
+    """A name or a prefix in a role. ``pay*`` means the prefix ``pay``, and ``*`` means all names."""
 
     name: str
     pattern: str
 
 
 def parse_pattern(text: str) -> NamePattern:
-    """Return the name and the pattern that a text in a manifest means."""
+    """Parse a name in a manifest: a literal name, a prefix with a star at the end, or ``*``."""
     if text != ANY_NAME and text.endswith("*"):
         return NamePattern(text[:-1], PREFIXED)
     return NamePattern(text, LITERAL)
 
 
 def parse_acl(name: str, spec: AclSpec) -> tuple[AclBody, tuple[SpecProblem, ...]]:
-    """Return the declared bindings, and problems for everything that brokers would never match."""
+    """Return the declared bindings, and the problems.
+
+    A problem is also reported for names that never match.
+    """
     return _Expansion(f"Acl/{name}", spec).expand()
 
 
@@ -187,7 +190,10 @@ class _Expansion:
                 self._rights.append((right, place))
 
     def _find_target(self, path: SpecPath, entry: BindingSpec) -> tuple[str, str] | None:
-        """Return the type and the name of the resource of an entry, which must name exactly one resource."""
+        """Return the type and the name of the resource of an entry.
+
+        An entry must name exactly one resource.
+        """
         named = {
             TOPIC: entry.topic,
             GROUP: entry.group,

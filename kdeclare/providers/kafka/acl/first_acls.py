@@ -1,7 +1,8 @@
-"""Find the first ACLs of resources, which can take away the access of everyone else.
+"""Find ACLs that are the first ACL of a resource. Such an ACL can take away the access of other principals.
 
-If the broker config ``allow.everyone.if.no.acl.found`` is true, all principals have access to a resource that
-no ACL is about (org.apache.kafka.metadata.authorizer.StandardAuthorizerData). The first ACL ends this.
+If the broker config ``allow.everyone.if.no.acl.found`` is true, all principals have access to a resource
+without ACLs (org.apache.kafka.metadata.authorizer.StandardAuthorizerData). With the first ACL, only
+principals that an ACL allows have access.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,12 +27,12 @@ _MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class _Coverage:
-    """The resources that live bindings are about: patterns as (type, pattern, name)."""
+    """The resource patterns of the live bindings: type, pattern type and name."""
 
     patterns: frozenset[tuple[str, str, str]]
 
     def covers(self, binding: Binding) -> bool:
-        """Return whether a live binding is about every resource that ``binding`` is about."""
+        """Return whether every resource that ``binding`` matches already has a live binding."""
         resource_type, name = binding.resource_type, binding.name
         if (resource_type, LITERAL, ANY_NAME) in self.patterns:
             return True
@@ -44,7 +45,7 @@ class _Coverage:
 
 
 def build_coverage(live: Collection[Binding]) -> _Coverage:
-    """Return the resources that bindings are about."""
+    """Return the resource patterns of these bindings."""
     return _Coverage(frozenset((b.resource_type, b.pattern, b.name) for b in live))
 
 
@@ -66,7 +67,10 @@ class FirstAclReview:
     def review(
         self, resource: ResourceId, source: SourcePosition | None, difference: Difference
     ) -> Difference:
-        """Return the difference with its risk and a warning. Raises Fault if brokers do not respond."""
+        """Rate the change and add a warning if it creates the first ACL of a resource.
+
+        Raises Fault if brokers do not respond.
+        """
         change = difference.change
         created = [f for f in change.fields if f.op is FieldOp.APPEND] if change is not None else []
         if change is None or not created or True not in self._allows_everyone:

@@ -39,11 +39,11 @@ class AclCodec:
     groups = True
     context: tuple[object, ...] = ()
     nouns: Mapping[str, tuple[str, str]] = {}
-    """The mapping is empty, because reports on clusters do not count bindings."""
+    """The nouns for counts in reports. The mapping is empty, because reports do not count bindings."""
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all bindings; none without an authorizer. Raises Fault if ACLs are not visible."""
+        """Read all bindings. Without an authorizer, there are none. Raises Fault if ACLs are not visible."""
         state = read_acls(connections)
         if state.visibility is Visibility.DISABLED:
             return LiveListing(None, iter(()))
@@ -88,7 +88,7 @@ def list_acl_elements(body: AclBody | None, owned: AclRecord | None) -> Iterator
 
 
 def find_acl_key(body: AclBody | None, owned: OwnedRecord | None) -> LiveKey | None:
-    """Return the key of the only binding of an element; None if a resource has no binding."""
+    """Return the key of the only binding of an element; None for a resource without bindings."""
     for binding in (*(body.bindings if body is not None else ()), *get_owned_bindings(owned)):
         return _make_key(binding)
     return None

@@ -53,7 +53,7 @@ def describe_bindings(bindings: Iterable[Binding], principals: Iterable[str] = (
 
 
 class AclKind:
-    """The kind of access control lists. Each binding is owned, adopted and compared on its own."""
+    """The kind `Acl`. Each binding is owned, adopted and compared separately."""
 
     name = "Acl"
     spec: type[BaseModel] = AclSpec
@@ -115,7 +115,10 @@ class AclKind:
         return merge_bindings(before, after, created, deleted)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return whether each right is allowed or denied. Manifests must not contradict each other."""
+        """Return for each right whether it is allowed or denied.
+
+        Two manifests must not contradict each other.
+        """
         return {
             f"{b.principal} {b.operation} on {b.resource} from {b.host}": b.permission
             for b in narrow(body, AclBody).bindings
@@ -135,7 +138,7 @@ class AclKind:
     ) -> Mapping[str, object] | None:
         """Return the live bindings that the resource declares or owns.
 
-        The name of an undeclared resource is the text of one live binding.
+        If the resource is not declared, its name is the text of one live binding.
         """
         state = require_visible(live.get(AclState))
         body = desired.get_body(AclBody) if desired is not None else None
@@ -150,7 +153,7 @@ class AclKind:
         return describe_bindings(filter(state.has, bindings), principals)
 
     def select_every(self) -> Selections:
-        """Return a selection without principals. Listing the live bindings reads all bindings anyway."""
+        """Return a selection without principals, because listing the live bindings reads all bindings."""
         return (AclSelection(),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
@@ -158,9 +161,10 @@ class AclKind:
         return [str(binding) for binding in require_visible(live.get(AclState)).bindings]
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return whether an audit can compare each binding alone.
+        """Return whether an audit can compare each binding separately.
 
-        A body that removes unmanaged bindings needs all bindings of its principals.
+        This is not possible if unmanaged bindings are removed: the diff then needs all bindings of the
+        principals.
         """
         return not narrow(body, AclBody).remove_unmanaged
 
@@ -177,14 +181,14 @@ class AclKind:
         return list_acl_facts(narrow(body, AclBody))
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """Return whether a body or a record has one of the bindings that a field changes."""
+        """Return whether a body or a record contains one of the bindings that a field changes."""
         bindings = stated.get("bindings", ())
         texts = set(as_object(bindings) if isinstance(bindings, Mapping) else bindings)  # type: ignore[arg-type]
         is_claimed = any(str(binding) in texts for binding in parse_field(field))
         return is_claimed or bool(stated.get("removeUnmanaged"))
 
     def locate_field(self, path: str) -> Sequence[SpecPath]:
-        """Return the places of a manifest that can declare a binding."""
+        """Return the paths in a manifest that can declare a binding."""
         return locate_binding(path)
 
     def to_json(self, name: str, body: object) -> JsonObject:

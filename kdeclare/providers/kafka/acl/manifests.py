@@ -1,4 +1,7 @@
-"""Write manifests for live bindings: one manifest for each principal, with roles where they are complete."""
+"""Write one manifest for the live bindings of each principal.
+
+If a principal has all rights of a role, the manifest declares the role.
+"""
 
 import hashlib
 import re
@@ -36,7 +39,8 @@ _PLAIN_NAME = re.compile(r"User:[A-Za-z0-9._-]{1,80}")
 def export_acls(live: AclState, request: ExportRequest) -> Export:
     """Return a manifest for each principal. The name of the manifest is derived from the principal.
 
-    If the request contains names, select the principals that match a name, with or without their type.
+    If the request contains names, select the principals whose name matches, with or without the type
+    (``User:``).
     """
     if live.visibility is not Visibility.VISIBLE:
         reason = (
@@ -69,7 +73,10 @@ _OUT_OF_SCOPE = "outside the scope of the project"
 
 
 def is_declarable(binding: Binding) -> bool:
-    """Return whether a manifest can declare a live binding. Others never match, or are of a later release."""
+    """Return whether a manifest can declare a live binding.
+
+    A manifest cannot declare bindings that never match, or that use features of a later Kafka release.
+    """
     problems = (
         check_principal(binding.principal),
         check_host(binding.host),
@@ -94,7 +101,10 @@ def _render(name: str, principal: str, bindings: Collection[Binding]) -> str:
 
 
 def render_rights(bindings: Iterable[Binding]) -> Iterator[str]:
-    """Yield the lines of a spec, without the principal. Bindings of all hosts become roles if possible."""
+    """Yield the lines of a spec, without the principal.
+
+    Bindings for all hosts are written as roles if possible.
+    """
     by_host: dict[str, set[Right]] = defaultdict(set)
     for binding in bindings:
         right = Right(
@@ -129,7 +139,7 @@ def render_rights(bindings: Iterable[Binding]) -> Iterator[str]:
 
 
 def _find_applications(rights: Set[Right]) -> Iterator[str]:
-    """Yield the application ids of Kafka Streams whose rights are all there."""
+    """Yield the ids of the Kafka Streams applications that have all required rights."""
     for right in sorted(rights):
         is_group = (right.resource_type, right.pattern, right.operation) == (GROUP, LITERAL, "READ")
         if not is_group or right.permission != ALLOW or "*" in right.name:
@@ -139,7 +149,7 @@ def _find_applications(rights: Set[Right]) -> Iterator[str]:
 
 
 def _take(rights: set[Right], resource_type: str, *operations: str) -> list[str]:
-    """Remove the rights of a role, and return the names for which all operations are allowed."""
+    """Remove the rights of a role from ``rights``. Return the names for which all operations are allowed."""
     texts: list[str] = []
     for right in sorted(rights):
         if (right.resource_type, right.operation, right.permission) != (resource_type, operations[0], ALLOW):
@@ -153,7 +163,7 @@ def _take(rights: set[Right], resource_type: str, *operations: str) -> list[str]
 
 
 def _format_pattern(right: Right) -> str | None:
-    """Return a name as roles write it; None if only an entry with a pattern can declare it."""
+    """Return a name in the format of roles. Return None if only an entry with a pattern can declare it."""
     if right.pattern == LITERAL:
         return right.name if right.name == ANY_NAME or "*" not in right.name else None
     return f"{right.name}*" if "*" not in right.name else None
@@ -193,7 +203,7 @@ def _render_entries(rights: Collection[Right], host: str) -> Iterator[str]:
 
 
 def locate_binding(path: str) -> Sequence[SpecPath]:
-    """Return the places of a manifest that can declare bindings of a resource, given the path of a field."""
+    """Return the paths in a manifest that can declare bindings of a resource, given the path of a field."""
     resource = path.removeprefix(BINDINGS_FIELD_PREFIX)
     roles: Mapping[str, Sequence[SpecPath]] = {
         TOPIC: (("produce",), ("consume", "topics"), ("observe", "topics"), ("streams",)),

@@ -1,4 +1,4 @@
-"""Check the names of principals, hosts and resources, because brokers accept names that never match.
+"""Check the names of principals, hosts and resources. Brokers accept names that never match anything.
 
 The functions return a `NameProblem`, or None if brokers can match the name.
 """
@@ -67,7 +67,7 @@ def check_principal(principal: str) -> NameProblem | None:
 
 
 def check_host(host: str) -> NameProblem | None:
-    """Check a host: an IP address in the form in which brokers compare it, or ``*``."""
+    """Check a host: ``*``, or an IP address in the format that brokers compare."""
     if host == ANY_HOST:
         return None
     try:
@@ -90,7 +90,7 @@ def check_host(host: str) -> NameProblem | None:
 
 
 def format_as_java(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
-    """Return an address in the form of Java's ``InetAddress.getHostAddress``, which brokers compare."""
+    """Format an address as Java's ``InetAddress.getHostAddress`` does. Brokers compare this format."""
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
     if address.ipv4_mapped is not None:
@@ -100,7 +100,7 @@ def format_as_java(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> st
 
 
 def check_name(resource_type: str, name: str, pattern: str) -> NameProblem | None:
-    """Check the name of a resource, or the prefix of names."""
+    """Check the name of a resource, or a prefix of resource names."""
     if not name:
         return _build_name_problem("is empty", "Write a name, a prefix such as 'orders.*', or '*'.")
     if pattern == LITERAL and name == ANY_NAME:
@@ -135,7 +135,7 @@ def _check_topic(name: str, pattern: str) -> NameProblem | None:
 
 
 def check_all_rights(principal: str, operation: str, permission: str) -> NameProblem | None:
-    """Check a binding that concerns all principals."""
+    """Check a binding that applies to all principals."""
     if principal != ANY_PRINCIPAL:
         return None
     if permission == "DENY":

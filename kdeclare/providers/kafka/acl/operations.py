@@ -75,7 +75,7 @@ def list_bindings(op: Operation) -> list[Binding]:
 
 
 class _ChangeAcls(KafkaOperationType):
-    """The shared part of both operation types."""
+    """The base class of both operation types."""
 
     arguments = AclArgs
     deletion_risk = Risk.DISRUPTIVE
@@ -91,7 +91,10 @@ class _ChangeAcls(KafkaOperationType):
         return find_phase(list_bindings(op)[0], creates=self.is_creation)
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return a footprint that updates the bindings, which may refer to what does not exist."""
+        """Return a footprint that lists the bindings as updated.
+
+        The principals and resources of a binding need not exist, so the footprint does not list them.
+        """
         return [FootprintEntry(ACL, text, Access.UPDATE) for text in get_arguments(op, AclArgs).bindings]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
@@ -120,11 +123,11 @@ class _ChangeAcls(KafkaOperationType):
         return dict.fromkeys(get_arguments(op, AclArgs).bindings, PRESENT if self.is_creation else ABSENT)
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one field per resource that bindings are about."""
+        """Return one field for each resource whose bindings change."""
         return tuple(build_phase_fields(self.is_creation, list_bindings(op), MAX_CREATED))
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the binding that an argument is."""
+        """Return the binding that is at this position in the arguments."""
         if at[0] == "bindings" and isinstance(at[1], int):
             return get_arguments(op, AclArgs).bindings[at[1]]
         return super().find_element(op, at)
@@ -141,10 +144,10 @@ class _ChangeAcls(KafkaOperationType):
         return {text: f"acl/{text}" for text in get_arguments(op, AclArgs).bindings}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return one of as many keys as operations of this size together have the maximum of bindings.
+        """Return a batch key that limits the number of bindings in a batch to that of one large operation.
 
-        So a batch ends soon, also if thousands of small operations are due: progress is shown, and the run
-        can be interrupted.
+        Operations with the same key are in different batches. Without the limit, a batch could contain
+        thousands of small operations, but a run shows progress and can be interrupted only between batches.
         """
         limit = MAX_CREATED if self.is_creation else MAX_DELETED
         keys = max(1, limit // len(get_arguments(op, AclArgs).bindings))
@@ -162,7 +165,10 @@ class _ChangeAcls(KafkaOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Create or delete the bindings of all operations. Brokers cannot validate these requests."""
+        """Create or delete the bindings of all operations.
+
+        Brokers cannot validate these requests in advance.
+        """
         bindings = list(dict.fromkeys(binding for op in ops for binding in list_bindings(op)))
         results = self.get_sender(connections.get(KafkaConnection).cluster)(bindings)
         return {op.id: _find_fault(results[binding] for binding in list_bindings(op)) for op in ops}
@@ -172,9 +178,9 @@ class _ChangeAcls(KafkaOperationType):
         return cluster.create_acls if self.is_creation else cluster.delete_acls
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the inverse for all bindings that the operation changed.
+        """Return the inverse operation for all bindings that the operation changed.
 
-        A binding that another client created or deleted after the operation is left alone.
+        A binding that another client created or deleted after the operation is left unchanged.
         """
         expected = self.expected_state(op)
         changed = [text for text in expected if op.expect.get(text) != expected[text]]
@@ -206,7 +212,7 @@ class DeleteAcls(_ChangeAcls):
     is_creation = False
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return a footprint with the users, whose credentials are deleted only after their rights."""
+        """Return a footprint that also lists the users, so that rights are deleted before credentials."""
         principals = {binding.principal for binding in list_bindings(op)}
         users = sorted(p.removeprefix("User:") for p in principals if p.startswith("User:"))
         return [
@@ -223,7 +229,7 @@ CREATE, DELETE = CreateAcls(), DeleteAcls()
 
 
 def build_acl_operations(change: Change, roles: Mapping[Binding, str]) -> tuple[Operation, ...]:
-    """Return the operations of a change. The operations of one phase need those of the phase before.
+    """Return the operations of a change. The operations of each phase depend on those of the previous phase.
 
     roles: the role that each declared binding comes from; empty for a binding that comes from no role.
     """

@@ -1,4 +1,4 @@
-"""The paragraph of a plan that tells which principals gain and lose which rights."""
+"""The section of a plan that shows which principals gain and lose which rights."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -43,9 +43,9 @@ class _Effect(NamedTuple):
 
 
 def build_access_section(operations: Iterable[Operation]) -> PlanSection | None:
-    """Describe the rights that each principal gains or loses; None if no operation changes ACLs.
+    """Describe the rights that each principal gains or loses. Return None if no operation changes ACLs.
 
-    The paragraph is about bindings. Another binding can still allow or deny the same operation.
+    The section describes the changed bindings. Other bindings can still allow or deny the same operations.
     """
     effects: dict[_Effect, list[str]] = {}
     for op in operations:
@@ -75,7 +75,7 @@ def _list_effects(op: Operation) -> Iterator[tuple[Binding, _Effect]]:
 
 
 def format_resource(binding: Binding) -> str:
-    """Return the resource of a binding as a phrase: ``topics payments.*``."""
+    """Describe the resource of a binding, for example as ``topics payments.*``."""
     if binding.resource_type == CLUSTER:
         return "the cluster"
     one, many = _NOUNS[binding.resource_type]

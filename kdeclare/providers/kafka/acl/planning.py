@@ -1,4 +1,4 @@
-"""Planning hooks for ACLs that compare several resources: shared bindings, order, and dangling rights."""
+"""Planning hooks for ACLs: shared bindings, the order of operations, and rights on missing topics."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
@@ -35,10 +35,10 @@ _ADMIN_REASON = "kdeclare may need the right to change ACLs until then"
 
 
 class AclPlanning(PlanHooks):
-    """The ACLs of one plan: which resources declare and own each binding."""
+    """The planning hooks for ACLs. They record which resources declare and own each binding."""
 
     def __init__(self, inputs: PlanInputs) -> None:
-        """Count the declarations of each binding, and the orphans that own it."""
+        """Count how many resources declare each binding, and which orphans own it."""
         self._inputs = inputs
         self._live = inputs.live.find(AclState)
         self._is_without_authorizer_reported = False
@@ -81,7 +81,7 @@ class AclPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Compare again with what other resources declare and own.
+        """Compute the diff again, and consider the bindings that other resources declare and own.
 
         The engine calls this method for one resource after another, in the order of their ids.
         """
@@ -131,10 +131,10 @@ class AclPlanning(PlanHooks):
         return tuple(check_lockout(relevant, live.bindings, access, is_permitted=is_permitted))
 
     def _order_operations(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
-        """Order the operations of different resources that concern the same principal, and admin grants.
+        """Order the operations that change rights of the same principal, and the operations on admin grants.
 
-        kdeclare may depend on any admin grant, so these are created first and deleted last. A failed
-        operation does not stop the operations of other resources.
+        kdeclare may depend on any admin grant, so admin grants are created first and deleted last. If an
+        operation fails, the operations of other resources still run.
         """
         own_operations = [op for op in operations if _is_acl_operation(op)]
         if len({op.resource for op in own_operations}) < 2:
@@ -143,7 +143,7 @@ class AclPlanning(PlanHooks):
         principals_by_id = {op.id: _list_principals(op) for op in own_operations}
         every_principal = {p for principals in principals_by_id.values() for p in principals}
         for op in own_operations:
-            # A binding of all principals concerns each of them.
+            # A binding for all principals applies to every principal.
             principals = principals_by_id[op.id]
             for principal in every_principal if ANY_PRINCIPAL in principals else principals:
                 phases[principal][_find_phase(op)].append(op)
@@ -167,7 +167,10 @@ class AclPlanning(PlanHooks):
     def _check_dangling(
         self, operations: Sequence[Operation], compared: Sequence[ResourceComparison]
     ) -> Iterator[Diagnostic]:
-        """Warn about rights on topics that do not exist: the next topic with the name inherits the rights."""
+        """Warn about rights on topics that do not exist.
+
+        If such a topic is created later, the rights apply to it.
+        """
         live = self._inputs.live.find(KafkaState)
         if live is None or self._live is None or self._inputs.by_hand:
             return
@@ -190,7 +193,7 @@ class AclPlanning(PlanHooks):
                 yield _warn_dangling(item.desired, sorted(missing), is_deleted=missing <= deleted)
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Leave bindings in the cluster that a rollback would delete although other resources own them."""
+        """Do not delete bindings in a rollback if other resources own the same bindings."""
         kept: list[Operation] = []
         problems: list[Diagnostic] = []
         for op in operations:
@@ -221,7 +224,7 @@ class AclPlanning(PlanHooks):
     def _build_claims(self, resource: ResourceId, desired: DesiredResource | None) -> Claims:
         declared, orphaned = self._declared, self._owned_by_orphans
         if desired is None:
-            # Another orphan does not keep a binding whose deletion is allowed.
+            # An orphan does not keep a binding that another orphan may delete.
             return Claims(lambda b: b in declared or self._deleted.get(b, resource) != resource)
         return Claims(
             is_held=lambda b: b in declared or b in orphaned or self._deleted.get(b, resource) != resource,
@@ -232,7 +235,7 @@ class AclPlanning(PlanHooks):
     def _review_orphan(
         self, resource: ResourceId, owned: OwnedRecord | None, difference: Difference
     ) -> Difference:
-        """Release an orphan whose bindings other resources declare, such as a manifest that was renamed."""
+        """End the ownership of an orphan whose bindings other resources declare, as after a rename."""
         record = narrow_record(owned, AclRecord)
         if difference.change is None or difference.change.action is not Action.NO_OP or record is None:
             return difference
@@ -277,10 +280,9 @@ def _find_phase(op: Operation) -> Phase:
 
 
 def _order_admin_grants(operations: Sequence[Operation]) -> Iterator[tuple[Operation, list[Operation]]]:
-    """Yield operations with those that come before them because of the right to change ACLs.
+    """Yield operations, each with the operations that must run before it because of admin grants.
 
-    The phases of the earlier operations are earlier as well, so these pairs cannot form a cycle with other
-    pairs.
+    The earlier operations are always in an earlier phase, so these dependencies cannot form a cycle.
     """
     by_phase: dict[Phase, list[Operation]] = defaultdict(list)
     for op in operations:

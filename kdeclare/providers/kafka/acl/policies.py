@@ -1,6 +1,6 @@
 """Ready-made policies for ACLs, which a project file names and configures.
 
-A policy evaluates only the bindings that a change adds. Bindings that violated it before can stay.
+A policy evaluates only the bindings that a change adds. Existing bindings that violate the policy can stay.
 """
 
 from abc import abstractmethod
@@ -31,7 +31,7 @@ class AclPolicy(SettingsPolicy[S]):
 
     @abstractmethod
     def find_violation(self, binding: Binding, labels: Mapping[str, str]) -> str | None:
-        """Return why a binding is not permitted, as the end of a sentence; None if it is permitted."""
+        """Return why a binding is not permitted, as the end of a sentence. Return None if it is permitted."""
 
     def validate(self, request: ResourceRequest) -> None:
         """See `ResourcePolicy`."""

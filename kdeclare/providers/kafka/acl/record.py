@@ -1,4 +1,4 @@
-"""The ownership record of an Acl: the bindings that kdeclare applied and has managed since then.
+"""The owned record of an Acl: the bindings that kdeclare has applied and still manages.
 
 A state can contain many thousands of bindings. For speed, the record converts them without a validation
 library.
@@ -48,7 +48,7 @@ class AclRecord(CodedRecord):
 
 
 def get_owned_bindings(owned: OwnedRecord | None) -> tuple[Binding, ...]:
-    """Return the bindings of a record; empty if there is no record."""
+    """Return the bindings of a record, or no bindings if there is no record."""
     record = narrow_record(owned, AclRecord)
     return record.bindings if record is not None else ()
 
@@ -61,7 +61,7 @@ def merge_bindings(
 ) -> AclRecord | None:
     """Return the record after a run that created and deleted only these bindings.
 
-    Bindings that would be adopted without a request are adopted by the next apply.
+    Existing bindings that the plan would have adopted are adopted by the next apply.
     """
     remaining = {*get_owned_bindings(before), *created}.difference(deleted)
     newer = narrow_record(after, AclRecord) or narrow_record(before, AclRecord)

@@ -131,10 +131,11 @@ class AclSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class AclBody:
-    """The declared bindings of some principals.
+    """The declared bindings of one or more principals.
 
-    bindings: each binding, sorted, with the role that it belongs to; empty for an entry of ``bindings``.
-    absent: bindings that must not exist. Only ad hoc commands use it.
+    bindings: the declared bindings, sorted, each with its role. The role is empty if the binding is declared
+        in the field ``bindings``.
+    absent: bindings that must not exist. Only ad hoc commands use this field.
     is_partial: whether the body is only a part of a resource, as in ad hoc commands and in audits.
     """
 
@@ -158,7 +159,7 @@ def dump_acl(body: AclBody) -> JsonObject:
 
 
 def bind_acl(json: JsonObject) -> AclBody:
-    """Return the body from the result of `dump_acl`."""
+    """Convert the result of `dump_acl` back to a body."""
     return AclBody(
         as_texts(json["principals"]),
         {parse_binding(text): as_text(role) for text, role in as_object(json["bindings"]).items()},

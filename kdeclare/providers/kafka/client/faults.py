@@ -25,8 +25,9 @@ _JAVA_NAMES = {
     128: "INVALID_REGULAR_EXPRESSION",
     129: "REBOOTSTRAP_REQUIRED",
 }
-"""Names of protocol errors (org.apache.kafka.common.protocol.Errors) that kafka-python lacks or spells
-differently.
+"""Names of Kafka errors that kafka-python does not have or spells differently.
+
+Source: org.apache.kafka.common.protocol.Errors.
 """
 
 _RETRIABLE = frozenset(

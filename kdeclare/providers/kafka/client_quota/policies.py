@@ -1,6 +1,7 @@
 """Ready-made policies for client quotas, which a project file names and configures.
 
-A policy evaluates only the limits that a change sets or removes. Limits that violated it before can stay.
+A policy evaluates only the limits that a change sets or removes. Existing limits that violate the policy can
+stay.
 """
 
 from abc import abstractmethod
@@ -26,9 +27,10 @@ from kdeclare.providers.kafka.policies.settings_policy import PolicySettings, S,
 
 @dataclass(frozen=True, slots=True)
 class QuotaChange:
-    """A change of the limits of one entity.
+    """A change to the limits of one entity.
 
-    limits: all limits after the change. changed: the keys of the limits that the change sets or removes.
+    limits: all limits after the change.
+    changed: the keys of the limits that the change sets or removes.
     """
 
     entity: QuotaEntity
@@ -41,7 +43,10 @@ class LimitPolicy(SettingsPolicy[S]):
 
     @abstractmethod
     def find_violations(self, change: QuotaChange) -> Iterable[str]:
-        """Return why a change is not permitted, as sentences; nothing if it is permitted."""
+        """Return the reasons why a change is not permitted, as sentences.
+
+        Return nothing if it is permitted.
+        """
 
     def validate(self, request: ResourceRequest) -> None:
         """See `ResourcePolicy`."""
@@ -58,7 +63,7 @@ class LimitPolicy(SettingsPolicy[S]):
 
 
 def _check_keys(keys: Iterable[str]) -> None:
-    """Raises ValueError for a key that is not a quota key."""
+    """Raise ValueError for a key that is not a quota key."""
     for key in keys:
         if key not in LIMITS:
             hint = format_suggestion(key, list(LIMITS)) or f"Use {format_alternatives(list(LIMITS))}."
@@ -113,7 +118,7 @@ class LimitBoundsSettings(PolicySettings):
 
 
 class LimitBounds(LimitPolicy[LimitBoundsSettings]):
-    """Limits within bounds. No limit is permitted; see `RequiredLimits`."""
+    """Limits must be within bounds. The policy permits entities without a limit; see `RequiredLimits`."""
 
     settings_model = LimitBoundsSettings
 
@@ -154,10 +159,10 @@ class RequiredLimitsSettings(PolicySettings):
 
 
 class RequiredLimits(LimitPolicy[RequiredLimitsSettings]):
-    """Entities with limits have one for each of these keys, as far as the keys apply to the entity's type.
+    """An entity with limits must have a limit for each of these keys that its type supports.
 
     Without a limit, the clients of the entity are not throttled, unless a less specific entity has a limit.
-    Removing all limits is permitted: then, a less specific entity applies.
+    Removing all limits is permitted, because a less specific entity then applies.
     """
 
     settings_model = RequiredLimitsSettings

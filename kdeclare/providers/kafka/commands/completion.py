@@ -89,7 +89,10 @@ def _complete_broker_list(place: CursorContext, names: Names) -> CompletionOffer
 
 
 def _list_groups(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
-    """Return groups that exist, with their states, or groups that have configs."""
+    """Suggest groups, with their types and states.
+
+    For commands about configs, also suggest all groups that have configs.
+    """
     states = _read_group_states(names)
     if place.path[:1] != ("group",):
         configured = dict.fromkeys(names.live("GroupConfig"), "has configs")
@@ -99,7 +102,7 @@ def _list_groups(place: CursorContext, names: Names) -> Iterable[CompletionValue
 
 
 def _read_group_states(names: Names) -> Mapping[str, str]:
-    """Return the type and the state of each group."""
+    """Return the type and the state of each group as text."""
 
     def read_states(connections: Connections) -> Mapping[str, str]:
         listed = connections.get(KafkaConnection).cluster.groups.list_groups()

@@ -37,9 +37,9 @@ _Logs = Mapping[TopicPartition, tuple[int, ...]]
 def list_groups(
     workspace: Workspace, states: Collection[str] = (), types: Collection[GroupType] = ()
 ) -> GroupListView:
-    """Return the groups in these states (in lower case) and of these types. Empty means all of them.
+    """Return the groups in these states (in lower case) and of these types.
 
-    Raises KdeclareError.
+    No states means all states, and no types means all types. Raises KdeclareError.
     """
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
         listed = connections.get(KafkaConnection).cluster.groups.list_groups()
@@ -68,7 +68,10 @@ def describe_groups(workspace: Workspace, names: GroupNames) -> GroupsView:
 
 
 def _describe_visible_groups(groups: Groups, ids: Sequence[str]) -> Mapping[str, DescribedGroup]:
-    """Return the groups that exist. Raises KdeclareError if the principal may not describe one of them."""
+    """Return the groups that exist.
+
+    Raises KdeclareError if the principal may not describe one of the groups.
+    """
     try:
         return groups.describe_groups(ids)
     except Fault as fault:
@@ -81,7 +84,7 @@ def _describe_visible_groups(groups: Groups, ids: Sequence[str]) -> Mapping[str,
 def _read_logs(
     cluster: Cluster, described: Iterable[DescribedGroup], offsets: Iterable[GroupOffsets]
 ) -> _Logs:
-    """Return the first and next offsets of the logs of all partitions that occur."""
+    """Return the first and next log offsets of all partitions in ``described`` and ``offsets``."""
     topics = {where.topic for committed in offsets for where in committed}
     topics |= {where.topic for group in described for m in group.members or () for where in m.partitions}
     return cluster.list_offsets(sorted(topics), (EARLIEST, LATEST)) if topics else {}

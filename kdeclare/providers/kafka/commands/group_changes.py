@@ -52,7 +52,7 @@ _LABELS = AdhocLabels(look_hint="Check the groups with 'kdeclare group describe'
 
 @dataclass(frozen=True, slots=True)
 class GroupNames:
-    """The selected groups. Without ids, all consumer groups are selected."""
+    """The selected groups. If there are no ids, all consumer groups are selected."""
 
     ids: tuple[str, ...] = ()
 
@@ -61,7 +61,8 @@ class GroupNames:
 class ResetRequest:
     """A requested reset.
 
-    topics: the partitions to reset. Empty means all partitions with committed offsets, or those of the file.
+    topics: the partitions to reset. If there are none, reset all partitions in the file or, without a file,
+        all partitions with committed offsets.
     """
 
     groups: GroupNames
@@ -93,7 +94,7 @@ class GroupPlan:
 
 @dataclass
 class _PlanDraft:
-    """The changes, errors and warnings that a plan is built from."""
+    """The changes, errors and warnings from which a plan is built."""
 
     changes: list[GroupChange] = field(default_factory=list)
     failed: dict[str, tuple[Diagnostic, ...]] = field(default_factory=dict)
@@ -302,7 +303,7 @@ def _group_by_topic(partitions: Iterable[TopicPartition]) -> TopicPartitions:
 
 
 def _read_logs(cluster: Cluster, topics: Iterable[str], reset: Reset) -> Mapping[TopicPartition, LogOffsets]:
-    """Return the logs of all partitions of the topics that exist."""
+    """Return the log offsets of all partitions of the topics that exist."""
     names = sorted(topics)
     if not names:
         return {}

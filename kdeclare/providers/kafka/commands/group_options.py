@@ -67,11 +67,11 @@ class ListFilter:
     ] = None
 
     def states(self) -> frozenset[str]:
-        """Return the states in lower case. Empty if all states are selected."""
+        """Return the states in lower case. An empty set means all states."""
         return frozenset(state.lower() for state in split_names(self.in_state))
 
     def types(self) -> "frozenset[GroupType]":
-        """Return the types. Empty if all types are selected. Raises BadParameter for an unknown type."""
+        """Return the types. An empty set means all types. Raises BadParameter for an unknown type."""
         from kdeclare.providers.kafka.consumer_group.group import GroupType
 
         known = {type_.value: type_ for type_ in GroupType}
@@ -159,7 +159,10 @@ class ResetTargets:
     ] = None
 
     def build_reset(self) -> "Reset":
-        """Return the chosen target. Raises BadParameter unless there is exactly one, or KdeclareError."""
+        """Return the chosen target.
+
+        Raises BadParameter unless exactly one target is chosen. Raises KdeclareError.
+        """
         from kdeclare.providers.kafka.consumer_group.reset import Reset, ResetTarget
 
         values = {target: getattr(self, target.value.replace("-", "_")) for target in ResetTarget}
@@ -192,7 +195,7 @@ class ResetTargets:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
-    """The options that decide whether a change is made, as in Kafka's tool."""
+    """The options of Kafka's tool that determine whether a change is made."""
 
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan without changing anything.")] = (
         False
@@ -212,7 +215,10 @@ class ExecutionOptions:
     ] = False
 
     def is_dry_run(self) -> bool:
-        """Whether nothing is changed. Raises BadParameter if the options contradict each other."""
+        """Whether the command only shows the plan.
+
+        Raises BadParameter if the options contradict each other.
+        """
         if self.execute and (self.dry_run or self.export):
             raise typer.BadParameter(
                 "cannot be combined with --execute, because nothing is changed.",

@@ -33,7 +33,7 @@ _ALTER, _DELETE = AlterOffsets(), DeleteGroup()
 
 @dataclass(frozen=True, slots=True)
 class PlanSource:
-    """What the plan is for: the project, the environment, the cluster, and the state of the project."""
+    """The context of a plan: the project, the environment, the cluster, and the state of the project."""
 
     project: str
     env: str
@@ -45,7 +45,7 @@ class PlanSource:
 class GroupChange:
     """The change to one group.
 
-    args: the arguments of its operation, or None if the group is unchanged or the change is denied.
+    args: the arguments of the operation, or None if the group is unchanged or the change is denied.
     denial: the reason for the denial. action: the action of a denied change.
     """
 
@@ -61,7 +61,7 @@ class GroupChange:
 
 
 def find_denial(group: ListedGroup | None) -> Diagnostic | None:
-    """Return the reason why the offsets of a group cannot be changed; None if they can."""
+    """Return the reason why the offsets of a group cannot be changed; None if they can be changed."""
     if group is None:
         return None
     resource = str(ResourceId(KIND, group.id))

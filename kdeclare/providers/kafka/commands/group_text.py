@@ -49,7 +49,7 @@ def render_group_list(view: GroupListView, width: int | None = None, style: Styl
 
 
 def render_group_names(view: GroupListView) -> str:
-    """Return only the ids, one per line."""
+    """Return only the ids of the groups, one per line."""
     return "".join(f"{sanitize_for_terminal(group.id)}\n" for group in view.groups)
 
 
@@ -69,7 +69,7 @@ def _render_list_lines(view: GroupListView, width: int | None, style: Style) -> 
 
 
 def _build_list_row(group: GroupView) -> tuple[Cell, ...]:
-    """Return the row of a group. Only classic groups have protocols that differ from their type."""
+    """Return the row of a group. Only a classic group can have a protocol that differs from its type."""
     protocol = group.protocol if group.type is GroupType.CLASSIC else ""
     return (
         sanitize_for_terminal(group.id),
@@ -134,7 +134,7 @@ def _format_summary(group: GroupDetail) -> str:
 
 
 def format_type(group: GroupView) -> str:
-    """Return the type of a group in words: ``share group``, ``classic connect group`` …"""
+    """Return the type of a group in words, such as ``share group`` or ``classic connect group``."""
     is_special = group.type is GroupType.CLASSIC and group.protocol not in ("", "consumer")
     protocol = f"{sanitize_for_terminal(group.protocol)} " if is_special else ""
     return f"{group.type} {protocol}group"

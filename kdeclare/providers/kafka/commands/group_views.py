@@ -1,4 +1,7 @@
-"""The groups that ``kdeclare group list`` and ``describe`` show. The JSON output has their structure."""
+"""The views of ``kdeclare group list`` and ``kdeclare group describe``.
+
+The JSON output has their structure.
+"""
 
 from typing import Annotated, Any
 
@@ -49,7 +52,7 @@ class MemberView:
 
 @dataclass(frozen=True, slots=True)
 class OffsetView:
-    """The committed offset of one partition, compared with its log.
+    """The committed offset of one partition, compared with the log of the partition.
 
     member: the id of the member that the partition is assigned to.
     """
@@ -71,7 +74,7 @@ class GroupDetail(GroupView):
     """One group with its members and offsets.
 
     members: None if kdeclare cannot describe the members of groups of this type.
-    offsets: None if the position of groups of this type is not a committed offset.
+    offsets: None if groups of this type do not use committed offsets.
     """
 
     schema_name = "GroupDetailDocument"

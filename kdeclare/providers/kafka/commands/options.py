@@ -112,9 +112,9 @@ class EntityOptions:
     ] = None
 
     def build_client_query(self, clients: ClientOptions) -> "ClientEntityQuery | None":
-        """Return the users, client ids or IP addresses to read or change; None for all other resources.
+        """Return the users, client ids or IP addresses to read or change.
 
-        Raises BadParameter for conflicting options.
+        Return None if the command is about other resources. Raises BadParameter for conflicting options.
         """
         from kdeclare.providers.kafka.commands.clients.client_query import build_client_query
 

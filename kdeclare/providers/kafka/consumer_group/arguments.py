@@ -28,7 +28,7 @@ class OffsetChange(Arguments):
 
     after: the new offset, or None to delete the committed offset.
     before: the recorded offset, which a rollback restores. None means that there is no committed offset.
-    log: the offsets of the log, or None if they are unknown. They only serve to count records.
+    log: the offsets of the log, or None if they are unknown. They are used only to count records.
     """
 
     after: CommittedOffset | None
@@ -40,10 +40,11 @@ class OffsetChange(Arguments):
         return OffsetChange(self.before, self.after, self.log)
 
     def count_skipped(self) -> int | None:
-        """Return how many records the group skips; negative for records that it reads again.
+        """Return the number of records that the group skips.
 
-        The count is a difference of offsets. Records that the log no longer has are not counted. None means
-        that the count is unknown, because the partition has no offset before or after the change.
+        The number is negative if the group reads records again. The number is a difference of offsets,
+        without offsets that the log no longer contains. None means that the number is unknown, because the
+        partition has no offset before or after the change.
         """
         if self.after is None or self.before is None:
             return None

@@ -50,4 +50,4 @@ def _collect(connections: Connections, selection: GroupSelection) -> GroupsState
 
 
 GROUPS = Collector(GroupSelection, _collect)
-"""Reads groups only if a plan selects them. Coordinators show a change as soon as they acknowledge it."""
+"""The collector of groups. Coordinators show a change as soon as they acknowledge it."""

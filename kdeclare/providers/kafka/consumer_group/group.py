@@ -12,7 +12,7 @@ from kdeclare.core.operations.operation import Arguments
 from kdeclare.providers.kafka.ids import TopicPartition
 
 KIND = "Group"
-"""The kind in the resource ids of groups (``Group/billing``). No manifest declares a group."""
+"""The kind in the ids of groups (``Group/billing``). A manifest cannot declare a group."""
 
 _CONSUMER_PROTOCOLS = ("", "consumer")
 _INACTIVE_STATES = ("Empty", "Dead")
@@ -32,9 +32,10 @@ class GroupType(StrEnum):
 class ListedGroup:
     """One group in the list of groups (ListGroups).
 
-    protocol: the protocol type of a classic group: ``consumer``, ``connect`` … Empty if only offsets were
-        committed for the group.
-    state: Kafka's name of the state (``Stable``, ``Empty`` …).
+    protocol: the protocol type of a classic group, such as ``consumer`` or ``connect``. It is empty if
+        clients
+        only committed offsets for the group.
+    state: Kafka's name of the state, such as ``Stable`` or ``Empty``.
     """
 
     id: str
@@ -44,12 +45,12 @@ class ListedGroup:
 
     @property
     def is_active(self) -> bool:
-        """Whether the group has members, so that nothing else may change its offsets."""
+        """Whether the group has members. If so, only the members can change its offsets."""
         return self.state not in _INACTIVE_STATES
 
     @property
     def has_consumer_offsets(self) -> bool:
-        """Whether the group belongs to consumers, whose position is one committed offset per partition."""
+        """Whether consumers use the group, so that it has one committed offset per partition."""
         if self.type is GroupType.CLASSIC:
             return self.protocol in _CONSUMER_PROTOCOLS
         return self.type is GroupType.CONSUMER
@@ -92,7 +93,7 @@ class CommittedOffset(Arguments):
 
 
 GroupOffsets = Mapping[TopicPartition, CommittedOffset]
-"""The committed offsets of one group. Partitions without a committed offset are missing."""
+"""The committed offsets of one group. Partitions without a committed offset are omitted."""
 
 GroupPartition = tuple[str, TopicPartition]
 """A group and a partition."""

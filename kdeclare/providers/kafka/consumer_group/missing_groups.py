@@ -1,6 +1,6 @@
 """Report groups that do not exist, or that the principal is not permitted to describe.
 
-Brokers list a group that the principal may not describe only if the principal may describe the cluster
+Brokers list such a hidden group only if the principal is permitted to describe the cluster
 (KafkaApis.handleListGroupsRequest).
 """
 

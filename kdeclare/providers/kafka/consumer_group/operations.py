@@ -1,7 +1,7 @@
 """The operation types `group.alter-offsets` and `group.delete`.
 
-A view has the state of the group and the committed offset of each partition. The state is ``inactive``,
-``active`` or ``absent``.
+A view contains the state of the group (``inactive``, ``active`` or ``absent``) and the committed offset of
+each partition.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -45,7 +45,7 @@ STATE = "state"
 """The element of a view that contains the state of the group."""
 INACTIVE, ACTIVE, ABSENT = "inactive", "active", "absent"
 _PARTITIONS = "partitions"
-"""The element of a view that lists the partitions with committed offsets. No partition has such a name."""
+"""The element of a view that lists the partitions with committed offsets. No partition can have this name."""
 _OBJECT = "kafka.group"
 """The object type of groups in footprints."""
 _CONFLICT = "conflict"
@@ -58,7 +58,7 @@ STOP_HINT = "Stop all members of the group, and run the command again."
 
 
 def describe_state(live: LiveGroup | None) -> str:
-    """Return the state of a group as in views."""
+    """Return the state of a group in the form that views use."""
     if live is None or live.group.state == "Dead":
         return ABSENT
     return ACTIVE if live.group.is_active else INACTIVE
@@ -74,11 +74,11 @@ class GroupOperationType(KafkaOperationType):
         raise NotImplementedError
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return a footprint that updates the group."""
+        """Return a footprint that lists the group as updated."""
         return [FootprintEntry(_OBJECT, _get_group(op), Access.UPDATE)]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the group. The operation does not change topics."""
+        """Return the group, because the operation does not change topics."""
         return frozenset({op.resource})
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
@@ -94,7 +94,10 @@ class GroupOperationType(KafkaOperationType):
         return _get_group(op)
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain that an active group refuses changes, and that a deleted group is gone."""
+        """Explain a fault. A group with members refuses changes.
+
+        A group that does not exist was already deleted.
+        """
         if fault.error in _ACTIVE_ERRORS:
             return Explanation(hint=f"The group has members. {STOP_HINT}")
         if fault.error == GROUP_ID_NOT_FOUND:
@@ -109,7 +112,7 @@ class GroupOperationType(KafkaOperationType):
         return {element: f"groups/{group}/{element}" for element in self._list_elements(op)}
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Report the groups that a rollback cannot change, because they have members."""
+        """Report groups with members, because a rollback cannot change them."""
         live = read_groups(connections.get(KafkaConnection).cluster.groups, map(_get_group, ops)).groups
         return {op.id: _report_active(op) for op in ops if describe_state(live.get(_get_group(op))) == ACTIVE}
 
@@ -129,7 +132,7 @@ class AlterOffsets(GroupOperationType):
         return describe_right(_get_group(op), _get_args(op).partitions)
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the arguments contain the group of the resource, and its expected offsets."""
+        """Return whether the arguments contain the group of the resource and the offsets that it expects."""
         return op.resource == ResourceId(KIND, _get_args(op).group) and all(
             op.expect.get(name) == _get_number(change.before)
             for name, change in _get_args(op).partitions.items()
@@ -201,9 +204,10 @@ class AlterOffsets(GroupOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the changes that restore the recorded offsets, or the deletion of a group that was created.
+        """Return the changes that restore the recorded offsets.
 
-        An offset that changed after the operation is not restored, but reported as a conflict.
+        If the operation created the group, delete it. An offset that changed after the operation is not
+        restored, but reported as a conflict.
         """
         expected = self.expected_state(op)
         undo: dict[str, OffsetChange] = {}
@@ -239,15 +243,15 @@ class DeleteGroup(GroupOperationType):
         return f"Delete on group {_get_group(op)}"
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return a footprint that deletes the group."""
+        """Return a footprint that lists the group as deleted."""
         return [FootprintEntry(_OBJECT, _get_group(op), Access.DELETE)]
 
     def find_expected_objects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return no objects, because groups have no ids besides their names."""
+        """Return an empty set, because groups have no ids except their names."""
         return frozenset()
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the arguments contain the group of the resource, and its expected offsets."""
+        """Return whether the arguments contain the group of the resource and the offsets that it expects."""
         return op.resource == ResourceId(KIND, _get_group(op)) and all(
             op.expect.get(name) == offset.offset for name, offset in _get_delete_args(op).offsets.items()
         )
@@ -292,7 +296,7 @@ class DeleteGroup(GroupOperationType):
         }
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Report the groups that a rollback keeps: those with members, or with offsets of other clients."""
+        """Report groups that a rollback does not delete: they have members, or offsets of other clients."""
         live = read_groups(connections.get(KafkaConnection).cluster.groups, map(_get_group, ops)).groups
         kept: dict[str, Diagnostic] = {}
         for op in ops:
@@ -306,7 +310,10 @@ class DeleteGroup(GroupOperationType):
         return kept
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the commit of the recorded offsets. Offsets that were committed since then are conflicts."""
+        """Return the operation that commits the recorded offsets.
+
+        Later offsets of other clients are conflicts.
+        """
         undo: dict[str, OffsetChange] = {}
         conflicts: list[str] = []
         for name, offset in _get_delete_args(op).offsets.items():

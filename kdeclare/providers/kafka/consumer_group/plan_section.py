@@ -16,7 +16,7 @@ _AUTO_RESET = "consumers start where their auto.offset.reset says"
 
 
 def build_offsets_section(operations: Iterable[Operation]) -> PlanSection | None:
-    """Describe for each partition how many records its group skips or reads again."""
+    """Describe for each partition how many records the group skips or reads again."""
     lines: list[SectionLine] = []
     for op in operations:
         if op.verb == AlterOffsets.name:

@@ -14,15 +14,16 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
 
 _MAX_PARTITIONS = 10
-"""The maximum number of partitions that one error lists for a reason."""
+"""The maximum number of partitions that an error lists for each reason."""
 
 
 def merge_offset_results(
     group: str, changes: Mapping[str, OffsetChange], results: Mapping[TopicPartition, Result]
 ) -> Result:
-    """Merge the results of the partitions of one group. Partitions with the same reason are listed together.
+    """Merge the results for the partitions of one group. Partitions with the same reason are listed together.
 
-    If only some offsets were changed, the error is one after which a rollback restores these offsets.
+    If only some of the offsets were changed, the merged error indicates this, so that a rollback restores
+    them.
     """
     faults = {name: results[TopicPartition.parse(name)] for name in changes}
     refused = {name: fault for name, fault in faults.items() if fault is not None}
@@ -43,7 +44,7 @@ def merge_offset_results(
 
 
 def explain_refused_deletion(group: str, result: Result) -> Result:
-    """Return the result of the deletion of a group. A missing permission is named."""
+    """Return the result of deleting a group. If a permission is missing, the error names the permission."""
     if result is None or result.error != GROUP_AUTHORIZATION_FAILED:
         return result
     reason = _describe_missing_right("Delete", f"group {group}")
@@ -51,7 +52,7 @@ def explain_refused_deletion(group: str, result: Result) -> Result:
 
 
 def describe_right(group: str, changes: Mapping[str, OffsetChange]) -> str:
-    """Return the permissions that changes to the offsets of a group need."""
+    """Describe the permissions that are required to change offsets of a group."""
     operations = dict.fromkeys(map(_find_group_operation, changes.values()))
     topics = dict.fromkeys(TopicPartition.parse(name).topic for name in changes)
     return f"{' and '.join(operations)} on group {group}, and Read on topic {', '.join(topics)}"

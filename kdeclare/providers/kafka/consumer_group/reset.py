@@ -14,7 +14,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 
 
 class ResetTarget(StrEnum):
-    """The position that a reset moves a group to. The values are options of Kafka's tool."""
+    """The position to which a reset moves a group. The values are options of Kafka's tool."""
 
     EARLIEST = "to-earliest"
     LATEST = "to-latest"
@@ -34,7 +34,7 @@ class Reset:
     """A requested reset.
 
     number: the offset, the number of offsets to shift by, or a time in milliseconds since 1970.
-    offsets: the offsets of a file, by group and partition. The group ``""`` means the only group.
+    offsets: the offsets in a file, by group and partition. The group ``""`` means the only selected group.
     """
 
     target: ResetTarget
@@ -43,13 +43,16 @@ class Reset:
 
     @property
     def time_ms(self) -> int | None:
-        """The time whose offsets are needed, in milliseconds since 1970, or None."""
+        """The time for which offsets are needed, in milliseconds since 1970, or None."""
         return self.number if self.target in _BY_TIME else None
 
 
 @dataclass(frozen=True, slots=True)
 class LogOffsets:
-    """The offsets of one log. at_time: the offset at the requested time, or None without such a record."""
+    """The offsets of one log.
+
+    at_time: the offset at the requested time, or None if there is no such record.
+    """
 
     range: LogRange
     at_time: int | None = None
@@ -75,10 +78,10 @@ def compute_reset(
     committed: GroupOffsets,
     logs: Mapping[TopicPartition, LogOffsets],
 ) -> ResetResult:
-    """Compute the new offset of each partition. Partitions with an error have no offset.
+    """Compute the new offset of each partition. Partitions with an error are omitted.
 
-    logs: the logs of all partitions. As in Kafka's tool, offsets outside the log become its first or next
-    offset, and --to-current keeps committed offsets as they are.
+    logs: the logs of all partitions. As in Kafka's tool, an offset outside the log is replaced by the first
+        or next offset of the log. --to-current leaves committed offsets unchanged.
     """
     changes: dict[TopicPartition, OffsetChange] = {}
     offsets: dict[TopicPartition, int] = {}
@@ -105,7 +108,10 @@ def compute_reset(
 def _find_requested_offset(
     group: str, reset: Reset, where: TopicPartition, before: CommittedOffset | None, log: LogOffsets
 ) -> int | None:
-    """Return the offset before it is limited to the log, or None if a committed offset is missing."""
+    """Return the requested offset, which can be outside the log.
+
+    Return None if a committed offset is missing.
+    """
     match reset.target:
         case ResetTarget.EARLIEST:
             return log.range.start

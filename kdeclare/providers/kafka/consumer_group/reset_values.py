@@ -10,7 +10,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition,
 from kdeclare.providers.kafka.ids import TopicPartition
 
 FileOffsets = Mapping[str, Mapping[TopicPartition, int]]
-"""Offsets by group and partition. The group ``""`` stands for lines without a group."""
+"""Offsets by group and partition. The group ``""`` contains the offsets of lines without a group."""
 
 _DURATION = re.compile(
     r"(?P<sign>[-+]?)P(?:(?P<days>[-+]?\d+)D)?"
@@ -24,7 +24,7 @@ _FILE_HINT = "Write lines of the form TOPIC,PARTITION,OFFSET or GROUP,TOPIC,PART
 
 
 def parse_time_ms(text: str) -> int:
-    """Return the milliseconds since 1970 of ``YYYY-MM-DDThh:mm:ss.sss``. Without a zone, the time is in UTC.
+    """Parse ``YYYY-MM-DDThh:mm:ss.sss`` to milliseconds since 1970. Without a zone, the time is in UTC.
 
     Raises ValueError with a message.
     """
@@ -40,7 +40,7 @@ def parse_time_ms(text: str) -> int:
 
 
 def parse_duration_ms(text: str) -> int:
-    """Return the milliseconds of a duration such as ``P1DT2H30M``. Raises ValueError with a message."""
+    """Parse a duration such as ``P1DT2H30M`` to milliseconds. Raises ValueError with a message."""
     found = _DURATION.fullmatch(text)
     parts = ("days", "hours", "minutes", "seconds")
     if found is None or not any(found[part] for part in parts):
@@ -94,7 +94,7 @@ def _report_bad_line(problem: str, place: SourcePosition) -> Diagnostic:
 
 
 def render_offsets_file(offsets: FileOffsets) -> str:
-    """Return offsets in the format of `parse_offsets_file`. The group is left out if there is only one."""
+    """Return offsets in the format of `parse_offsets_file`. If there is only one group, omit the group."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for group, own_offsets in offsets.items():

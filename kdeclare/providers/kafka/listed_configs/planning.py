@@ -21,7 +21,7 @@ _TYPES_BY_PREFIX = {
     "share.": GroupType.SHARE,
     "streams.": GroupType.STREAMS,
 }
-"""The type of the groups that use the keys with each prefix (coordinator.group.GroupConfig of Kafka)."""
+"""For each key prefix, the type of the groups that use the keys (coordinator.group.GroupConfig of Kafka)."""
 _WORDS = {
     GroupType.CLASSIC: "uses the classic protocol",
     GroupType.CONSUMER: "is a consumer group",
@@ -31,7 +31,7 @@ _WORDS = {
 
 
 class GroupConfigPlanning(PlanHooks):
-    """The declared group configs of one plan."""
+    """The planning hooks for group configs."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         """Prepare the hooks of a plan."""
@@ -50,7 +50,10 @@ class GroupConfigPlanning(PlanHooks):
 
 
 def _list_typed_keys(desired: DesiredResource) -> tuple[str, ...]:
-    """Return the declared keys that only groups of one type use, without those that must not be set."""
+    """Return the declared keys that only groups of one type use.
+
+    Keys that are declared as unset are omitted.
+    """
     configs = desired.get_body(ConfigsBody).configs
     return tuple(
         key

@@ -16,7 +16,7 @@ class PolicySettings(BaseModel):
 
 
 class NoSettings(PolicySettings):
-    """The settings of a policy that has none."""
+    """The settings of a policy without settings."""
 
 
 S = TypeVar("S", bound=PolicySettings)

@@ -25,7 +25,7 @@ class ScramSelection:
 
 @dataclass(frozen=True, slots=True)
 class ScramState:
-    """The credentials of users. Users without credentials are missing.
+    """The credentials by user. Users without credentials are omitted.
 
     is_visible: whether the principal is permitted to describe credentials. If not, ``users`` is empty.
     """

@@ -1,8 +1,8 @@
-"""SCRAM mechanisms, the iterations of credentials, and the marker that reveals changes by other clients.
+"""SCRAM mechanisms, and the numbers of iterations that reveal passwords of other clients.
 
 Kafka never returns passwords or salts. The number of iterations is the only visible property of a credential.
-Unless the manifest declares this number, kdeclare chooses a different number whenever it sets a password. A
-credential that another client set almost certainly has a different number.
+Unless the manifest declares this number, kdeclare chooses a different number whenever it sets a password. If
+another client sets the password, the number almost certainly differs.
 """
 
 import hashlib
@@ -18,7 +18,10 @@ MAX_ITERATIONS = 16_384
 """The maximum that the controller accepts (ScramControlManager.MAX_ITERATIONS)."""
 
 _CHOICES = MIN_ITERATIONS - 1
-"""The number of markers: 4097 to 8191. The default of other tools is not among them."""
+"""The number of values to choose from: 4097 to 8191.
+
+The default of other tools is not one of these values.
+"""
 
 
 class Mechanism(StrEnum):
@@ -33,10 +36,11 @@ Credentials = Mapping[Mechanism, int]
 
 
 def choose_iterations(digest: str, before: int | None) -> int:
-    """Return the number of iterations for a new credential, which differs from the previous number.
+    """Return the number of iterations for a new credential. The number differs from the previous number.
 
-    digest: the salted hash of the password. The same inputs result in the same number, so a repeated plan
-        does not change. Without the state, which contains the salt, the number reveals nothing.
+    digest: the salted hash of the password. The same hash and previous number always result in the same
+        number, so a repeated plan does not change. The salt is only in the state, so the number reveals
+        nothing about the password to anyone without the state.
     """
     number = int.from_bytes(hashlib.sha256(f"{digest}/{before}".encode()).digest()[:8], "big")
     chosen = MIN_ITERATIONS + 1 + number % _CHOICES

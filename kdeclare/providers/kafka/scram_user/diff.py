@@ -38,7 +38,7 @@ MECHANISM_FIELD_PREFIX = "mechanisms."
 
 @dataclass(frozen=True, slots=True)
 class AppliedCredential(Arguments):
-    """A credential that was applied last.
+    """The last applied credential of a mechanism.
 
     iterations: the iterations of the credential. A different live number means that another client set the
         password.
@@ -60,7 +60,7 @@ class ScramUserRecord(OwnedRecord):
     labels: Annotated[Mapping[str, str], OMIT_EMPTY] = field(default_factory=dict)
 
     def get(self, mechanism: Mechanism) -> AppliedCredential | None:
-        """Return the owned credential of one mechanism; None if it is not owned."""
+        """Return the owned credential of one mechanism; None if kdeclare does not own one."""
         return self.mechanisms.get(mechanism.value)
 
 
@@ -73,7 +73,7 @@ def diff_scram_user(
 ) -> Difference:
     """Compare the desired, live and owned credentials of one user.
 
-    logins: whether brokers accept the declared password, for the mechanisms for which this was checked.
+    logins: for each checked mechanism, whether brokers accept the declared password.
     """
     credentials = live.of(resource.name)
     if desired is None:
@@ -127,10 +127,11 @@ def diff_scram_user(
 def find_planned_iterations(
     declared: DeclaredCredential, before: int | None, applied: AppliedCredential | None
 ) -> int:
-    """Return the iterations that a declared credential has after the next apply.
+    """Return the number of iterations that a declared credential has after the next apply.
 
-    If the manifest declares no number, an unchanged credential keeps its number, and so does an existing
-    credential that was never applied: kdeclare takes ownership of it without changing the password.
+    If the manifest declares no number, an unchanged credential keeps its number. An existing credential that
+    was never applied also keeps its number, because kdeclare takes ownership of the credential without
+    changing the password.
     """
     if declared.iterations is not None:
         return declared.iterations
@@ -143,7 +144,7 @@ def find_planned_iterations(
 
 
 def assess_credential(field: FieldChange) -> FieldChange:
-    """Return the field with its risk. Clients with the previous password cannot log in again."""
+    """Return the field with its risk. After the change, clients with the previous password cannot log in."""
     if field.before is None:
         return replace(field, risk=Risk.SAFE, cause="")
     cause = (
@@ -162,7 +163,7 @@ def build_field(mechanism: Mechanism, before: int | None, after: int | None) -> 
 
 
 def find_mechanism(field: FieldChange) -> Mechanism:
-    """Return the mechanism whose credential a field change concerns."""
+    """Return the mechanism of the credential that a field change sets or deletes."""
     return Mechanism(field.path.removeprefix(MECHANISM_FIELD_PREFIX))
 
 

@@ -31,7 +31,7 @@ class ScramCodec:
     groups = False
     context: tuple[object, ...] = ()
     nouns: Mapping[str, tuple[str, str]] = {}
-    """The mapping is empty, because reports on clusters do not count users."""
+    """The nouns for counts in reports. The mapping is empty, because reports do not count users."""
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:

@@ -76,7 +76,10 @@ def describe_credentials(user: str, credentials: Credentials) -> Mapping[str, ob
 
 
 def export_scram_users(live: ScramState, request: ExportRequest) -> Export:
-    """Return a manifest for each user. Kafka does not return passwords, so they are references to fill in."""
+    """Return a manifest for each user.
+
+    Each password is a reference to fill in, because Kafka does not return it.
+    """
     if not live.is_visible:
         reason = "ScramUser: the principal is not permitted to describe SCRAM credentials"
         return Export({}, (OmittedObjects(1, "kind", "kinds", reason),))
@@ -107,7 +110,10 @@ def _render_mechanism(mechanism: Mechanism) -> Iterator[str]:
 
 
 class ScramUserKind:
-    """The kind of SCRAM users. Users are not created: setting the first password of a user is an update."""
+    """The kind `ScramUser`.
+
+    Kafka does not create users, so setting the first password of a user is an update.
+    """
 
     name = SCRAM_USER
     spec: type[BaseModel] = ScramUserSpec
@@ -146,7 +152,7 @@ class ScramUserKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """Plan one operation per credential. Brokers accept only one change of a user in each request."""
+        """Plan one operation per credential. Brokers accept only one change to a user in each request."""
         credentials = live.get(ScramState).of(change.id.name)
         record = narrow_record(owned, ScramUserRecord)
         body = desired.get_body(ScramUserBody) if desired is not None else None
@@ -174,7 +180,10 @@ class ScramUserKind:
         return replace(base_record, mechanisms=owned) if base_record is not None and owned else None
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
-        """Return the user and its declared mechanisms, with at least the iterations that kdeclare sets."""
+        """Return the user and its declared mechanisms.
+
+        If kdeclare chooses the number of iterations, return the smallest number that it can choose.
+        """
         credentials = {
             mechanism: item.iterations or MIN_ITERATIONS + 1
             for mechanism, item in desired.get_body(ScramUserBody).mechanisms.items()
@@ -192,7 +201,7 @@ class ScramUserKind:
         return describe_credentials(resource.name, require_visible(live.get(ScramState)).of(resource.name))
 
     def select_every(self) -> Selections:
-        """Return a selection without users. Listing the live users reads all of them anyway."""
+        """Return a selection without users, because listing the live users reads all users."""
         return (ScramSelection(),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
@@ -233,7 +242,7 @@ def _plan_operation(
 ) -> Operation:
     before = credentials.get(mechanism)
     applied = owned.get(mechanism) if owned is not None else None
-    # An earlier password is known only if no other client changed the credential since the last apply.
+    # The earlier password is known only if no other client has changed the credential since the last apply.
     was = applied.password if applied is not None and applied.iterations == before else None
     declared = body.mechanisms.get(mechanism) if body is not None else None
     if declared is not None and was == declared.password.ref and declared.iterations in (None, before):

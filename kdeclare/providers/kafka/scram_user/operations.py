@@ -118,15 +118,18 @@ class _ScramOperationType(KafkaOperationType):
         return {args.mechanism: f"scram/{args.mechanism}/{args.user}"}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the user. Brokers reject requests that contain a user twice (DUPLICATE_RESOURCE)."""
+        """Return the user as the batch key.
+
+        Brokers reject a request that contains a user twice (DUPLICATE_RESOURCE).
+        """
         return _get_args(op).user
 
     def is_repeatable(self, op: Operation) -> bool:
-        """Return True, because both operations have the same effect when they are repeated."""
+        """Return True, because a repeated operation has the same effect."""
         return True
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """See `KafkaOperationType`. A credential that does not exist was deleted already."""
+        """See `KafkaOperationType`. If the credential does not exist, it was already deleted."""
         if fault.error == _NOT_FOUND:
             return Explanation(FaultCause.GONE_ALREADY)
         return super().explain(op, fault)
@@ -146,13 +149,13 @@ class _ScramOperationType(KafkaOperationType):
 
     @abstractmethod
     def build_alteration(self, op: Operation, secrets: SecretSource) -> ScramAlteration:
-        """Return the alteration of the operation, with the password. Raises KdeclareError."""
+        """Return the change to send, with the password. Raises KdeclareError."""
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Return the operation that restores the earlier credential.
 
-        An earlier password can be restored only if the plan knows a reference to it. A credential whose
-        iterations changed after the operation is not restored, but reported as a conflict.
+        A password can be restored only if the plan contains a reference to it. A credential whose iterations
+        changed after the operation is not restored, but reported as a conflict.
         """
         args = _get_args(op)
         before, after = _as_iterations(op.expect.get(args.mechanism)), self.get_iterations(op)
@@ -182,7 +185,7 @@ class UpsertScram(_ScramOperationType):
         return get_arguments(op, UpsertScramArgs).iterations
 
     def build_alteration(self, op: Operation, secrets: SecretSource) -> ScramAlteration:
-        """Return the alteration with the password."""
+        """Return the change that sets the password."""
         args = get_arguments(op, UpsertScramArgs)
         upsertion = ScramUpsertion(args.iterations, secrets.reveal(args.password))
         return ScramAlteration(args.user, Mechanism(args.mechanism), upsertion)
@@ -205,7 +208,7 @@ class DeleteScram(_ScramOperationType):
         return
 
     def build_alteration(self, op: Operation, secrets: SecretSource) -> ScramAlteration:
-        """Return the alteration that deletes the credential."""
+        """Return the change that deletes the credential."""
         args = _get_args(op)
         return ScramAlteration(args.user, Mechanism(args.mechanism))
 

@@ -34,7 +34,7 @@ _LAST = "kdeclare connects with this credential, so it changes last"
 
 
 class ScramPlanning(PlanHooks):
-    """The SCRAM users of one plan."""
+    """The planning hooks for SCRAM users."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         """Prepare the hooks of a plan."""
@@ -43,7 +43,7 @@ class ScramPlanning(PlanHooks):
         self._connections = inputs.connections
         resources = inputs.state.resources if inputs.by_hand and inputs.state is not None else {}
         self._records = {key: item for key, item in resources.items() if isinstance(item, ScramUserRecord)}
-        """For ad hoc commands, the owned credentials, whose passwords a rollback can restore."""
+        """For ad hoc commands: the owned credentials. A rollback can restore their passwords."""
 
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
@@ -60,7 +60,7 @@ class ScramPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """If the manifest requests it, log in with the declared passwords. Set wrong passwords again."""
+        """Log in with the declared passwords if the manifest requests it. Set wrong passwords again."""
         if desired is None or resource.kind != SCRAM_USER or self._live is None:
             return difference
         if not desired.get_body(ScramUserBody).verify_login:
@@ -74,7 +74,7 @@ class ScramPlanning(PlanHooks):
         return diff_scram_user(resource, desired, self._live, record, logins)
 
     def _check_logins(self, desired: DesiredResource, difference: Difference) -> Mapping[Mechanism, bool]:
-        """Return the results for the credentials that exist and that the plan does not change."""
+        """Return the login results of existing credentials that the plan does not change."""
         assert self._live is not None
         changed = (
             {find_mechanism(field) for field in difference.change.fields} if difference.change else set()
@@ -90,14 +90,20 @@ class ScramPlanning(PlanHooks):
         }
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Delete rights before credentials. Warn if the plan changes the credential that kdeclare uses."""
+        """Make deletions of credentials wait for deletions of rights.
+
+        Warn if kdeclare's own credential changes.
+        """
         operations = tuple(map(self._add_earlier_password, operations))
         own = (op for op in operations if is_own_credential(op, self._cluster))
         warnings = tuple(_warn_own_credential(op, self._cluster) for op in own)
         return PlanStep(_revoke_rights_first(operations), warnings)
 
     def _add_earlier_password(self, op: Operation) -> Operation:
-        """Let a rollback of an ad hoc command restore a password that the project applied before."""
+        """Add the earlier password of an ad hoc change, so that a rollback can restore it.
+
+        The password is known if the project applied it and no other client has changed it since then.
+        """
         record, args = self._records.get(str(op.resource)), op.args
         if record is None or not isinstance(args, ScramArgs):
             return op
@@ -109,9 +115,9 @@ class ScramPlanning(PlanHooks):
         return with_inverse(operation_type, restorable)
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Let the change of kdeclare's own credential follow all other operations.
+        """Make the change of kdeclare's own credential wait for all other operations.
 
-        Connections that are open continue to work, but new connections need the new password.
+        Open connections continue to work, but new connections need the new password.
         """
         own_ids = {op.id for op in operations if is_own_credential(op, self._cluster)}
         if not own_ids:
@@ -130,9 +136,9 @@ class ScramPlanning(PlanHooks):
 
 
 def _revoke_rights_first(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-    """Let the deletion of a credential follow the deletion of the user's ACLs.
+    """Make the deletion of a credential wait for the deletion of the user's ACLs.
 
-    Open connections continue to work without the credential, but not without the rights.
+    Open connections continue to work after the credential is deleted, but not after the ACLs are deleted.
     """
     revocations: dict[str, dict[str, str]] = defaultdict(dict)
     for op in operations:

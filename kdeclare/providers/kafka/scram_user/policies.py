@@ -1,6 +1,7 @@
 """Ready-made policies for SCRAM users, which a project file names and configures.
 
-A policy evaluates only the credentials that a change sets. Credentials that violated it before can stay.
+A policy evaluates only the credentials that a change sets. Existing credentials that violate the policy can
+stay.
 """
 
 from abc import abstractmethod
@@ -21,7 +22,7 @@ class CredentialPolicy(SettingsPolicy[S]):
 
     @abstractmethod
     def find_violation(self, mechanism: Mechanism, iterations: int) -> str | None:
-        """Return why a new credential is not permitted, as sentences; None if it is permitted."""
+        """Return why a new credential is not permitted, in full sentences. Return None if it is permitted."""
 
     def validate(self, request: ResourceRequest) -> None:
         """See `ResourcePolicy`."""

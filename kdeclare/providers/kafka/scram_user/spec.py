@@ -84,7 +84,10 @@ class ScramUserSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredCredential:
-    """The declared password of one mechanism. iterations: None lets kdeclare choose the number."""
+    """The declared password of one mechanism.
+
+    iterations: the declared number, or None if kdeclare chooses the number.
+    """
 
     password: Secret
     iterations: int | None = None
@@ -109,7 +112,7 @@ class ScramUserBody:
 
 
 def parse_scram_user(name: str, spec: ScramUserSpec) -> tuple[ScramUserBody, tuple[SpecProblem, ...]]:
-    """Return the body of a spec, and problems for credentials that brokers would reject or never accept."""
+    """Return the body of a spec, and problems with credentials that brokers would reject or never accept."""
     resource = f"ScramUser/{name}"
     declared = {Mechanism.SHA_256: spec.mechanisms.sha_256, Mechanism.SHA_512: spec.mechanisms.sha_512}
     credentials = {mechanism: item for mechanism, item in declared.items() if item is not None}
@@ -130,7 +133,7 @@ def parse_scram_user(name: str, spec: ScramUserSpec) -> tuple[ScramUserBody, tup
 
 
 def dump_scram_user(body: ScramUserBody) -> JsonObject:
-    """Return the body as plain data. Of a secret, the data contains only the reference and the hash."""
+    """Return the body as plain data. For a secret, the data contains only the reference and the hash."""
     return {
         "mechanisms": {
             mechanism.value: {**item.password.stated, "iterations": item.iterations}
@@ -143,7 +146,7 @@ def dump_scram_user(body: ScramUserBody) -> JsonObject:
 
 
 def bind_scram_user(json: JsonObject) -> ScramUserBody:
-    """Return the body from the result of `dump_scram_user`."""
+    """Convert the result of `dump_scram_user` back to a body."""
     mechanisms: dict[Mechanism, DeclaredCredential] = {}
     for name, item in as_object(json["mechanisms"]).items():
         values = as_object(item)

@@ -20,9 +20,10 @@ STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 @dataclass
 class Access:
-    """The ACLs of a cluster, as one client sees and changes them.
+    """The ACLs of a cluster, as one client can read and change them.
 
-    principal: the client; None if it is not authenticated, so that only ``User:*`` applies to it.
+    principal: the principal of the client. If the client is not authenticated, the principal is None, and
+        only bindings for ``User:*`` apply to it.
     """
 
     bindings: set[Binding]
@@ -60,7 +61,7 @@ class Access:
         return frozenset(o for o in list_operations(CLUSTER) if o != ALL and self.is_allowed(o))
 
     def is_allowed(self, operation: str, resource_type: str = CLUSTER, name: str = CLUSTER_NAME) -> bool:
-        """Return whether the client may do this. By default, the operation is on the cluster."""
+        """Return whether the client may perform an operation. The default resource is the cluster."""
         if self.is_super_user or not self.has_authorizer:
             return True
         principal = self.principal or "User:ANONYMOUS"

@@ -294,7 +294,7 @@ class ClusterControls:
 
     @property
     def _access(self) -> Access:
-        """The ACLs as this client sees and changes them."""
+        """The ACLs, as this client can read and change them."""
         principal = None if self.is_super_user else self.principal
         return Access(self._state.acls, self.has_authorizer, self.is_super_user, principal)
 

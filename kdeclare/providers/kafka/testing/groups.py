@@ -53,7 +53,7 @@ class GroupRecord:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that members are assigned partitions of."""
+        """The topics whose partitions are assigned to members."""
         return frozenset(where.topic for member in self.members for where in member.partitions)
 
 
@@ -138,7 +138,7 @@ class MemoryGroups:
         return self._cluster._access.is_allowed("DESCRIBE", GROUP, id_)
 
     def _require(self, operation: str, id_: str) -> None:
-        """Raise Fault if the client may not do this with the group, or may not find its coordinator."""
+        """Raise Fault if the client may not perform the operation on the group or find its coordinator."""
         access = self._cluster._access
         if not (self._is_visible(id_) and access.is_allowed(operation, GROUP, id_)):
             raise Fault(GROUP_AUTHORIZATION_FAILED, f"group {id_}")

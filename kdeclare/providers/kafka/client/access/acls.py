@@ -125,7 +125,10 @@ class AclWriter:
     """Creates and deletes bindings, one request at a time. Thread-safe."""
 
     def __init__(self, wire: Wire, pace: DeletionPace | None = None) -> None:
-        """Use the open connections of ``wire``. pace: the size of deletions, and the pauses between them."""
+        """Use the open connections of ``wire``.
+
+        pace: determines the size of deletions and the pauses between them.
+        """
         self._wire = wire
         self._lock = Lock()
         self._pace = pace or DeletionPace()
@@ -166,7 +169,7 @@ class AclWriter:
         return results
 
     def _measure_scan(self, request: Any, result: Result) -> None:
-        """Send a deletion that succeeded again if the pace needs a measurement."""
+        """If the pace needs a measurement, send a successful deletion a second time."""
         if result is not None or not self._pace.is_measurement_due:
             return
         self._pace.begin()

@@ -1,10 +1,11 @@
-"""The size of ACL deletions and the pauses between them, so that other clients of the controller do not wait.
+"""The size of ACL deletions, and the pauses between them.
 
-The controller handles one request at a time. For each filter of a deletion it scans all bindings of the
-cluster (org.apache.kafka.controller.AclControlManager.deleteAcls), and all other changes wait meanwhile. The
-rest of the response time is mostly the wait for the controller's log (``controller.quorum.append.linger.ms``,
-25 ms by default), during which the controller is free. A deletion that matches nothing writes nothing to the
-log, so its response time shows how long the scan takes.
+The controller handles one request at a time. For each filter of a deletion, the controller scans all bindings
+of the cluster (org.apache.kafka.controller.AclControlManager.deleteAcls), and all other changes wait
+meanwhile. This module limits these waits. The rest of the response time is mostly the wait for the
+controller's log (``controller.quorum.append.linger.ms``, 25 ms by default), during which the controller is
+free. A deletion that matches nothing writes nothing to the log, so its response time shows how long the scan
+takes.
 """
 
 import math
@@ -17,7 +18,7 @@ TARGET_S = 0.01
 MAX_DELETIONS = 50
 """The maximum number of bindings that one request deletes."""
 MEASURED_FROM = 20
-"""The scan time is measured only for a deletion of at least this many bindings. Others are few requests."""
+"""The minimum number of bindings for which the scan time is measured. Fewer bindings need few requests."""
 _REQUESTS_PER_MEASUREMENT = 25
 _FIRST_MEASUREMENTS, _KEPT_MEASUREMENTS = 3, 5
 _MAX_PAUSE_S = 5.0
@@ -26,9 +27,9 @@ _MAX_PAUSE_S = 5.0
 class DeletionPace:
     """Determines how many bindings the next request deletes, and when it can be sent. Not thread-safe.
 
-    A request has as many filters as the controller scans for in `TARGET_S`, or one. A pause follows if the
-    scan took more than half of the response time, so that deletions use at most half of the controller's
-    time.
+    A request has as many filters as the controller can scan for in `TARGET_S`, but at least one. If the scan
+    took more than half of the response time, a pause follows, so that deletions use at most half of the
+    controller's time.
     """
 
     def __init__(
@@ -36,7 +37,8 @@ class DeletionPace:
     ) -> None:
         """Begin with one filter, because the scan time is unknown."""
         self._monotonic, self._sleep = monotonic, sleep
-        # The seconds per filter. The shortest are right, because requests of other clients delay a response.
+        # The seconds per filter. The smallest value is used, because requests of other clients delay
+        # responses.
         self._filter_s: deque[float] = deque(maxlen=_KEPT_MEASUREMENTS)
         self._measured_size = 0
         self._requests = 0
@@ -46,10 +48,11 @@ class DeletionPace:
 
     @property
     def is_measurement_due(self) -> bool:
-        """Whether the previous deletion should be sent again, which then matches nothing.
+        """Whether the previous deletion should be sent again, to measure the scan time.
 
-        This is so as long as the size grows, regularly, because the number of bindings changes, and after a
-        measurement that differs much from the earlier ones.
+        The repeated deletion matches nothing. A measurement is due while the size still grows, at regular
+        intervals (because the number of bindings changes), and after a measurement that differs much from
+        earlier measurements.
         """
         if len(self._filter_s) < _FIRST_MEASUREMENTS or self._measured_size < self.size:
             return True
@@ -68,7 +71,7 @@ class DeletionPace:
         answered_at = self._monotonic()
         taken_s = answered_at - self._sent_at
         self._requests += 1
-        # If it is not known, the whole response time could be scan time.
+        # If the scan time is not known, the whole response time could be scan time.
         scan_s = min(taken_s, filters * min(self._filter_s)) if self._filter_s else taken_s
         self._pause(answered_at, 2 * scan_s - taken_s)
 
@@ -79,7 +82,7 @@ class DeletionPace:
         self._filter_s.append(taken_s / filters)
         self._measured_size, self._requests = filters, 0
         affordable = TARGET_S / max(min(self._filter_s), TARGET_S / MAX_DELETIONS)
-        # Rounded up, it grows although a part of a short response time is the way to the controller.
+        # Round up while the size grows: part of a short response time is network time.
         rounded = math.ceil(affordable) if affordable >= filters else math.floor(affordable)
         self.size = max(1, min(rounded, 2 * filters, MAX_DELETIONS))
         self._pause(answered_at, min(taken_s, filters * min(self._filter_s)))

@@ -39,7 +39,7 @@ def change_acls(
 ) -> AdhocResult | None:
     """Create and delete bindings. Return the result, or None if the user declined. Raises KdeclareError.
 
-    A binding that a manifest declares or kdeclare owns is changed under the name of this resource.
+    If a manifest declares a binding or kdeclare owns it, the change has the name of that resource.
     """
 
     def build_request(connections: Connections) -> AdhocRequest:
@@ -73,7 +73,10 @@ def _warn_broad_rights(bindings: Sequence[Binding], names: Mapping[Binding, str]
 
 
 def _find_names(workspace: Workspace, bindings: Sequence[Binding]) -> dict[Binding, str]:
-    """Return the name of the resource that declares or owns each binding, or a name for its principal."""
+    """Return the name of the resource that declares or owns each binding.
+
+    For other bindings, return a name for the principal.
+    """
     ownership = load_ownership(workspace)
     names: dict[Binding, str] = {}
     for text, record in ownership.owned.items():
@@ -86,7 +89,7 @@ def _find_names(workspace: Workspace, bindings: Sequence[Binding]) -> dict[Bindi
 
 
 def read_live_bindings(workspace: Workspace) -> tuple[frozenset[Binding], bool]:
-    """Return all live bindings, and whether brokers allow everything on resources without ACLs.
+    """Return all live bindings, and whether brokers allow all access to resources without ACLs.
 
     Raises KdeclareError, or Fault if the bindings cannot be read.
     """

@@ -31,7 +31,7 @@ _RESOURCE_OPTIONS = {
     "delegation_token": DELEGATION_TOKEN,
     "user_principal": USER,
 }
-"""The type of resource of each option that names resources."""
+"""For each option that names resources: the type of these resources."""
 
 _Lister = Callable[[CursorContext, Names], Iterable[CompletionValue]]
 
@@ -64,7 +64,10 @@ def _list_hosts(place: CursorContext, names: Names) -> Iterable[CompletionValue]
 
 
 def _list_operations(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
-    """Return the operations that the types of the named resources have; all operations if none is named."""
+    """Return the operations that the types of the named resources support.
+
+    Without resources, return all operations.
+    """
     types = [type_ for option, type_ in _RESOURCE_OPTIONS.items() if option in place.given]
     operations = dict.fromkeys(o for type_ in types or RESOURCE_TYPES for o in list_operations(type_))
     common = [o for o in operations if all(o in list_operations(type_) for type_ in types)]
@@ -77,7 +80,7 @@ def _format_operation(operation: str) -> str:
 
 
 def _make_lister(resource_type: str, list_live: Callable[[Names], Iterable[str]]) -> _Lister:
-    """Return a function that offers live resources, and the names that have ACLs."""
+    """Return a function that suggests live resources and names that have ACLs."""
 
     def list_names(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
         values = dict.fromkeys(sorted(list_live(names)), "")
@@ -93,7 +96,7 @@ def _list_nothing(names: Names) -> Iterable[str]:
 
 
 def make_acl_rules(list_groups: Callable[[Names], Iterable[str]]) -> Mapping[str, CompletionRule]:
-    """Return the rules by option. list_groups: returns the ids of the live groups."""
+    """Return the completion rules by option. list_groups: returns the ids of the live groups."""
     principals, hosts = make_plain_rule(_list_principals), make_plain_rule(_list_hosts)
     return {
         "--principal": principals,

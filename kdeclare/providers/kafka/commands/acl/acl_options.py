@@ -174,7 +174,7 @@ class AclGrantOptions:
                 yield resource, operation
 
     def _check_role_resources(self, resource_types: Set[str]) -> None:
-        """Refuse what kafka-acls refuses: a role without the resources that its clients need."""
+        """Raise BadParameter for a role without the resources that the role requires, as kafka-acls does."""
         if self.producer and TOPIC not in resource_types:
             raise typer.BadParameter("--producer needs at least one --topic.", param_hint="--producer")
         if self.consumer and not {TOPIC, GROUP} <= resource_types:
@@ -219,7 +219,7 @@ class AclGuardOptions(GuardOptions):
 
 
 def parse_operation(text: str) -> str:
-    """Return an operation by its name in Kafka's tools (``DescribeConfigs``) or in manifests."""
+    """Parse the name of an operation, as in Kafka's tools (``DescribeConfigs``) or in manifests."""
     by_folded = {operation.replace("_", "").lower(): operation for operation in _ALL_OPERATIONS}
     operation = by_folded.get(text.replace("_", "").lower())
     if operation is None:
@@ -229,7 +229,7 @@ def parse_operation(text: str) -> str:
 
 
 def check_bindings(bindings: Iterable[Binding]) -> None:
-    """Refuse bindings that brokers accept and never match. Raises BadParameter."""
+    """Refuse bindings that brokers accept but that never match anything. Raises BadParameter."""
     for binding in bindings:
         _refuse("--allow-principal", binding.principal, check_principal(binding.principal))
         _refuse("--allow-host", binding.host, check_host(binding.host))
@@ -248,7 +248,7 @@ def select_bindings(
     pattern: PatternType,
     principals: Sequence[str] = (),
 ) -> tuple[Binding, ...]:
-    """Return the live bindings on these resources; all resources if none is named."""
+    """Return the live bindings on these resources or, if no resource is named, on all resources."""
     return sort_bindings(
         binding
         for binding in live

@@ -1,4 +1,4 @@
-"""What `kdeclare acl list` and `explain` show. The JSON output has the structure of the classes."""
+"""The views of `kdeclare acl list` and `kdeclare acl explain`. The JSON output has their structure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated
@@ -63,10 +63,10 @@ class HostDecision:
 
 @dataclass(frozen=True, slots=True)
 class AccessView:
-    """Whether a principal may do something, and why.
+    """Whether a principal may perform an operation, and why.
 
-    decisions: the decision for the requested host; without a host, the decision for all hosts that no binding
-        names, and the decisions for other hosts that differ from it.
+    decisions: the decision for the requested host. Without a host, the decision for all hosts that no binding
+        names, and the decisions for the other hosts if they differ.
     """
 
     schema_name = "AccessDocument"
@@ -80,7 +80,7 @@ class AccessView:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether the principal may do it, from the requested host or from all hosts."""
+        """Whether the principal may perform the operation, from the requested host or from all hosts."""
         return all(decision.allowed for decision in self.decisions)
 
 

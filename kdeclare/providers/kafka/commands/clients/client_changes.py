@@ -40,17 +40,17 @@ WORDING = AdhocLabels(look_hint="Check the result with 'kdeclare config describe
 MECHANISMS = frozenset(mechanism.value for mechanism in Mechanism)
 
 _CREDENTIAL = re.compile(r"(?:iterations=(?P<iterations>-?[0-9]+),)?password=(?P<password>.*)", re.DOTALL)
-"""The form of a credential in kafka-configs (ConfigCommand.parseScramUserConfig): the password is last."""
+"""The format of a credential in kafka-configs (ConfigCommand.parseScramUserConfig). The password is last."""
 _DEFAULT_ITERATIONS = "-1"
-"""The number that kafka-configs takes for its default."""
+"""The number of iterations that means the default in kafka-configs."""
 
 BodyBuilder = Callable[[str], tuple[object | None, tuple[Diagnostic, ...]]]
-"""A function that returns the body of a resource, and diagnostics. The body is None if they are errors."""
+"""A function that returns the body of a resource and diagnostics. If there are errors, the body is None."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """The settings to set and to delete, as on the command line."""
+    """The settings that the command line sets and deletes."""
 
     added: Mapping[str, str]
     deleted: frozenset[str] = frozenset()
@@ -67,7 +67,10 @@ class ClientSettings:
 
 
 def explain_wrong_settings(query: ClientEntityQuery, settings: ClientSettings) -> str | None:
-    """Return what is wrong with the settings whatever the cluster, as a sentence; None if nothing is."""
+    """Return what is wrong with the settings, as a sentence; None if no problem is found.
+
+    No cluster is needed.
+    """
     if settings.is_about_credentials:
         return _explain_wrong_credentials(query, settings)
     is_for_ips = query.list_entities()[0].is_ip
@@ -103,7 +106,7 @@ def change_credentials(
 
     def build_body(user: str) -> tuple[object | None, tuple[Diagnostic, ...]]:
         resource = f"{SCRAM_USER}/{user}"
-        # Values are resolved one by one, because a password can contain anything.
+        # Resolve the references in values one by one, because a password can contain any character.
         parsed = {key: _parse_credential(resource, key, text) for key, text in settings.added.items()}
         problems = [item for item in parsed.values() if isinstance(item, Diagnostic)]
         if problems:
@@ -137,7 +140,7 @@ def change_quotas(
 ) -> AdhocResult | None:
     """Set and remove limits of entities. Return None if the user declined. Raises KdeclareError.
 
-    An entity that a manifest declares or kdeclare owns is changed under the name of this resource.
+    If a manifest declares an entity or kdeclare owns it, the change has the name of that resource.
     """
 
     def make_builder(entity: QuotaEntity) -> BodyBuilder:
@@ -162,7 +165,10 @@ def change_quotas(
 
 
 def find_quota_names(ownership: ResourceOwnership, entities: Iterable[QuotaEntity]) -> dict[QuotaEntity, str]:
-    """Return the name of the resource that declares or owns each entity, or a name for the entity."""
+    """Return the name of the resource that declares or owns each entity.
+
+    For other entities, return a new name.
+    """
     names: dict[QuotaEntity, str] = {}
     for text, record in ownership.owned.items():
         if isinstance(record, QuotaRecord):
@@ -207,7 +213,10 @@ def _change(
 
 
 def _parse_credential(resource: str, mechanism: str, text: str) -> Mapping[str, object] | Diagnostic:
-    """Return the iterations and the password of ``iterations=8192,password=…``, or the problem."""
+    """Return the iterations and the password of ``iterations=8192,password=…``.
+
+    Return a diagnostic if it is invalid.
+    """
     match = _CREDENTIAL.fullmatch(text)
     if match is None:
         return _report_bad_value(
@@ -229,7 +238,7 @@ def _report_bad_value(resource: str, key: str, detail: str, hint: str = "") -> D
 
 
 def _adapt_diagnostic(problem: Diagnostic) -> Diagnostic:
-    """Return the diagnostic of a manifest as one of a command line."""
+    """Convert a diagnostic about a manifest to a diagnostic about the command line."""
     if problem.code == LITERAL_SECRET:
         return warning(
             LITERAL_SECRET,

@@ -46,7 +46,7 @@ def complete_names(type_: EntityType, place: CursorContext, names: Names) -> Ite
 
 
 def complete_settings(place: CursorContext, names: Names, prefix: str, text: str) -> CompletionOffer:
-    """Complete a quota key or a SCRAM mechanism, and the current limit as its value."""
+    """Complete a quota key or a SCRAM mechanism. For the value, suggest the current limit."""
     limits, credentials = _find_current(place, names)
     key, sign, value = text.partition("=")
     if sign:
@@ -62,7 +62,10 @@ def complete_settings(place: CursorContext, names: Names, prefix: str, text: str
 
 
 def complete_keys(place: CursorContext, names: Names) -> list[CompletionValue]:
-    """Complete a key to delete: the limits and credentials that exist, or all keys if none was found."""
+    """Complete a key to delete.
+
+    Suggest the existing limits and credentials, or all keys if none was found.
+    """
     limits, credentials = _find_current(place, names)
     existing = [CompletionValue(key, _format_hint(key, limits)) for key in sorted(limits)]
     existing += [
@@ -90,7 +93,10 @@ def _format_hint(key: str, limits: Mapping[str, LiveLimit]) -> str:
 
 
 def _find_current(place: CursorContext, names: Names) -> tuple[Mapping[str, LiveLimit], Credentials]:
-    """Return the limits and the credentials of the entity that the command line names, if it names one."""
+    """Return the limits and credentials of the entity on the command line.
+
+    Without an entity, both are empty.
+    """
     types = find_types(place)
     texts = list(place.given.get("entity_name", ()))
     parts: dict[EntityType, str | None] = {}

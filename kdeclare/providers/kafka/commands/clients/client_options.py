@@ -12,7 +12,7 @@ Texts = list[str] | None
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """The short forms of kafka-configs for users, client ids and IP addresses."""
+    """The short options of kafka-configs for users, client ids and IP addresses."""
 
     user: Annotated[Texts, typer.Option(metavar="NAME", help="A user by name. Repeatable.")] = None
     user_defaults: Annotated[

@@ -17,22 +17,22 @@ CLIENT_ENTITY_TYPES: Mapping[str, EntityType] = {
 """The entity types of kafka-configs (org.apache.kafka.server.config.ConfigType) that have quotas."""
 
 Names = tuple[str | None, ...]
-"""Names of one type. None means the default entity. Without names, all entities of the type are meant."""
+"""Names of one type. None means the default entity. An empty tuple means all entities of the type."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientEntityQuery:
-    """The users, client ids, IP addresses, or pairs of a user and a client id that a command is about."""
+    """The entities of a command: users, client ids, IP addresses, or pairs of a user and a client id."""
 
     names: Mapping[EntityType, Names]
 
     @property
     def has_names(self) -> bool:
-        """Whether the command names each entity, so that the entities are known without a cluster."""
+        """Whether the command names every entity, so that no cluster is needed to find the entities."""
         return all(self.names.values())
 
     def list_entities(self) -> list[QuotaEntity]:
-        """Return the named entities: with two types, each user with each client id."""
+        """Return the named entities. For two types, return each user with each client id."""
         combinations = product(*self.names.values())
         named = (QuotaEntity.of(dict(zip(self.names, names, strict=True))) for names in combinations)
         return list(dict.fromkeys(named))
@@ -45,7 +45,7 @@ class ClientEntityQuery:
         )
 
     def find_users(self) -> tuple[str, ...] | None:
-        """Return the users whose SCRAM credentials the command is about; None if it is about none.
+        """Return the users whose SCRAM credentials the command reads or changes. None means no users.
 
         As in kafka-configs, credentials belong to users, and not to client ids or default users. An empty
         tuple means all users.
@@ -60,10 +60,11 @@ class ClientEntityQuery:
 def build_client_query(
     options: ClientOptions, types: Sequence[str], names: Sequence[str], *, default: bool
 ) -> ClientEntityQuery | None:
-    """Return the entities that a command names; None if it names none. Raises BadParameter.
+    """Return the entities that a command names, or None if it names no entity. Raises BadParameter.
 
-    types: the values of --entity-type, in order. names: the values of --entity-name, in order. default:
-    whether the command line contains --entity-default.
+    types: the values of --entity-type, in order.
+    names: the values of --entity-name, in order.
+    default: whether the command line contains --entity-default.
     """
     named = _list_names(options)
     entity_types = [CLIENT_ENTITY_TYPES[text] for text in types if text in CLIENT_ENTITY_TYPES]
@@ -99,7 +100,7 @@ def _list_names(options: ClientOptions) -> dict[EntityType, Names]:
 def _assign_names(
     types: Sequence[EntityType], names: Sequence[str], *, default: bool
 ) -> dict[EntityType, Names]:
-    """Return the names by type. With two types, names belong to types in the order of the options.
+    """Return the names by type. For two types, the first name belongs to the first type, and so on.
 
     As in kafka-configs, a missing name means all entities of the last type.
     """

@@ -50,7 +50,7 @@ class QuotaView:
 
 @dataclass(frozen=True, slots=True)
 class CredentialView:
-    """One SCRAM credential. Kafka reveals nothing else about it."""
+    """One SCRAM credential. Kafka returns no other property of a credential."""
 
     schema_name = "CredentialDocument"
 
