@@ -15,7 +15,7 @@ _IMPLYING = {
     "DESCRIBE": frozenset({"DESCRIBE", "READ", "WRITE", "DELETE", "ALTER"}),
     "DESCRIBE_CONFIGS": frozenset({"DESCRIBE_CONFIGS", "ALTER_CONFIGS"}),
 }
-"""For an operation: all operations whose ALLOW also allows this operation."""
+"""For each operation in the keys: the operations that imply it, so that an ALLOW of them also allows it."""
 
 
 @dataclass(frozen=True, slots=True)

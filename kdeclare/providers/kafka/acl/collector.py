@@ -100,4 +100,4 @@ def _collect_expected(
 
 
 ACLS = Collector(AclSelection, _collect, read_expected=_collect_expected)
-"""Reads ACLs only if a plan selects them. Projects without ACLs need no permission to read ACLs."""
+"""The collector of ACLs. A plan without ACLs needs no permission to read ACLs."""

@@ -67,7 +67,7 @@ class FirstAclReview:
     def review(
         self, resource: ResourceId, source: SourcePosition | None, difference: Difference
     ) -> Difference:
-        """Rate the change and add a warning if it creates the first ACL of a resource.
+        """If a change creates the first ACL of a resource, rate the change as disruptive and add a warning.
 
         Raises Fault if brokers do not respond.
         """

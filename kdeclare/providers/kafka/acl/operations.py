@@ -199,7 +199,7 @@ class CreateAcls(_ChangeAcls):
     is_creation = True
 
     def find_created_resource(self, op: Operation) -> ResourceId | None:
-        """Return the resource if the operation creates its first bindings."""
+        """Return the resource if the operation creates its first bindings; otherwise None."""
         return op.resource if get_arguments(op, AclArgs).whole else None
 
 
@@ -221,7 +221,7 @@ class DeleteAcls(_ChangeAcls):
         ]
 
     def find_deleted_resource(self, op: Operation) -> ResourceId | None:
-        """Return the resource if all of its bindings are deleted."""
+        """Return the resource if the plan deletes all of its bindings; otherwise None."""
         return op.resource if get_arguments(op, AclArgs).whole else None
 
 

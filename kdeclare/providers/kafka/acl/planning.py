@@ -38,7 +38,7 @@ class AclPlanning(PlanHooks):
     """The planning hooks for ACLs. They record which resources declare and own each binding."""
 
     def __init__(self, inputs: PlanInputs) -> None:
-        """Count how many resources declare each binding, and which orphans own it."""
+        """Count the resources that declare each binding, and the orphans that own it."""
         self._inputs = inputs
         self._live = inputs.live.find(AclState)
         self._is_without_authorizer_reported = False

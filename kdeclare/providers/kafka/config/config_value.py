@@ -43,7 +43,7 @@ _READ_ONLY = "read-only"
 class Value:
     """A complete config value: a string, or the elements of a list.
 
-    hidden: the value as a secret, which is used if the cluster hides the value. None if it cannot be
+    hidden: the value as a secret, which is used if the cluster hides the value. None if the value cannot be
         sensitive.
     """
 
@@ -85,7 +85,7 @@ class HasDeclaredConfigs(Protocol):
 
 
 def get_declared_configs(desired: DesiredResource) -> Mapping[str, ConfigValue]:
-    """Return the configs that a resource declares. Raises TypeError if its kind has none."""
+    """Return the configs that a resource declares. Raises TypeError if its kind does not have configs."""
     if not isinstance(desired.body, HasDeclaredConfigs):
         raise TypeError(f"{desired.id} declares no configs")
     return desired.body.configs

@@ -139,7 +139,7 @@ class AlterOffsets(GroupOperationType):
         )
 
     def find_created_resource(self, op: Operation) -> ResourceId | None:
-        """Return the group if it does not exist before the operation."""
+        """Return the group if the operation creates the group; otherwise None."""
         return op.resource if op.expect.get(STATE) == ABSENT else None
 
     def compute_view(self, op: Operation, live: LiveState) -> View:

@@ -43,10 +43,7 @@ def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonVa
 
 
 def name_topic_field(path: str) -> str | None:
-    """Return the display name of a topic field.
-
-    Return None if it has no display name and reports show its path.
-    """
+    """Return the display name of a topic field, or None if the field has no display name."""
     if path == "id":
         return "topic id (re-created)"
     section, _, number = path.partition(".")

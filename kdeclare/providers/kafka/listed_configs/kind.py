@@ -69,7 +69,7 @@ class ListedConfigsKind(ConfigsKind):
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
-        """See `Kind`. If the configs of a resource cannot be read, it is left unchanged and stays owned."""
+        """See `Kind`. If the configs of a resource cannot be read, the resource stays unchanged and owned."""
         state = live.get(ListedConfigsState)
         fault = self._find_fault(resource.name, state)
         if fault is not None:

@@ -22,7 +22,7 @@ from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
 
 RATE_KEYS = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LOG_DIRS_RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
-"""The rate of a broker for replicas that move between its log directories.
+"""The config key of a broker's rate for replicas that move between its log directories.
 
 Kafka needs no list for this rate.
 """

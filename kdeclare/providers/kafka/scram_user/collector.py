@@ -72,4 +72,4 @@ def require_visible(state: ScramState) -> ScramState:
 
 
 SCRAM_USERS = Collector(ScramSelection, _collect, read_expected=_collect_expected)
-"""Reads credentials only if a plan selects them. Projects without users need no permission to read them."""
+"""The collector of credentials. A plan without SCRAM users needs no permission to read credentials."""

@@ -200,7 +200,7 @@ class DeleteScram(_ScramOperationType):
     deletion_risk = Risk.DISRUPTIVE
 
     def find_deleted_resource(self, op: Operation) -> ResourceId | None:
-        """Return the user if the plan deletes all credentials that it owns."""
+        """Return the user if the plan deletes all owned credentials of the user; otherwise None."""
         return op.resource if get_arguments(op, DeleteScramArgs).whole else None
 
     def get_iterations(self, op: Operation) -> None:

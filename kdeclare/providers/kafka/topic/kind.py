@@ -322,7 +322,7 @@ class TopicKind:
         return compute_declared_topic_facts(body.partitions, body.replication_factor, topic_id, configs)
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> list[LiveKey]:
-        """Return the topic's key if the manifest constrains the topic's replicas."""
+        """Return the topic's key if the manifest constrains the topic's replicas; otherwise an empty list."""
         return select_topic_keys(
             keys, self.find_placement_constraints(name, narrow(body, TopicBody), list_topic_names(keys))
         )

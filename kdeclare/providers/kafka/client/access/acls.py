@@ -147,7 +147,9 @@ class AclWriter:
         return results
 
     def delete(self, bindings: Sequence[Binding]) -> dict[Binding, Result]:
-        """Delete exactly these bindings. Return a result for each binding, even if it does not exist.
+        """Delete exactly these bindings.
+
+        Return a result for each binding, including bindings that do not exist.
 
         Raises Fault if exactly one request is sent and the request fails.
         """

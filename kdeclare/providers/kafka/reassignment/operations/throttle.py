@@ -153,7 +153,7 @@ class SetThrottle(ThrottleOperationType):
         return {op.id: _alter_configs(cluster, _get_entries(op), _build_put) for op in ops}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Add the operation's entries to the pending cleanup, even if their effect is unknown."""
+        """Add the operation's entries to the pending cleanup, even if it is unknown whether they were set."""
         if status in (Status.INTERRUPTED, Status.SKIPPED, Status.STALE):
             return before
         is_certain = status is Status.DONE
