@@ -11,12 +11,12 @@ unexport PYTHONDONTWRITEBYTECODE
 KEEPS = tests/kafka/test_examples.py::test_example_succeeds_and_cleans_up
 APART := tests/kafka/test_sandbox_connect.py tests/kafka/test_sandbox_clusters.py tests/kafka/connect \
 	tests/kafka/test_tutorial.py tests/kafka/test_trailing_broker.py tests/kafka/test_old_broker.py \
-	tests/kafka/test_demo.py tests/kafka/test_prefixed.py tests/kafka/test_secured.py tests/kafka/test_scram_users.py \
-	tests/kafka/test_access_under_load.py tests/kafka/test_log_dirs.py \
+	tests/kafka/test_demo.py tests/kafka/test_prefixed.py tests/kafka/test_secured.py tests/kafka/test_scram_users.py tests/kafka/test_log_dirs.py \
 	'$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]' \
 	$(addprefix tests/kafka/test_broker_policies,.py _shown.py _side_by_side.py)
-# The moves share five brokers, and wait for them most of the time.
-MANY := tests/kafka/test_fleet.py $(addprefix tests/kafka/test_moves,.py _data.py _races.py)
+# The moves share five brokers, and wait for them most of the time. The tests of ACLs take about three minutes.
+MANY := tests/kafka/test_fleet.py $(wildcard tests/kafka/test_acl*.py) tests/kafka/test_access_under_load.py \
+	$(addprefix tests/kafka/test_moves,.py _data.py _races.py)
 NOTHING_BIG := 'not kafka and not spark and not browser'
 
 .PHONY: help install unit startup-cache test test-brokers test-many test-apart test-spark test-units test-rest test-properties browser check format docs demo bench clean
@@ -49,7 +49,7 @@ test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromiu
 test-brokers: $(STARTUP)/kafka/.made ## the tests with real brokers, but for those with clusters of their own
 	$(BIN)/python -m pytest -m kafka --durations=10 $(APART:%=--deselect=%) $(MANY:%=--deselect=%)
 
-test-many: startup-cache ## a fleet of three real clusters, then moves of replicas between five real brokers
+test-many: startup-cache ## a fleet of three real clusters, ACLs, then moves of replicas between five real brokers
 	$(BIN)/python -m pytest -m kafka --durations=10 $(MANY)
 
 test-apart: $(STARTUP)/kafka/.made ## tests with clusters of their own: Connect workers, old, secured and slow brokers, the tutorial
