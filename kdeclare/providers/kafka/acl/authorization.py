@@ -89,6 +89,11 @@ def is_about(binding: Binding, resource_type: str, name: str) -> bool:
     return name.startswith(binding.name)
 
 
+def list_sufficient_operations(operation: str) -> frozenset[str]:
+    """Return the operations whose ALLOW also allows this operation, with the operation itself."""
+    return _IMPLYING.get(operation, frozenset()) | {operation, ALL}
+
+
 def list_granted(bindings: Iterable[Binding], principal: str) -> list[Binding]:
     """Return the bindings that apply to a principal: its own, and those of all principals."""
     return [binding for binding in bindings if binding.principal in (principal, ANY_PRINCIPAL)]

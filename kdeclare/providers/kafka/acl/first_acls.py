@@ -10,15 +10,14 @@ from dataclasses import replace
 from functools import cached_property
 
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition, warning
-from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.parts import Connections
 from kdeclare.core.resources.changes import FieldChange, FieldOp, Risk, find_highest_risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import Difference
-from kdeclare.providers.kafka.acl.binding import ANY_NAME, LITERAL, PREFIXED, Binding
 from kdeclare.providers.kafka.acl.collector import read_acls
 from kdeclare.providers.kafka.acl.diff import parse_field
 from kdeclare.providers.kafka.acl.own_access import ALLOW_EVERYONE, read_allows_everyone
+from kdeclare.providers.kafka.acl.patterns import PatternIndex
 from kdeclare.providers.kafka.acl.plan_section import format_resource
 from kdeclare.providers.kafka.connection import KafkaConnection
 
@@ -61,8 +60,8 @@ class FirstAclReview:
         return read_allows_everyone(cluster, cluster.describe())
 
     @cached_property
-    def _coverage(self) -> _Coverage:
-        return build_coverage(tuple(read_acls(self._connections).bindings))
+    def _coverage(self) -> PatternIndex:
+        return PatternIndex(read_acls(self._connections).bindings)
 
     def review(
         self, resource: ResourceId, source: SourcePosition | None, difference: Difference

@@ -1,16 +1,24 @@
 """The section of a plan that shows which principals gain and lose which rights."""
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+The section is about bindings. Bindings that the plan does not change can still allow or deny the same
+operation.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from itertools import product
+from typing import Literal, NamedTuple
 
 from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.provider.provider import PlanSection, SectionLine
 from kdeclare.core.provider.registry import get_operation_type
-from kdeclare.core.units import format_count
+from kdeclare.providers.kafka.acl.authorization import list_sufficient_operations
 from kdeclare.providers.kafka.acl.binding import (
     ANY_HOST,
     ANY_NAME,
+    ANY_PRINCIPAL,
     CLUSTER,
     DELEGATION_TOKEN,
     GROUP,
@@ -21,8 +29,11 @@ from kdeclare.providers.kafka.acl.binding import (
     Binding,
 )
 from kdeclare.providers.kafka.acl.operations import AclArgs, CreateAcls, DeleteAcls, list_bindings
+from kdeclare.providers.kafka.acl.patterns import PatternIndex
 
-_MAX_LINES = 50
+_MAX_NAMES = 10
+"""The maximum number of names in one line. Further names are in further lines."""
+
 _NOUNS = {
     TOPIC: ("topic", "topics"),
     GROUP: ("group", "groups"),
@@ -32,12 +43,28 @@ _NOUNS = {
 }
 
 
-class _Effect(NamedTuple):
-    """Bindings that differ only in their operation and are changed in the same way."""
+class _Effect(StrEnum):
+    """What happens to a right, as the verb of a sentence, in display order."""
+
+    GAINS = "gains"
+    NOT_DENIED = "is no longer denied"
+    LOSES = "loses"
+    DENIED = "is denied"
+    KEEPS = "keeps"
+
+    @property
+    def sign(self) -> Literal["+", "-", "="]:
+        if self is _Effect.KEEPS:
+            return "="
+        return "+" if self in (_Effect.GAINS, _Effect.NOT_DENIED) else "-"
+
+
+class _Group(NamedTuple):
+    """Bindings that one sentence can describe, apart from their operations and names."""
 
     principal: str
-    verb: str
-    resource: str
+    effect: _Effect
+    resource_type: str
     host: str
     role: str
 
@@ -47,45 +74,86 @@ def build_access_section(operations: Iterable[Operation]) -> PlanSection | None:
 
     The section describes the changed bindings. Other bindings can still allow or deny the same operations.
     """
-    effects: dict[_Effect, list[str]] = {}
+    created: dict[Binding, str] = {}
+    deleted: dict[Binding, str] = {}
     for op in operations:
-        for binding, effect in _list_effects(op):
-            effects.setdefault(effect, []).append(binding.operation)
-    if not effects:
+        operation_type = get_operation_type(op)
+        if isinstance(operation_type, CreateAcls | DeleteAcls):
+            changed = created if operation_type.is_creation else deleted
+            roles = get_arguments(op, AclArgs).roles
+            changed |= {binding: roles.get(str(binding), "") for binding in list_bindings(op)}
+    if not created and not deleted:
         return None
-    texts = [_format_effect(effect, effects[effect]) for effect in sorted(effects)]
-    lines = [SectionLine(text) for text in texts[:_MAX_LINES]]
-    if len(texts) > _MAX_LINES:
-        more_text = f"… and {format_count(len(texts) - _MAX_LINES, 'more line')}"
-        lines.append(SectionLine(more_text, is_secondary=True))
-    return PlanSection("Access", tuple(lines), is_for_reviews=True)
+    groups: dict[_Group, dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for binding, role, effect in _find_effects(created, deleted):
+        group = _Group(binding.principal, effect, binding.resource_type, binding.host, role)
+        groups[group][binding.name, binding.pattern].append(binding.operation)
+    order = list(_Effect)
+    ordered = sorted(groups, key=lambda g: (g.principal, order.index(g.effect), g))
+    lines = tuple(line for group in ordered for line in _describe(group, groups[group]))
+    return PlanSection("Access", lines, is_for_reviews=True)
 
 
-def _list_effects(op: Operation) -> Iterator[tuple[Binding, _Effect]]:
-    if not isinstance(get_operation_type(op), CreateAcls | DeleteAcls):
-        return
-    creates, roles = isinstance(get_operation_type(op), CreateAcls), get_arguments(op, AclArgs).roles
-    for binding in list_bindings(op):
-        if binding.is_allow:
-            verb = "gains" if creates else "loses"
-        else:
-            verb = "is denied" if creates else "is no longer denied"
-        role = roles.get(str(binding), "")
-        yield binding, _Effect(binding.principal, verb, format_resource(binding), binding.host, role)
+def _find_effects(
+    created: dict[Binding, str], deleted: dict[Binding, str]
+) -> Iterator[tuple[Binding, str, _Effect]]:
+    before, after = _GrantIndex(deleted), _GrantIndex(created)
+    for binding, role in created.items():
+        effect = _Effect.GAINS if binding.is_allow else _Effect.DENIED
+        yield binding, role, _Effect.KEEPS if before.allows(binding) else effect
+    for binding, role in deleted.items():
+        effect = _Effect.LOSES if binding.is_allow else _Effect.NOT_DENIED
+        yield binding, role, _Effect.KEEPS if after.allows(binding) else effect
+
+
+class _GrantIndex:
+    """ALLOW bindings, to find quickly whether one of them allows everything that a binding allows."""
+
+    def __init__(self, bindings: Iterable[Binding]) -> None:
+        grants: dict[tuple[str, str, str], list[Binding]] = defaultdict(list)
+        for binding in bindings:
+            if binding.is_allow:
+                grants[binding.principal, binding.operation, binding.host].append(binding)
+        self._patterns = {key: PatternIndex(own) for key, own in grants.items()}
+
+    def allows(self, binding: Binding) -> bool:
+        keys = product(
+            (binding.principal, ANY_PRINCIPAL),
+            list_sufficient_operations(binding.operation),
+            (binding.host, ANY_HOST),
+        )
+        return binding.is_allow and any(
+            patterns.covers(binding) for key in keys if (patterns := self._patterns.get(key)) is not None
+        )
+
+
+def _describe(group: _Group, operations_by_name: dict[tuple[str, str], list[str]]) -> Iterator[SectionLine]:
+    names_by_operations: dict[tuple[str, ...], list[tuple[str, str]]] = defaultdict(list)
+    for name, changed in operations_by_name.items():
+        names_by_operations[tuple(sorted(changed))].append(name)
+    who = f"every principal ({ANY_PRINCIPAL})" if group.principal == ANY_PRINCIPAL else group.principal
+    where = "" if group.host == ANY_HOST else f" from {group.host or '(an empty host)'}"
+    role = f" ({group.role})" if group.role else ""
+    for operations, names in sorted(names_by_operations.items()):
+        for start in range(0, len(names), _MAX_NAMES):
+            what = _format_resources(group.resource_type, sorted(names)[start : start + _MAX_NAMES])
+            text = f"{who} {group.effect} {', '.join(operations)} on {what}{where}{role}"
+            yield SectionLine(text, sign=group.effect.sign)
 
 
 def format_resource(binding: Binding) -> str:
     """Describe the resource of a binding, for example as ``topics payments.*``."""
     if binding.resource_type == CLUSTER:
         return "the cluster"
-    one, many = _NOUNS[binding.resource_type]
-    if binding.pattern != LITERAL:
-        return f"{many} {binding.name}*"
-    return f"all {many}" if binding.name == ANY_NAME else f"{one} {binding.name}"
+    one, many = _NOUNS.get(resource_type, (resource_type, resource_type))
+    if names == [(ANY_NAME, LITERAL)]:
+        return f"all {many}"
+    texts = [_format_name(name, pattern) for name, pattern in names]
+    is_single = len(names) == 1 and names[0][1] == LITERAL and names[0][0] != ANY_NAME
+    return f"{one if is_single else many} {', '.join(texts)}"
 
 
-def _format_effect(effect: _Effect, operations: Iterable[str]) -> str:
-    host = "" if effect.host == ANY_HOST else f" from {effect.host}"
-    role = f" ({effect.role})" if effect.role else ""
-    names = ", ".join(sorted(operations))
-    return f"{effect.principal} {effect.verb} {names} on {effect.resource}{host}{role}"
+def _format_name(name: str, pattern: str) -> str:
+    if pattern != LITERAL:
+        return f"{name}*"
+    return f"'{name}'" if name.endswith("*") and name != ANY_NAME else name
