@@ -85,7 +85,7 @@ def build_plan(
     )
     draft.block(map(str, denied_resources), POLICY_VIOLATION)
 
-    # Guards judge only the operations that policies allow.
+    # Guards evaluate only the operations that policies allow.
     guard_verdicts = tuple(verdict for hook in hooks for verdict in hook.guard(operations))
     draft.verdicts += guard_verdicts
     operations, denied_resources = prune_operations(operations, collect_denied(guard_verdicts))

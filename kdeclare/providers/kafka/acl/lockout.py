@@ -7,7 +7,7 @@ its current rights: the principal and the host that it might connect as, and the
 A change that passes takes no right from this principal at this host, if the brokers evaluate ACLs as
 `StandardAuthorizer` does and no other client changes ACLs at the same time. Where kdeclare cannot tell, the
 change is *unverified* and needs the permission of the user, too. kdeclare infers that it is a super user,
-whom ACLs do not restrict, only if the cluster has ACLs that do not explain its rights. Brokers describe
+which ACLs do not restrict, only if the cluster has ACLs that do not explain its rights. Brokers describe
 ``super.users`` without its value, so there is no other evidence. If the cluster has no ACLs at all,
 ``allow.everyone.if.no.acl.found`` of the controllers, which kdeclare cannot read, can explain the rights.
 """
@@ -76,12 +76,12 @@ def find_lockouts(
 ) -> Iterator[Lockout]:
     """Yield each resource whose changes can lock kdeclare out.
 
-    Resources are judged one after another, together with those before them that can lock nobody out.
+    Resources are evaluated one after another, together with those before them that passed.
     """
     before = frozenset(binding for binding in live if binding.resource_type == CLUSTER)
     accepted: list[_Changes] = []
     for resource, own in sorted(_collect_changes(operations).items()):
-        lockout = _judge(resource, own, accepted, before, access)
+        lockout = _find_lockout(resource, own, accepted, before, access)
         if lockout is not None:
             yield lockout
         else:
@@ -130,7 +130,7 @@ def _collect_changes(operations: Iterable[Operation]) -> Mapping[ResourceId, _Ch
     }  # fmt: skip
 
 
-def _judge(
+def _find_lockout(
     resource: ResourceId,
     own: _Changes,
     accepted: Sequence[_Changes],
