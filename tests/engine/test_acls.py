@@ -680,6 +680,17 @@ def test_rollback_keeps_what_another_resource_owns() -> None:
     assert read(world) == {READ_ORDERS}
 
 
+def test_dangling_rights_on_deleted_and_missing_topics_are_told_apart() -> None:
+    world = World()
+    world.apply(topic("orders", partitions=1), acl("a", **READ_ONLY))
+    plan = world.plan(acl("a", produce=["orders", "nowhere"]), scope=ALLOW_DELETES)
+    details = sorted(d.detail.partition(". ")[0] for d in plan.diagnostics if d.code == "acl-dangling")
+    assert details == [
+        "Acl/a allows access to topics that do not exist: nowhere",
+        "Acl/a allows access to topics that this plan deletes: orders",
+    ]
+
+
 # The first ACL of a resource.
 
 

@@ -189,8 +189,9 @@ class AclPlanning(PlanHooks):
                 and binding.name != ANY_NAME
                 and binding.name not in existing
             }
-            if missing:
-                yield _warn_dangling(item.desired, sorted(missing), is_deleted=missing <= deleted)
+            for topics, is_deleted in ((missing & deleted, True), (missing - deleted, False)):
+                if topics:
+                    yield _warn_dangling(item.desired, sorted(topics), is_deleted=is_deleted)
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
         """Do not delete bindings in a rollback if other resources own the same bindings."""
