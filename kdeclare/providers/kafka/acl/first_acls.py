@@ -1,8 +1,7 @@
-"""Find ACLs that are the first ACL of a resource. Such an ACL can take away the access of other principals.
+"""Find the first ACLs of resources, which can take away the access of everyone else.
 
-If the broker config ``allow.everyone.if.no.acl.found`` is true, all principals have access to a resource
-without ACLs (org.apache.kafka.metadata.authorizer.StandardAuthorizerData). With the first ACL, only
-principals that an ACL allows have access.
+If the broker config ``allow.everyone.if.no.acl.found`` is true, all principals have access to a resource that
+no ACL is about (org.apache.kafka.metadata.authorizer.StandardAuthorizerData). The first ACL ends this.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,30 +23,6 @@ from kdeclare.providers.kafka.connection import KafkaConnection
 _MAX_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class _Coverage:
-    """The resource patterns of the live bindings: type, pattern type and name."""
-
-    patterns: frozenset[tuple[str, str, str]]
-
-    def covers(self, binding: Binding) -> bool:
-        """Return whether every resource that ``binding`` matches already has a live binding."""
-        resource_type, name = binding.resource_type, binding.name
-        if (resource_type, LITERAL, ANY_NAME) in self.patterns:
-            return True
-        if (resource_type, binding.pattern, name) in self.patterns:
-            return True
-        if binding.pattern == LITERAL and name == ANY_NAME:
-            return False
-        prefixes = (name[:length] for length in range(1, len(name) + 1))
-        return any((resource_type, PREFIXED, prefix) in self.patterns for prefix in prefixes)
-
-
-def build_coverage(live: Collection[Binding]) -> _Coverage:
-    """Return the resource patterns of these bindings."""
-    return _Coverage(frozenset((b.resource_type, b.pattern, b.name) for b in live))
-
-
 class FirstAclReview:
     """Rates the first ACL of a resource as disruptive. Reads the cluster only if a plan creates bindings."""
 
@@ -66,10 +41,7 @@ class FirstAclReview:
     def review(
         self, resource: ResourceId, source: SourcePosition | None, difference: Difference
     ) -> Difference:
-        """If a change creates the first ACL of a resource, rate the change as disruptive and add a warning.
-
-        Raises Fault if brokers do not respond.
-        """
+        """Return the difference with its risk and a warning. Raises Fault if brokers do not respond."""
         change = difference.change
         created = [f for f in change.fields if f.op is FieldOp.APPEND] if change is not None else []
         if change is None or not created or True not in self._allows_everyone:

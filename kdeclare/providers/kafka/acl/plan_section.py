@@ -1,4 +1,4 @@
-"""The section of a plan that shows which principals gain and lose which rights."""
+"""The section of a plan that says who gains and who loses which access, for reviewers.
 
 The section is about bindings. Bindings that the plan does not change can still allow or deny the same
 operation.
@@ -70,9 +70,9 @@ class _Group(NamedTuple):
 
 
 def build_access_section(operations: Iterable[Operation]) -> PlanSection | None:
-    """Describe the rights that each principal gains or loses. Return None if no operation changes ACLs.
+    """Say for each principal which rights the plan gives and takes; None if it changes no bindings.
 
-    The section describes the changed bindings. Other bindings can still allow or deny the same operations.
+    A right stays if the plan replaces its binding by a broader or a narrower one.
     """
     created: dict[Binding, str] = {}
     deleted: dict[Binding, str] = {}
@@ -142,8 +142,12 @@ def _describe(group: _Group, operations_by_name: dict[tuple[str, str], list[str]
 
 
 def format_resource(binding: Binding) -> str:
-    """Describe the resource of a binding, for example as ``topics payments.*``."""
-    if binding.resource_type == CLUSTER:
+    """Return the resource of a binding as a phrase: ``topics payments.*``."""
+    return _format_resources(binding.resource_type, [(binding.name, binding.pattern)])
+
+
+def _format_resources(resource_type: str, names: Sequence[tuple[str, str]]) -> str:
+    if resource_type == CLUSTER:
         return "the cluster"
     one, many = _NOUNS.get(resource_type, (resource_type, resource_type))
     if names == [(ANY_NAME, LITERAL)]:
