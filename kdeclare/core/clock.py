@@ -15,7 +15,7 @@ class Clock(Protocol):
         """Return the time, in seconds, of a clock that never goes backwards."""
 
     def sleep(self, seconds: float) -> None:
-        """Wait for this many seconds."""
+        """Wait for the given number of seconds."""
 
 
 class SystemClock:

@@ -121,7 +121,7 @@ def _parse_other_systems(cluster: str) -> Mapping[str, Mapping[str, str]]:
 
 @lru_cache(maxsize=256)
 def _has_own_state(cluster: str) -> bool:
-    """Whether the cluster itself was read, and not only other systems."""
+    """Whether the cluster itself was read. If not, only other systems were read."""
     return bool(as_object(parse_json(cluster)).keys() - {OTHER_SYSTEMS})
 
 

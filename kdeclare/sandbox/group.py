@@ -95,7 +95,7 @@ def start_group(
 ) -> GroupStatus:
     """Start all clusters in parallel. Raises the errors of `start`.
 
-    timeout: see `start`; in seconds.
+    timeout: the maximum time in seconds; see `start`.
     """
     layout = resolve_layout(settings.folder)
     settings = replace(settings, folder=layout.folder)

@@ -206,10 +206,7 @@ class World:
     def run(
         self, plan: Plan, *, skip_stale: bool = False, identity: str | None = None, **options: Any
     ) -> ApplyResult:
-        """Recover unfinished runs, then apply a plan.
-
-        The lock is held meanwhile. options: fields of `RunOptions`.
-        """
+        """Hold the lock, recover unfinished runs, and apply a plan. options: fields of `RunOptions`."""
         with self.store.lock("test"):
             self._run_recovery()
             return self._make_applier().apply(

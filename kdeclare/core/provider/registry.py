@@ -303,7 +303,7 @@ def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str
 
 
 def find_principal(connections: Connections, kind: str) -> str | None:
-    """Return the authenticated principal of kdeclare in the system of a kind's resources.
+    """Return the authenticated principal of kdeclare in the system with a kind's resources.
 
     Return None if the system does not report the principal or is not connected. Raises Fault.
     """

@@ -18,7 +18,7 @@ MIN_SECRET_LENGTH = 6
 _MIN_ANYWHERE_LENGTH = 12
 """The minimum length of a value that is also replaced within words.
 
-Shorter values are replaced only as words.
+Shorter values are replaced only as whole words.
 """
 
 

@@ -368,7 +368,7 @@ def _build_changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
 
 
 def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
-    """Return a change with the risk of undoing it.
+    """Return one change of a rollback, with its risk.
 
     The risk of a rollback can differ from the risk of the run. For example, restoring a lower retention
     deletes records.

@@ -85,7 +85,7 @@ class PatchWorkers(OperationType):
         return "workers", ", ".join(get_group(op).urls)
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain a fault. The cause is either a missing permission or unspecified."""
+        """Explain a fault. The only cause that is recognized is a missing permission."""
         if fault.error == NOT_AUTHORIZED:
             missing_right = "permission to change the worker config of these Connect workers"
             return Explanation(FaultCause.NOT_AUTHORIZED, missing_right)
@@ -192,10 +192,7 @@ class PatchWorkers(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Let every worker validate each change.
-
-        Unless ``validate_only`` is set, then send one PATCH per change.
-        """
+        """Let every worker validate each change. Then send one PATCH, unless ``validate_only`` is set."""
         clients = connections.get(ConnectClients)
         return {op.id: _patch_group(clients, op, secrets, validate_only=validate_only) for op in ops}
 
