@@ -94,7 +94,7 @@ class Connections(Parts):
         return sort in self._values or sort in self._openers
 
     def is_unconfigured(self, connection_type: type[object]) -> bool:
-        """Whether the environment lacks the settings of the system that a connection of this class is for."""
+        """Whether a connection of this class needs settings that the environment does not contain."""
         return connection_type in self._unnamed and not self.offers(connection_type)
 
     @property

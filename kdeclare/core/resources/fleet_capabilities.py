@@ -24,7 +24,7 @@ class BodyCodec(Protocol):
         """Return the body as a JSON object. Values that are or might be secrets are left out."""
 
     def from_json(self, json: JsonObject) -> object:
-        """Restore a body from its JSON object. Secrets are restored only as hashes, which is sufficient for the diff."""
+        """Restore a body from its JSON object. Secrets are restored as hashes, which suffice for the diff."""
 
 
 @runtime_checkable
