@@ -32,8 +32,8 @@ class PlanOption:
 
     help: a sentence that describes the option.
     metavar: the placeholder for the value in the help text; empty for a flag.
-    permits_loss: whether the option permits a loss: of a deleted resource, or of kdeclare's own rights. The
-        help text groups these options, and rollbacks accept them, too.
+    permits_loss: whether the option permits the loss of a resource or of kdeclare's own permissions. The help
+        text groups these options, and rollbacks accept them, too.
     """
 
     help: str

@@ -32,7 +32,7 @@ def build_worker_properties(
 ) -> dict[str, str]:
     """Return the configuration of a worker. extensions: the class names of the REST extensions to load.
 
-    security: the files from which the clients of a worker in a secure sandbox log in.
+    security: the files with which the clients of a worker authenticate in a secure sandbox.
     """
     replication_factor = str(min(3, settings.brokers))
     port = str(settings.get_worker_port(worker_id))
@@ -81,7 +81,7 @@ def build_worker_properties(
 
 
 def _build_client_properties(settings: SandboxSettings, security: SecurityFiles) -> dict[str, str]:
-    """Return the security settings of a worker's clients. The clients of connectors do not inherit them."""
+    """Return the security settings of a worker's clients. Each client needs the settings under its prefix."""
     if not settings.secure:
         return {}
     properties = build_client_properties(security, settings, WORKER)
