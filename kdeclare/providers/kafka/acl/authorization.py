@@ -1,8 +1,8 @@
-"""Decide, as brokers do, whether bindings allow a principal an operation on a resource.
+"""Decide, as brokers do, whether bindings allow a principal to perform an operation on a resource.
 
 Modeled on org.apache.kafka.metadata.authorizer.StandardAuthorizerData of Kafka 4.3. A DENY takes precedence
-over every ALLOW. An ALLOW of some operations implies Describe or DescribeConfigs; a DENY implies nothing.
-ACLs do not restrict super users, so the functions ignore them.
+over every ALLOW. An ALLOW for some operations also allows Describe or DescribeConfigs, but a DENY denies only
+its own operation. ACLs do not restrict super users, so the functions ignore super users.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _IMPLYING = {
     "DESCRIBE": frozenset({"DESCRIBE", "READ", "WRITE", "DELETE", "ALTER"}),
     "DESCRIBE_CONFIGS": frozenset({"DESCRIBE_CONFIGS", "ALTER_CONFIGS"}),
 }
-"""For each operation in the keys: the operations that imply it, so that an ALLOW of them also allows it."""
+"""For each implied operation (the key): the operations whose ALLOW also allows the implied operation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class Binding(NamedTuple):
 
     @property
     def opposite(self) -> "Binding":
-        """The binding with the other permission."""
+        """The same binding with the opposite permission (ALLOW or DENY)."""
         return self._replace(permission=DENY if self.permission == ALLOW else ALLOW)
 
     @property

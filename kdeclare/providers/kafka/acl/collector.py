@@ -93,7 +93,7 @@ def _collect(connections: Connections, selection: AclSelection) -> AclState:
 def _collect_expected(
     connections: Connections, selection: AclSelection, expected: ExpectedObjects
 ) -> CollectResult:
-    """Read the selected principals, or all bindings if the plan counts unmanaged objects."""
+    """Read the bindings of the selected principals, or all bindings if the plan counts unmanaged objects."""
     if expected.reads_all_names:
         return CollectResult(read_acls(connections))
     return CollectResult(_collect(connections, selection))

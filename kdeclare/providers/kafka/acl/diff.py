@@ -153,8 +153,8 @@ def _diff_undeclared(
 def build_fields(created: Iterable[Binding], deleted: Iterable[Binding]) -> tuple[FieldChange, ...]:
     """Return the field changes, in the order in which operations make them.
 
-    There is one field change for each phase and resource. It is split if it has more bindings than one
-    operation can change.
+    There is one field change for each phase and resource. If one operation cannot change all bindings of the
+    resource, the field change is split.
     """
     phases = [
         *((find_phase(b, creates=True), b) for b in created),

@@ -39,7 +39,11 @@ ACL_WORDS = PolicyWords(
         "principals": PolicyField(list[str]),
     }
 )
-"""``bindings`` are lists of texts such as ``ALLOW User:a READ from *``, by resource (``topic:orders*``)."""
+"""The fields of an Acl for policies.
+
+``bindings`` contains a list of texts such as ``ALLOW User:a READ from *`` for each resource
+(``topic:orders*``).
+"""
 
 
 def describe_bindings(bindings: Iterable[Binding], principals: Iterable[str] = ()) -> Mapping[str, object]:

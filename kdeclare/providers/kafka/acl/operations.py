@@ -106,7 +106,7 @@ class _ChangeAcls(KafkaOperationType):
         return frozenset({op.resource})
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to an Acl. The fields of the plan show all bindings."""
+        """Return whether the operation belongs to an Acl."""
         return op.resource.kind == KIND
 
     def select(self, op: Operation) -> Selections:

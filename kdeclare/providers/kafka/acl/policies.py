@@ -60,7 +60,7 @@ class NoWildcardPrincipal(AclPolicy[NoSettings]):
 
 
 class NoAllOperations(AclPolicy[NoSettings]):
-    """Each operation is named: nothing allows ALL."""
+    """No binding allows ALL: each operation must be named."""
 
     settings_model = NoSettings
 
@@ -81,7 +81,7 @@ class ClusterOperations(PolicySettings):
 
 
 class NoClusterOperations(AclPolicy[ClusterOperations]):
-    """No rights on the cluster that administrators need: changing ACLs and configs, acting as a broker."""
+    """No administrative rights on the cluster: changing ACLs and configs, and acting as a broker."""
 
     settings_model = ClusterOperations
 
@@ -92,7 +92,7 @@ class NoClusterOperations(AclPolicy[ClusterOperations]):
 
 
 class Hosts(PolicySettings):
-    """The settings of `BoundedHosts`. Without hosts, every single address is permitted."""
+    """The settings of `BoundedHosts`. If no hosts are set, each individual IP address is permitted."""
 
     allowed: Annotated[list[str], Field(description="The hosts that may be allowed.")] = []  # noqa: RUF012  frozen
 
@@ -124,7 +124,7 @@ class Prefixes(PolicySettings):
 
 
 class OwnPrefixes(AclPolicy[Prefixes]):
-    """Grants only on names with a prefix of the team that the manifest is labeled with."""
+    """Grants only on names with a prefix of the team. A label of the manifest names the team."""
 
     settings_model = Prefixes
 

@@ -280,7 +280,8 @@ def log_retry(retry: Retry) -> None:
 class RetryingCluster:
     """A `Cluster` that retries requests and items that failed with a RETRIABLE fault.
 
-    Thread-safe if ``cluster`` is. `RetryPolicy` determines the number of attempts and the backoff.
+    Thread-safe if ``cluster`` is thread-safe. `RetryPolicy` determines the number of attempts and the
+    backoff.
     """
 
     def __init__(self, cluster: Cluster, policy: RetryPolicy) -> None:

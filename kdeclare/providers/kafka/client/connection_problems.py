@@ -79,7 +79,7 @@ def build_unreachable_error(problems: Mapping[str, AddressProblem]) -> KdeclareE
 _ADDRESS_HINT = "Check the address in --bootstrap-server, and check that the brokers are running."
 _SECURITY_HINT = "Check security.protocol in the client properties (--command-config)."
 AUTHENTICATION_FAILED = "authentication failed"
-"""The start of a problem if the brokers reject the name or the password."""
+"""The first words of the problem if the brokers reject the name or the password."""
 _LOGIN_HINT = "Check sasl.mechanism, and the user name and password in sasl.jaas.config."
 _MECHANISM_HINT = "Set sasl.mechanism to one of the mechanisms in sasl.enabled.mechanisms of the brokers."
 _TRUST_HINT = (

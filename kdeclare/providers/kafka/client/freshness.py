@@ -29,7 +29,7 @@ The period ends early if this client writes or if a reassignment ends.
 _ALL_BROKERS_WAIT_S = 0.5
 """How long to wait for all brokers, in seconds. After that, only brokers that are up to date are used."""
 _MAX_WAIT_S = 30.0
-"""The maximum seconds to wait until at least one broker is up to date.
+"""The maximum number of seconds to wait until at least one broker is up to date.
 
 This wait happens at the start and after a write. After the maximum time, outdated brokers are used as well.
 """

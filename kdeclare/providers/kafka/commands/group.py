@@ -192,9 +192,9 @@ def delete_offsets(
 ) -> ExitCode:
     """Delete committed offsets of consumer groups.
 
-    Afterwards, a consumer of the group starts at the position that its 'auto.offset.reset' says. Shows the
-    offsets and asks for confirmation. 'kdeclare rollback' commits them again. A group that has members is
-    refused: stop its members first.
+    Afterwards, a consumer of the group starts at the position that its 'auto.offset.reset' setting
+    determines. Shows the offsets and asks for confirmation. 'kdeclare rollback' commits the offsets again. A
+    group that has members is refused: stop its members first.
     """
     from kdeclare.providers.kafka.commands.group_changes import delete_offsets as run_deletion
     from kdeclare.providers.kafka.commands.group_changes import plan_offset_deletion

@@ -161,7 +161,8 @@ class ResetTargets:
     def build_reset(self) -> "Reset":
         """Return the chosen target.
 
-        Raises BadParameter unless exactly one target is chosen. Raises KdeclareError.
+        Raises BadParameter unless exactly one target is chosen. Raises KdeclareError for an invalid offsets
+        file.
         """
         from kdeclare.providers.kafka.consumer_group.reset import Reset, ResetTarget
 

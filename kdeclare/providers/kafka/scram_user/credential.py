@@ -1,4 +1,4 @@
-"""SCRAM mechanisms, and the numbers of iterations that reveal passwords of other clients.
+"""SCRAM mechanisms, and numbers of iterations that show whether another client has set a password.
 
 Kafka never returns passwords or salts. The number of iterations is the only visible property of a credential.
 Unless the manifest declares this number, kdeclare chooses a different number whenever it sets a password. If
@@ -13,9 +13,9 @@ from kdeclare.core.jsontypes import JsonObject
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 
 MIN_ITERATIONS = 4096
-"""The default of Kafka's tools (org.apache.kafka.common.security.scram.internals.ScramMechanism)."""
+"""The default number of iterations (org.apache.kafka.common.security.scram.internals.ScramMechanism)."""
 MAX_ITERATIONS = 16_384
-"""The maximum that the controller accepts (ScramControlManager.MAX_ITERATIONS)."""
+"""The maximum number of iterations that the controller accepts (ScramControlManager.MAX_ITERATIONS)."""
 
 _CHOICES = MIN_ITERATIONS - 1
 """The number of values to choose from: 4097 to 8191.

@@ -60,7 +60,10 @@ class ScramPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Log in with the declared passwords if the manifest requests it. Set wrong passwords again."""
+        """Log in with the declared passwords if the manifest requests it.
+
+        If a login fails, set the password again.
+        """
         if desired is None or resource.kind != SCRAM_USER or self._live is None:
             return difference
         if not desired.get_body(ScramUserBody).verify_login:

@@ -75,7 +75,7 @@ class GroupStore:
         return ListedGroup(id_, record.type, record.protocol, _STABLE if record.members else _EMPTY)
 
     def find_offset(self, topic: TopicState, partition: int, at: int) -> int:
-        """Return the offset of one log at a time, as ListOffsets does."""
+        """Return the offset of a log for a timestamp, as ListOffsets does."""
         if at < EARLIEST:
             raise Fault("UNSUPPORTED_VERSION", "offsets at this time")
         key = (topic.topic_id, partition)

@@ -25,7 +25,10 @@ class MalformedResponse(ValueError):
 
 
 def decode_all(decode: Callable[[], Iterable[T]]) -> list[T]:
-    """Return all items that ``decode`` yields. Raises only MalformedResponse if the bytes are invalid."""
+    """Return all items that ``decode`` yields.
+
+    Every error about invalid bytes is raised as MalformedResponse.
+    """
     try:
         return list(decode())
     except MalformedResponse:

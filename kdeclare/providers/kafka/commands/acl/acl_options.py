@@ -75,7 +75,7 @@ class AclResourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class AclPatternOptions:
-    """The option of kafka-acls for the type of the pattern."""
+    """The option of kafka-acls for the pattern type."""
 
     resource_pattern_type: Annotated[
         PatternType,

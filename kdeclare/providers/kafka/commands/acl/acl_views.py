@@ -85,7 +85,7 @@ class AccessView:
 
 
 def build_binding_view(binding: Binding) -> BindingView:
-    """Return a binding with its text."""
+    """Return the view of a binding, including its text format."""
     return BindingView(*binding, str(binding))
 
 

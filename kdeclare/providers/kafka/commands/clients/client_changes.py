@@ -67,10 +67,7 @@ class ClientSettings:
 
 
 def explain_wrong_settings(query: ClientEntityQuery, settings: ClientSettings) -> str | None:
-    """Return what is wrong with the settings, as a sentence; None if no problem is found.
-
-    No cluster is needed.
-    """
+    """Return a sentence about a problem with the settings, or None if no problem is found without a cluster."""
     if settings.is_about_credentials:
         return _explain_wrong_credentials(query, settings)
     is_for_ips = query.list_entities()[0].is_ip

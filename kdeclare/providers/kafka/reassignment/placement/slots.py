@@ -236,9 +236,9 @@ def build_drafts(
     current: Mapping[str, Sequence[Replicas]],
     load: Mapping[int, int],
 ) -> list[PartitionDraft]:
-    """Return drafts of all requested partitions, ordered by topic and number. Raises PlacementError.
+    """Build a `PartitionDraft` for each requested partition, ordered by topic and number.
 
-    load: the number of replicas of all topics, by broker.
+    load: the number of replicas of all topics, by broker. Raises PlacementError.
     """
     if request.replication_factor is not None and request.replication_factor < 1:
         raise PlacementError(f"A replication factor must be at least 1, not {request.replication_factor}")
@@ -289,7 +289,7 @@ def _build_draft(
     replicas_before: Replicas,
     factor: int,
 ) -> PartitionDraft:
-    """Build the draft of a partition: the replicas that stay, and the brokers for new replicas."""
+    """Build the `PartitionDraft` of a partition: the replicas that stay, and the brokers for new replicas."""
     name, topic, number = identity
     pool = (
         broker_set.usable if required_rack is None else broker_set.by_rack.get(required_rack[0], frozenset())
