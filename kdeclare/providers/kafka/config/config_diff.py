@@ -162,7 +162,7 @@ def find_override(live: LiveConfigs, key: str) -> ConfigOverride:
 def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[str]:
     """Return the value of a config entry as it appears in plans.
 
-    If Kafka returns null, the value is hidden.
+    If Kafka returns null, the value is hidden and not unset.
     """
     if entry.sensitive or entry.value is None:
         return SENSITIVE_MASK

@@ -378,10 +378,10 @@ _SCOPES_WITH_LISTS = {ConfigSource.TOPIC: ConfigScope.TOPIC, ConfigSource.BROKER
 
 @cache
 def _build_default_lists(resource_source: ConfigSource) -> Mapping[str, ConfigEntry]:
-    """Return the default values of list keys, which bodies omit but list patches need.
+    """Return the default values of list keys. Bodies omit these values, but list patches need them.
 
-    Return an empty mapping for the cluster-wide default, because Kafka returns only its overrides, and for
-    types without lists that can be patched.
+    The mapping is empty for types without lists that can be patched. It is also empty for the cluster-wide
+    default, for which Kafka returns only overrides.
     """
     scope = _SCOPES_WITH_LISTS.get(resource_source)
     if scope is None:

@@ -136,4 +136,4 @@ def _read_expected(
 
 
 LISTED_CONFIGS = Collector(ListedConfigsSelection, read_listed_configs, read_expected=_read_expected)
-"""The collector of groups and subscriptions. Plans without them need no permission to read them."""
+"""The collector of groups and subscriptions. Plans that select none of them need no permission for them."""

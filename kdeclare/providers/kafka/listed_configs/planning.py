@@ -1,6 +1,6 @@
-"""Planning hooks for `GroupConfig`: warn about configs that the protocol of the live group does not use.
+"""Planning hooks for `GroupConfig`: warn about configs that the type of the live group does not use.
 
-Brokers store every config for every group id, whatever the type of the group (GroupConfigManager).
+Brokers store every config for every group id, regardless of the type of the group (GroupConfigManager).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -67,7 +67,10 @@ class ClientSettings:
 
 
 def explain_wrong_settings(query: ClientEntityQuery, settings: ClientSettings) -> str | None:
-    """Return a sentence about a problem with the settings, or None if no problem is found without a cluster."""
+    """Return a sentence about a problem with the settings, or None if there is no problem.
+
+    Problems that only a cluster can detect are not found.
+    """
     if settings.is_about_credentials:
         return _explain_wrong_credentials(query, settings)
     is_for_ips = query.list_entities()[0].is_ip
