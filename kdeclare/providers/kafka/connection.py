@@ -240,7 +240,7 @@ def locate_cluster(settings: KafkaSettings, surroundings: ConnectionContext) -> 
 
 
 def find_client_files(settings: KafkaSettings, options: Mapping[str, str]) -> Iterator[SettingsFile]:
-    """Yield the client properties files, and the keystore and truststore files in them.
+    """Yield the client properties files, and the keystore and truststore files that they name.
 
     Raises KdeclareError.
     """

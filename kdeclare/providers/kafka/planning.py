@@ -86,7 +86,7 @@ class KafkaPlanning(PlanHooks):
         return PlacementContext(self._shared_load)
 
     def review_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Check config keys that are not in the catalog against the keys of the cluster."""
+        """Compare config keys that are not in the catalog with the keys that the cluster knows."""
         cluster = self._inputs.connections.get(KafkaConnection).cluster
         return check_unknown_keys(cluster, self._live, diagnostics, preflight=self._inputs.has_preflight)
 

@@ -159,7 +159,7 @@ class RequiredLimitsSettings(PolicySettings):
 
 
 class RequiredLimits(LimitPolicy[RequiredLimitsSettings]):
-    """An entity with limits must have a limit for each of these keys that its type supports.
+    """An entity with limits must have a limit for each configured key that its type supports.
 
     Without a limit, the clients of the entity are not throttled, unless a less specific entity has a limit.
     Removing all limits is permitted, because a less specific entity then applies.

@@ -25,7 +25,7 @@ class ResourceQuery:
     """The resources whose configs are shown.
 
     Without ``names`` and ``default``, the configs of all resources of the scope are shown.
-    names: the names or ids of the resources. For topics, also regular expressions.
+    names: the names or ids of the resources. Names of topics can also be regular expressions.
     default: whether to show the cluster-wide defaults of brokers.
     """
 

@@ -120,7 +120,10 @@ class AlterConfigs(KafkaOperationType):
         return {item.key: find_override(live_configs, item.key) for item in list_ops(op)} | identity
 
     def expected_state(self, op: Operation) -> View:
-        """Return the expected overrides after the operation. Elements are added and removed as in Kafka."""
+        """Return the expected overrides after the operation.
+
+        For lists, compute the elements as Kafka does.
+        """
         catalog = load_catalog(get_config_resource(op).scope)
         results = {item.key: _compute_result(item, op.expect.get(item.key), catalog) for item in list_ops(op)}
         return {**op.expect, **results}

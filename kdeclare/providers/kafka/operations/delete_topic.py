@@ -22,7 +22,7 @@ from kdeclare.providers.kafka.plan_options import get_kafka_options
 _MAX_NAMED = 5
 _HAS_RECORDS = "HAS_RECORDS"
 _NOT_VISIBLE = "NOT_VISIBLE"
-"""The error code for a topic that is not deleted, because no broker shows it and it might hold records."""
+"""The error code for a topic that is not deleted: no broker shows the topic, so it might hold records."""
 
 _RECREATED, _NO_ID_KNOWN, _NO_IDS = "recreated", "unproven", "no-topic-ids"
 _NOT_PROVEN = {
