@@ -244,7 +244,7 @@ class ExistingTopics:
     """The existing topics that an ad hoc command has read.
 
     topics: the requested topics that exist, and possibly more topics.
-    names: the names of all topics. Empty unless a requested topic is missing.
+    names: the names of all topics. They are read only if a requested topic is missing.
     """
 
     topics: Mapping[str, Topic]

@@ -46,7 +46,7 @@ def find_name_problem(name: str) -> str | None:
 
 
 def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
-    """Return an existing topic whose metric names collide with the new topic's, or None.
+    """Return an existing topic whose metric names collide with those of ``name``; None if no name collides.
 
     Metric names do not distinguish ``.`` and ``_``.
     """
