@@ -70,7 +70,7 @@ class AclCodec:
         return {f"{BINDINGS_FIELD_PREFIX}{body['resource']}": [body["element"]]}
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None, because reports show the path of a binding."""
+        """Return None: reports show the path of a binding, so no display name is needed."""
         return None
 
 

@@ -67,7 +67,7 @@ class QuotaCodec:
         return {f"{LIMIT_FIELD_PREFIX}{key}": limit for key, limit in body.items()}
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None, because reports show the path of a limit and no display name."""
+        """Return None: reports show the path of a limit, so no display name is needed."""
         return None
 
 

@@ -64,7 +64,7 @@ class ScramCodec:
         }
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None, because reports show the path of a credential."""
+        """Return None: reports show the path of a credential, so no display name is needed."""
         return None
 
 

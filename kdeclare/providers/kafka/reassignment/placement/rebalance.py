@@ -50,7 +50,7 @@ def balance_replicas(assignment: WorkingAssignment, brokers: Iterable[int]) -> N
 def balance_topics(
     assignment: WorkingAssignment, brokers: Iterable[int], is_allowed: TransferFilter | None = None
 ) -> None:
-    """Swap replicas until any better balance of a topic would make the brokers' total counts less equal.
+    """Balance the replicas of each topic, as far as this does not make the brokers' total counts less equal.
 
     If a swap in one topic would make the totals less equal, a swap in a second topic compensates for the
     first swap, provided that the second topic does not become less balanced.
