@@ -58,11 +58,14 @@ class AclCodec:
         return live.get(AclState).has(parse_binding(key.key))
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return None, because a binding that is deleted and created again is the same binding."""
+        """Return None: a binding has no id.
+
+        A binding that is deleted and created again is the same binding.
+        """
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True. Kafka itself creates no bindings."""
+        """Return True: Kafka itself creates no bindings, so reports contain all bindings."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:

@@ -59,7 +59,7 @@ class QuotaCodec:
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True. Kafka itself sets no limits, so reports contain all limits."""
+        """Return True: Kafka itself sets no limits, so reports contain all limits."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:

@@ -279,7 +279,7 @@ class ClientQuotaKind:
         return [entity.key for entity in require_visible(live.get(QuotaState)).limits]
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return True. The diff of a quota needs only the live limits of its entity."""
+        """Return True: the diff of a quota needs only the live limits of its entity."""
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:

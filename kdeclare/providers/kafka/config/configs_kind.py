@@ -272,7 +272,7 @@ class ConfigsKind(ABC):
         return self.make_record(merge_fields(get_applied(before), get_applied(after), keys))
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return True. The diff of a resource needs only the live configs of that resource."""
+        """Return True: the diff of a resource needs only the live configs of that resource."""
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:

@@ -84,7 +84,7 @@ class ListedConfigsCodec:
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True, because Kafka itself sets no configs of groups and subscriptions."""
+        """Return True: Kafka itself sets no configs of these resources, so reports contain all of them."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:

@@ -53,7 +53,7 @@ class ScramCodec:
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True. Kafka itself creates no credentials, so reports contain all users."""
+        """Return True: Kafka itself creates no credentials, so reports contain all users."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:

@@ -209,7 +209,7 @@ class ScramUserKind:
         return list(require_visible(live.get(ScramState)).users)
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return True. The diff of a user needs only its own credentials."""
+        """Return True: the diff of a user needs only the live credentials of that user."""
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
