@@ -257,7 +257,10 @@ def translate_faults(environment_name: str) -> Iterator[None]:
 
 
 def explain_fault(fault: Fault, environment_name: str) -> Diagnostic:
-    """Return the diagnostic for a Fault of a whole request. A provider's own diagnostic takes precedence."""
+    """Return the diagnostic for a Fault that made a whole request fail.
+
+    A provider's own diagnostic takes precedence.
+    """
     for provider in reversed(load_providers()):
         diagnostic = (
             provider.connection.explain(fault, environment_name) if provider.connection is not None else None

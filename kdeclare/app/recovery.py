@@ -31,7 +31,10 @@ from kdeclare.engine.state.port import StateStore
 NO_PLAN_OPTIONS = PlanOptions()
 
 _UNWRITABLE_STATE_CODES = frozenset({"state-no-access", "disk-full", "state-io", "state-no-locks"})
-"""Codes of errors about an unwritable state folder. Commands that change nothing only warn."""
+"""The codes of errors about a state folder that cannot be written.
+
+Commands that change nothing report these errors as warnings.
+"""
 
 
 def recover_before_plan(

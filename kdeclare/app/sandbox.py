@@ -15,7 +15,10 @@ Sandbox = SandboxStatus | GroupStatus
 
 @dataclass(frozen=True, slots=True)
 class SandboxRequest:
-    """Requested settings of a sandbox. None keeps the value of an existing sandbox, or is the default."""
+    """Requested settings of a sandbox.
+
+    None is the current value of an existing sandbox, or the default of a new sandbox.
+    """
 
     clusters: int | None = None
     brokers: int | None = None

@@ -91,10 +91,11 @@ class Workspace:
     def open_connections(
         self, connection_types: Mapping[str, AnyConnectionType] | None = None
     ) -> Iterator[Connections]:
-        """Yield the connections. Raises KdeclareError, also in place of a Fault inside the block.
+        """Yield the connections. Raises KdeclareError.
 
+        A Fault that is raised inside the block is converted to a KdeclareError.
         connection_types: the connection types of the needed providers, by name. If given, the providers are
-        not loaded, which saves a tenth of a second.
+            not loaded, which saves a tenth of a second.
         """
         connect_only = self.connect_only
         pending_connections = (

@@ -195,7 +195,7 @@ def _is_command(name: str) -> bool:
 
 def _report_problems(application: Application) -> None:
     """Print the errors of the commands that cannot be used. Called when all commands are listed."""
-    if not os.environ.get(_COMPLETION_VARIABLE):  # the shell would take the output for completions
+    if not os.environ.get(_COMPLETION_VARIABLE):  # the shell would mistake the output for completions
         for problem in application.problems:
             _print_error(_format_diagnostic(problem))
 

@@ -32,7 +32,8 @@ def has_secret(arguments: Sequence[str]) -> bool:
 
 
 def _redact_each(arguments: Sequence[str]) -> Iterator[str]:
-    words = arguments[1:] if list(arguments[:1]) == [_PROGRAM] else arguments  # optional in a kdeclare shell
+    # in a kdeclare shell, the name of the program is optional
+    words = arguments[1:] if list(arguments[:1]) == [_PROGRAM] else arguments
     command = tuple(takewhile(lambda word: not word.startswith("-") and "=" not in word, words))
     pending_option = ""
     for argument in arguments:

@@ -244,7 +244,7 @@ class Defaults:
         )
 
     def _check_fields(self, data: Any, root: Node) -> list[Diagnostic]:
-        """Return the problems of the default values that exist for every resource.
+        """Return the problems that the default values cause in every resource.
 
         Missing fields are not reported, because the manifest of a resource can set these fields.
         """
@@ -294,7 +294,7 @@ class Defaults:
     def _find_clashes(
         self, first: DefaultsManifest, second: DefaultsManifest
     ) -> Iterator[tuple[FieldPath, FieldPath]]:
-        """Yield the two paths of each conflict, in the first and in the second Defaults manifest."""
+        """Yield the two paths of each conflict: the path in the first and in the second Defaults manifest."""
         modes = build_spec_modes(self._kinds[second.body.kind].spec)
         yield from ((path, path) for path in find_differences(first.defaults, second.defaults, modes))
         for field_name, excluded_fields in find_exclusive_fields(self._kinds[second.body.kind]).items():
@@ -306,7 +306,7 @@ class Defaults:
                 )
 
     def _can_fill(self, spec: Node | None, manifest: DefaultsManifest, path: FieldPath) -> bool:
-        """Return whether the default that a Defaults manifest has at a path would be added to ``spec``."""
+        """Return whether the manifest would add its default at the path to ``spec``."""
         exclusive_fields = find_exclusive_fields(self._kinds[manifest.body.kind])
         is_excluded = any(
             has_field_value(spec, other) for name in path[:1] for other in exclusive_fields.get(name, ())

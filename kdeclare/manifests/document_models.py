@@ -241,10 +241,10 @@ def _check_valid_fields(
 
 
 def _is_certain(problem: SpecProblem, *, named: bool) -> bool:
-    """Return whether a problem exists regardless of the values of unreadable fields.
+    """Return whether a problem certainly exists, whatever the values of unreadable fields are.
 
-    This is not certain for a problem with the whole spec or a whole field, which can depend on unreadable
-    fields, or with a name that cannot be read.
+    Return False for a problem that can depend on unreadable fields: a problem with the whole spec or with a
+    whole field. Also return False for a problem with a name that cannot be read.
     """
     return problem.offset is not None or (len(problem.path) > 1 and (named or problem.path != NAME))
 
@@ -342,7 +342,7 @@ def validate_document(model: type[M], root: Node, reader: NodeReader) -> M:
 
 
 def parse_variables(node: Node | None, reader: NodeReader) -> dict[str, Variable]:
-    """Return the variables in a mapping node: for each name, the value and its spelling.
+    """Return the variables in a mapping node by name, each with its value and its spelling.
 
     The node is read twice, because the spelling of a number cannot be derived from its value.
     """

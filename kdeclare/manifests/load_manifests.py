@@ -58,7 +58,7 @@ class LoadedManifests:
 
     @property
     def has_errors(self) -> bool:
-        """Whether there are errors, so that ``desired`` is unreliable."""
+        """Whether the diagnostics contain errors, which make ``desired`` unreliable."""
         return any(d.is_error for d in self.diagnostics)
 
 

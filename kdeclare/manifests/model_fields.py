@@ -50,7 +50,7 @@ def _collect_leaves_at(model: type[BaseModel], path: Sequence[str | int]) -> lis
 
 
 def _follow_step(annotation: Any, step: str | int) -> Iterator[Any]:
-    """Yield the annotations of the values that a key or index leads to."""
+    """Yield the annotations of the values that a key or an index selects."""
     for leaf in _collect_leaves(annotation):
         if isinstance(leaf, type) and issubclass(leaf, BaseModel):
             fields = leaf.model_fields.items()
@@ -81,7 +81,7 @@ def _is_scalar(leaf: Any) -> bool:
 
 
 def _collect_annotations(model: type[BaseModel], path: Sequence[str | int]) -> list[Any]:
-    """Return the annotations of the values that a path can lead to.
+    """Return the annotations of the values that can be at a path.
 
     Indexes of lists and keys of plain mappings are ignored, because ``_collect_models`` searches lists and
     mappings for models.

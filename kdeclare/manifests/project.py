@@ -242,7 +242,7 @@ def _collect_plan_settings(
 ) -> dict[str, tuple[BaseModel, ...]]:
     """Return the values of the fields that providers added, by field name.
 
-    If both set a field, the first value is the value of the environment.
+    If both the environment and the project set a field, the value of the environment comes first.
     """
     environment_values = {
         name: value for name, value in environment if name not in EnvironmentSpec.model_fields

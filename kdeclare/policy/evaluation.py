@@ -202,7 +202,7 @@ def _find_passing_groups(applicable: Sequence[ConfiguredPolicy], request: Policy
     try:
         return [group for group, policies in groups.items() if group.passes(policies, request)]
     except PolicyViolation:
-        return []  # the resource no longer exists: evaluate each policy separately, so that it reports this
+        return []  # the resource no longer exists: evaluate each policy separately, so each one reports this
 
 
 def _apply_override(verdict: Verdict, override: Override) -> Verdict:
@@ -318,10 +318,10 @@ class ProjectPolicyGate(PolicyGate):
         )
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """Return the pairs of a planned resource and a subject (a resource that policies check) it changes.
+        """Return pairs of a planned resource and a subject that the planned resource changes.
 
-        The subject has the same form as in verdicts. It is an empty string if the planned resource is the
-        subject.
+        A subject is a resource that policies check. It has the same form as in verdicts. It is an empty
+        string if it is the planned resource itself.
         """
         subject_effects = collect_subject_effects(operations, group_by_kind(self.policies))
         return frozenset(

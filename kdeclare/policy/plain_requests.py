@@ -112,9 +112,10 @@ def apply_effects(words: PolicyWords, values: Values, effects: Sequence[PlainEff
 
 
 def _apply_change(change: FieldChange, current: object) -> object:
-    """Return the value of a field after a change. A change of some elements leaves all others in a list.
+    """Return the value of a field after a change.
 
-    Other resources can change elements of the same list, so ``change.after`` need not contain all of them.
+    If the change adds or removes elements of a list, the other elements stay in the list. ``change.after``
+    can lack some of them, because other resources can change the same list.
     """
     if not isinstance(current, list) or not isinstance(change.value, list | tuple):
         return change.after
@@ -191,12 +192,18 @@ class DeclaredRequest(OfflineRequest):
 
     @property
     def changed(self) -> frozenset[str]:
-        """All declared fields, if the resource does not exist yet. For an existing resource, unavailable."""
+        """All declared fields, if the resource does not exist yet.
+
+        Otherwise, reading the property raises an error.
+        """
         return list_fields(self.words, self.values) if self.created else self._raise_unavailable()
 
     @property
     def post_request_state(self) -> PlainState:
-        """The declared values. For an existing resource, lists and mappings are unavailable."""
+        """The state with the declared values.
+
+        If the resource exists, policies cannot read lists and mappings.
+        """
         is_partial = not self.created
         return PlainState(self.words, self.values, lambda _: self._raise_unavailable(), is_partial=is_partial)
 

@@ -68,7 +68,7 @@ def find_static_verdicts(
 
 
 def _widen_actions(policy: ConfiguredPolicy) -> ConfiguredPolicy:
-    """If a policy covers both CREATE and MODIFY, return a copy of the policy that covers all actions."""
+    """Extend a policy to all actions if it covers CREATE and MODIFY; otherwise return it unchanged."""
     covers_both = {PolicyAction.CREATE, PolicyAction.MODIFY} <= policy.actions
     return replace(policy, actions=EVERY_ACTION) if covers_both else policy
 

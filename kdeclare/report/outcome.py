@@ -260,7 +260,7 @@ def _list_unsuccessful(run: ApplyResult) -> Iterator[tuple[Operation, Status]]:
 
 
 def _has_only_system_denials(run: ApplyResult) -> bool:
-    """Whether a broker policy is the cause of each unsuccessful operation."""
+    """Whether all unsuccessful operations failed or were skipped because of a broker policy."""
     return all(_is_denied_by_system(run, op.id) for op, _ in _list_unsuccessful(run))
 
 

@@ -168,7 +168,10 @@ def _is_in_file(path: str, diagnostic: Diagnostic) -> bool:
 
 
 def _attribute_to_option(diagnostic: Diagnostic, options: Mapping[tuple[str, int], str]) -> Diagnostic:
-    """Replace the position in the file, which is not written, with the command-line option that caused it."""
+    """Replace the position in the new file with the command-line option that caused the problem.
+
+    The file is not written, so its positions would not help the user.
+    """
     option = options.get((diagnostic.place.file, diagnostic.place.line)) if diagnostic.place else None
     return replace(diagnostic, place=None, detail=f"{option}: {diagnostic.detail}") if option else diagnostic
 

@@ -21,7 +21,10 @@ from kdeclare.policy.resource_checks import StaticVerdicts, find_static_verdicts
 from kdeclare.report.run.views import ValidationView
 
 WOULD_DENY = "policy-if-created"
-"""The code for a resource that a policy would deny if it were created. If it exists, it may be allowed."""
+"""The code of diagnostics about resources whose creation a policy would deny.
+
+The policy may allow the resource if it already exists.
+"""
 
 
 def validate(

@@ -298,7 +298,7 @@ def _read_live_table(job: FleetJob, bench: "Workbench", audit_options: AuditOpti
 
 
 def _build_missing_rows(job: FleetJob, record: SnapshotRecord) -> list[Row]:
-    """Return rows that mark the clusters that a snapshot does not include as unreachable."""
+    """Return rows that mark clusters as unreachable, one for each cluster that the snapshot omits."""
     known_names = {cluster.name for cluster in record.clusters}
     reason = f"Snapshot {record.snapshot_id} does not include this cluster."
     return [

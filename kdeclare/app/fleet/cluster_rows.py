@@ -47,9 +47,9 @@ def read_live(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
 def read_declared(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
     """Read the declared and owned resources of one cluster as batches of `rows.DECLARED`.
 
-    If the project or its state is invalid, the only row is the row of the cluster itself, with the error.
-    Otherwise this row has ``always`` set if the project has policies, because policies must be evaluated for
-    all resources.
+    If the project or its state is invalid, the only row is the row of the cluster itself, with the error. If
+    the project has policies, the row of the cluster has ``always`` set, because policies must be evaluated
+    for all resources.
     """
     return batch_rows(_generate_declared_rows(locator, name), DECLARED)
 

@@ -126,7 +126,7 @@ def _find_category(options: "WorkspaceOptions") -> str | None:
 
 
 def announce_saved_plan(console: Console, file: Path) -> None:
-    """Tell where a plan was saved, and the command that applies it."""
+    """Report where a plan was saved, and the command that applies it."""
     command_line = shlex.join(["kdeclare", "apply", str(file)])
     console.note(f"The plan was saved to {file}. To apply exactly this plan: {command_line}")
 

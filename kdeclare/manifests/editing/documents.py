@@ -20,8 +20,10 @@ from kdeclare.manifests.syntax.nodes import compose, find_node
 _STR_TAG = "tag:yaml.org,2002:str"
 
 Tree = Any
-"""The content of a YAML node: a dict, a list or, for a scalar, a tuple of its string, whether the string is
-quoted, and its tag."""
+"""The content of a YAML node: a dict, a list, or a tuple for a scalar.
+
+The tuple contains the string of the scalar, whether the string is quoted, and the tag.
+"""
 
 
 def build_tree(node: Node) -> Tree:

@@ -156,7 +156,7 @@ def _walk_nodes(root: Node) -> Iterator[Node]:
 
 
 def _find_shared_nodes(root: Node) -> frozenset[int]:
-    """Return the Python ids of the nodes that occur more than once in a document, because of an alias."""
+    """Return the Python ids of the nodes that occur several times in a document because of aliases."""
     visited: set[int] = set()
     shared: set[int] = set()
     pending = [root]

@@ -94,14 +94,14 @@ def format_flow(value: EditValue) -> str:
 
 
 def format_nested_flow(steps: Sequence[str | int], value: EditValue, style: str | None = None) -> str:
-    """Format a value with the keys that lead to it on one line: ``a: {b: value}`` for the steps a and b."""
+    """Format a value and its keys on one line, for example ``a: {b: value}`` for the keys a and b."""
     first, *rest = steps
     inner = "{" + format_nested_flow(rest, value, style) + "}" if rest else format_flow(value)
     return f"{format_key(first, style)}: {inner}"
 
 
 def format_nested_block(steps: Sequence[str | int], value: EditValue, column: int, width: int) -> list[str]:
-    """Format a value with the keys that lead to it, each key on its own line.
+    """Format a value and its keys, each key on its own line.
 
     column: the indentation of the first line in spaces.
     width: the number of spaces by which each line is indented more than the line before it.

@@ -157,7 +157,7 @@ def _is_same_value(subject: EditSubject, path: NodePath, node: ScalarNode, new_v
 
 
 def _edit_parts(subject: EditSubject, path: NodePath, fields: Sequence[FieldChange]) -> Iterator[LocatedEdit]:
-    """Yield the edits that add elements to ``append`` or ``subtract`` and drop them from the other list."""
+    """Yield the edits that add elements to ``append`` or ``subtract`` and remove them from the other list."""
     source = subject.source
     nodes_by_part = {part: source.at((*path, part)) for part in _PARTS}
     elements_by_part = {

@@ -109,8 +109,8 @@ def is_flow(node: CollectionNode) -> bool:
 def find_span(text: str, node: Node, earliest_start: int) -> Span:
     """Return the span of a node.
 
-    earliest_start: the end offset of the token before the node. If the node starts before this offset, it is
-    an anchor that is used by an alias, and the span of the alias is returned.
+    earliest_start: the end offset of the token before the node. A node that starts before this offset is the
+        target of an alias. In this case, the span of the alias is returned.
     """
     if get_node_start(node) < earliest_start:
         match = _ALIAS.search(text, earliest_start)

@@ -363,9 +363,9 @@ def _parse_fleet(
 
 
 def _is_unresolved(problem: Diagnostic) -> bool:
-    """Return whether a reference could not be resolved because of a missing variable or an unreadable file.
+    """Return whether a problem is a missing environment variable or an unreadable file in a reference.
 
-    An error for ``${var.NAME}``, which fleet files cannot use, has no subject and does not count.
+    Return False for ``${var.NAME}``, which fleet files cannot use. Such an error has no subject.
     """
     return problem.code in _NOT_RESOLVED and problem.subject is not None
 

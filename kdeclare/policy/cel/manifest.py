@@ -153,7 +153,7 @@ def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> 
     missing = " and ".join(f"'{side}' is null on {null_action_by_side[side]}" for side in open_sides)
     other_actions = actions - {null_action_by_side[side] for side in open_sides}
     remaining_actions = [action for action in PolicyAction if action in other_actions]
-    if not remaining_actions and len(actions) == 1:  # with a check for null, the rule would always be true
+    if not remaining_actions and len(actions) == 1:  # if the rule checked for null, it would always be true
         is_before_state = vocabulary.is_before(open_sides[0])
         other_side = vocabulary.words.after if is_before_state else vocabulary.words.before
         noun = format_kind(vocabulary.kind)

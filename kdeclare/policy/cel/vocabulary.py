@@ -14,7 +14,7 @@ from kdeclare.core.resources.policy_subjects import (
 )
 
 NO_STATE = object()
-"""The value of every field of a state that is null."""
+"""The value of each field of a state if the state is null."""
 _PRESENT = "there"
 """The value of a state that is not null. A rule can compare a state only with null."""
 

@@ -41,7 +41,7 @@ class CreationView:
 
     @property
     def action(self) -> Action:
-        """Always CREATE."""
+        """The action, which is always CREATE."""
         return Action.CREATE
 
     @property
@@ -56,7 +56,7 @@ class CreationView:
 
     @property
     def pre_request_state(self) -> None:
-        """None, because a topic does not exist before it is created."""
+        """The state before the request. It is None, as for a new topic."""
         return
 
     @property
@@ -66,7 +66,7 @@ class CreationView:
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """Empty, because a topic does not exist before it is created."""
+        """The labels before the request. There are none, as for a new topic."""
         return {}
 
     @property
@@ -83,7 +83,7 @@ class CreationView:
 
     @property
     def record_count(self) -> int:
-        """Always 0, because a new topic has no records."""
+        """The number of records. It is 0, as for a new topic."""
         return 0
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:

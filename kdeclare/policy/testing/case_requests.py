@@ -113,7 +113,7 @@ class CaseRequest:
     withholding: UnavailableTracker = field(default_factory=UnavailableTracker, compare=False)
 
     def __post_init__(self) -> None:
-        """Connect the states to ``withholding`` of the request, where the states record missing fields."""
+        """Make both states record missing fields in the ``withholding`` of the request."""
         for name in ("pre_request_state", "post_request_state"):
             state: CaseState | None = getattr(self, name)
             if state is not None:

@@ -130,10 +130,9 @@ def _find_policy_hint(plan: Plan) -> str:
 def render_verdict_lines(
     verdicts: Sequence[Verdict], style: Style = PLAIN, with_resource: bool = False
 ) -> list[str]:
-    """Render one line per verdict, and the reason of an override in the next line.
+    """Render one line per verdict. The reason for an override is on the next line.
 
     Verdicts beyond a limit are counted.
-
     with_resource: whether the line of a verdict begins with the evaluated resource.
     """
     lines = []

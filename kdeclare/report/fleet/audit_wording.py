@@ -23,7 +23,7 @@ KIND_MEANINGS = {
     FindingKind.ORPHANED: "owned, no longer declared",
     FindingKind.UNMANAGED: "neither declared nor owned",
 }
-"""The meaning of each kind of finding."""
+"""The explanation of each kind of finding."""
 
 NO_TEAM = "(no team)"
 """The text that is shown as the team of a resource without the label ``team``."""

@@ -284,9 +284,10 @@ _EXIT_WITHOUT_CHANGES = {
     AppliedStatus.STALE: ExitCode.STALE,
     AppliedStatus.LOCKED: ExitCode.LOCKED,
 }
-"""The exit code of ``fleet apply`` if all clusters that it tried to change have this status.
+"""The exit code of ``fleet apply``, by the status that all clusters have.
 
-These statuses mean that nothing was changed.
+These statuses mean that nothing was changed. Clusters that ``fleet apply`` did not try to change are not
+considered.
 """
 
 

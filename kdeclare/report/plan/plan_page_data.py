@@ -48,7 +48,7 @@ ACTION_LABELS: Mapping[Action, tuple[str, str]] = {
     Action.FORGET: ("forget", "released, kept in the cluster"),
     Action.NO_OP: ("orphaned", "owned, no longer declared, left unchanged"),
 }
-"""The label and the meaning of each action on the page."""
+"""The label and the explanation of each action on the page."""
 
 RISKS_BY_SEVERITY = (*reversed(Risk),)
 
@@ -312,7 +312,7 @@ class _ReplicaTally:
         self.copied += len(set(after) - set(before))
 
     def join(self, other: "_ReplicaTally") -> None:
-        """Add the counts of another topic."""
+        """Add the counts of a topic to the row that several topics share."""
         self.before += other.before
         self.after += other.after
         self.leads_before += other.leads_before
