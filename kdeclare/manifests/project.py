@@ -266,7 +266,7 @@ def _validate_names(manifest: ProjectManifest, root: Node) -> None:
         error(
             "illegal-name",
             "Illegal name",
-            f"The {what} name '{name}' cannot be used as a folder name, which the state requires.",
+            f"The {what} name '{name}' cannot be used, because the state is kept in a folder with that name.",
             hint="Choose another name, without slashes and without a leading dot.",
             place=place,
             subject=name,

@@ -213,7 +213,7 @@ def test_own_credential_changes_last(project: Project, monkeypatch: pytest.Monke
     manifest.write_text(json.dumps(document))
     code, text = project("plan", "--adopt")
     assert code == ExitCode.OK, text
-    assert "Own credential changes" in text
+    assert "Change to kdeclare's own credential" in text
     project.apply("--adopt")
     assert project.cluster.scram_users([ADMIN])[ADMIN][SHA_512] == 9001
     assert project("plan", "--detailed-exitcode")[0] == ExitCode.OK

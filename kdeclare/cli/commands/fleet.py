@@ -81,7 +81,7 @@ class SparkOptions:
         bool,
         typer.Option(
             "--shared-folders",
-            help="State that local folders are mounted at the same path on every executor. Required if DIR "
+            help="Declare that local folders are mounted at the same path on every executor. Required if DIR "
             "is a local folder, unless the Spark master is local[N].",
         ),
     ] = False
@@ -277,14 +277,16 @@ def apply(
         typer.Option(
             metavar="N",
             min=0,
-            help="Start no further clusters after more than N have failed (default: from the fleet file). A "
-            "canary that is not applied completely always stops the rollout.",
+            help="Apply no further plans after more than N clusters have failed (default: from the fleet "
+            "file). A canary that is not applied completely always stops the rollout.",
         ),
     ] = None,
     yes: Yes = False,
     fail_fast: Annotated[
         bool,
-        typer.Option("--fail-fast", help="Start no further operations in a cluster after a failure there."),
+        typer.Option(
+            "--fail-fast", help="After a failure in a cluster, start no further operations in that cluster."
+        ),
     ] = False,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Do not wait for reassignments to finish.")
@@ -371,8 +373,8 @@ def history(
         list[str],
         typer.Argument(
             metavar="[FLEET] CLUSTER TOPIC",
-            help="Name of a cluster, and name of a topic (or KIND/NAME of another object). A fleet file in "
-            "front is allowed but not needed.",
+            help="Name of a cluster, and name of a topic (or KIND/NAME of another object). The fleet "
+            "file can be the first argument, but is not needed.",
         ),
     ],
     *,

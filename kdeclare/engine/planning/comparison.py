@@ -100,7 +100,8 @@ def check_names(request: PlanRequest) -> Iterator[Diagnostic]:
         yield error(
             "incomplete-project",
             "Only part of the project was loaded",
-            "--delete requires that all manifests are loaded, to prove that none declares the resource.",
+            "--delete requires that all manifests are loaded, to check that none of them declares the "
+            "resource.",
             hint="Run the command without PATH, so that all manifests of the project are loaded.",
         )
     for id_ in sorted(request.scope.forget & request.scope.deletes):

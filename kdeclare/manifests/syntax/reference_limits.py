@@ -97,7 +97,8 @@ def check_variable(name: str, limits: Limits) -> Diagnostic | None:
         return error(
             "reference-not-allowed",
             "Reference is not allowed",
-            f"'${{env.{name}}}' is a key for hashes of secrets, which kdeclare never resolves.",
+            f"'${{env.{name}}}' is a key for hashes of secrets. kdeclare never resolves references to "
+            "these keys.",
             hint="Remove the reference, or use a variable of your own.",
             subject=name,
         )
@@ -107,7 +108,8 @@ def check_variable(name: str, limits: Limits) -> Diagnostic | None:
         return error(
             "reference-not-allowed",
             "Reference is not allowed",
-            f"'${{env.{name}}}' is a credential of the CI job, which kdeclare never resolves.",
+            f"'${{env.{name}}}' is a credential of the CI job. kdeclare never resolves references to "
+            "these credentials.",
             hint="Remove the reference, or use a variable of your own.",
             subject=name,
         )

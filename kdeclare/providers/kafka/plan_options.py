@@ -48,7 +48,7 @@ class KafkaPlanOptions:
     allow_acl_lockout: Annotated[
         bool,
         PlanOption(
-            "Change ACLs even if kdeclare loses, or may lose, its own rights to change or read ACLs.",
+            "Change ACLs even if kdeclare loses, or may lose, its own permission to change or read ACLs.",
             permits_loss=True,
         ),
     ] = False

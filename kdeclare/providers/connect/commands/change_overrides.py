@@ -139,7 +139,7 @@ def _warn_declared(opened: OpenWorkers, changes: Changes) -> Iterator[Diagnostic
         yield warning(
             "manifests-unread",
             "Some manifests cannot be read",
-            "If an unreadable manifest declares a key that you change, there is no warning.",
+            "kdeclare does not warn you if an unreadable manifest declares a key that you change.",
             hint="Run kdeclare validate to see the errors in the manifests.",
         )
     for item in opened.declared:
@@ -150,7 +150,7 @@ def _warn_declared(opened: OpenWorkers, changes: Changes) -> Iterator[Diagnostic
                 "Declared in a manifest",
                 f"{item.id} declares {', '.join(declared_keys)}. "
                 "The next 'kdeclare apply' reverts this change.",
-                hint="Change the manifest, too, to keep the change.",
+                hint="To keep the change, make the same change in the manifest.",
                 place=item.source,
                 resource=str(item.id),
             )

@@ -224,7 +224,7 @@ class _Expansion:
                 error,
                 "illegal-operation",
                 "Operation not allowed",
-                f"{operation} has no meaning for a resource of type {resource_type}. Brokers accept such a "
+                f"{operation} does not apply to a resource of type {resource_type}. Brokers accept such a "
                 "binding and never use it.",
                 f"Use {format_alternatives(operations)}.",
                 operation,
@@ -241,8 +241,8 @@ class _Expansion:
                             place.path,
                             error,
                             CONTRADICTION,
-                            "Right both allowed and denied",
-                            f"The manifest allows and denies the same right: {binding}.",
+                            "Operation both allowed and denied",
+                            f"The manifest contains a binding and its opposite: {binding}.",
                             "Remove one of the two entries. A denial takes precedence.",
                         )
                     # The role of the first entry is shown. A raw entry adds nothing to a role.

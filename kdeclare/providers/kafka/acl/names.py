@@ -125,7 +125,7 @@ def _check_topic(name: str, pattern: str) -> NameProblem | None:
         return None
     if "*" in name:
         return _build_name_problem(
-            "never matches, because a star has a meaning only at the end of a name",
+            "never matches, because a star is special only at the end of a name",
             "Write a prefix such as 'orders.*' without a pattern, or '*' for all topics.",
         )
     return _build_name_problem(
@@ -141,15 +141,15 @@ def check_all_rights(principal: str, operation: str, permission: str) -> NamePro
     if permission == "DENY":
         return NameProblem(
             "wildcard-principal",
-            "Denial for all principals",
-            f"denies {operation} to every principal except super users, kdeclare included",
+            "Access denied to all principals",
+            f"denies {operation} to every principal except super users. This includes kdeclare",
             "Name the principals to deny.",
             is_certain=False,
         )
     return NameProblem(
         "wildcard-principal",
-        "Right for all principals",
-        f"allows {operation} to every principal, unauthenticated clients (User:ANONYMOUS) included",
+        "Access for all principals",
+        f"allows {operation} to every principal, including unauthenticated clients (User:ANONYMOUS)",
         "Name the principals to allow.",
         is_certain=False,
     )

@@ -260,7 +260,7 @@ def build_acl_operations(change: Change, roles: Mapping[Binding, str]) -> tuple[
     return tuple(operations)
 
 
-_ORDER_REASON = "no right is missing or too many meanwhile"
+_ORDER_REASON = "at no time does the principal have too few or too many permissions"
 
 
 def _pack_fields(fields: Sequence[FieldChange]) -> Iterator[tuple[Phase, list[Binding]]]:

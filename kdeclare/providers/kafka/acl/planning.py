@@ -30,8 +30,8 @@ from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
 from kdeclare.providers.kafka.plan_options import get_kafka_options
 
 _MAX_NAMED = 5
-_ORDER_REASON = "no right of the same principal is missing or too many meanwhile"
-_ADMIN_REASON = "kdeclare may need the right to change ACLs until then"
+_ORDER_REASON = "at no time does the principal have too few or too many permissions"
+_ADMIN_REASON = "kdeclare may need the permission to change ACLs until then"
 
 
 class AclPlanning(PlanHooks):
@@ -309,7 +309,7 @@ def _report_hidden(resource: ResourceId, desired: DesiredResource | None) -> Dia
         "not-visible",
         "ACLs not visible",
         f"{resource} {outcome}: without Describe on the cluster, kdeclare cannot see its bindings.",
-        hint="Request Describe on the cluster.",
+        hint="Grant kdeclare the Describe permission on the cluster.",
         place=desired.source if desired else None,
         resource=str(resource),
     )

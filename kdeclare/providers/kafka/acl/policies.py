@@ -72,7 +72,9 @@ class NoAllOperations(AclPolicy[NoSettings]):
 class ClusterOperations(PolicySettings):
     """The settings of `NoClusterOperations`."""
 
-    forbidden: Annotated[list[str], Field(description="The operations that no principal may get.")] = [  # noqa: RUF012  frozen
+    forbidden: Annotated[
+        list[str], Field(description="The operations that must not be allowed to any principal.")
+    ] = [  # noqa: RUF012  frozen
         "ALTER",
         ALL,
         "CLUSTER_ACTION",
@@ -94,7 +96,7 @@ class NoClusterOperations(AclPolicy[ClusterOperations]):
 class Hosts(PolicySettings):
     """The settings of `BoundedHosts`. If no hosts are set, each individual IP address is permitted."""
 
-    allowed: Annotated[list[str], Field(description="The hosts that may be allowed.")] = []  # noqa: RUF012  frozen
+    allowed: Annotated[list[str], Field(description="The hosts from which access may be allowed.")] = []  # noqa: RUF012  frozen
 
 
 class BoundedHosts(AclPolicy[Hosts]):
@@ -139,7 +141,7 @@ class OwnPrefixes(AclPolicy[Prefixes]):
         is_everything = binding.pattern == LITERAL and binding.name == "*"
         if not is_everything and binding.name.startswith(tuple(prefixes)):
             return None
-        return f"grants rights outside the prefixes of {owner} ({', '.join(prefixes)})"
+        return f"allows access outside the prefixes of {owner} ({', '.join(prefixes)})"
 
 
 def _read_bindings(state: Mapping[str, object] | None) -> Iterator[Binding]:

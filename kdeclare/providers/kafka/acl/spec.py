@@ -94,7 +94,7 @@ class AclSpec(BaseModel):
         Name, Field(description="The principal, with its type, such as User:checkout. Case matters.")
     ] = None
     principals: Annotated[
-        Names | None, Field(description="Several principals that get the same rights, instead of principal.")
+        Names | None, Field(description="Several principals with the same permissions, instead of principal.")
     ] = None
     hosts: Annotated[
         Names,
@@ -117,7 +117,8 @@ class AclSpec(BaseModel):
         TopicsAndGroups, Field(description="Topics and groups to describe without reading records.")
     ] = TopicsAndGroups()
     bindings: Annotated[
-        list[BindingSpec], Field(description="Any other rights, and denials, for one resource each.")
+        list[BindingSpec],
+        Field(description="Any other permissions and denials. Each entry is about one resource."),
     ] = []
     unmanagedBindings: Annotated[  # noqa: N815
         Literal["keep", "remove"],

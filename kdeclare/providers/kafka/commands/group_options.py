@@ -120,10 +120,10 @@ class ResetTargets:
     """The positions to reset to. Exactly one of them is required."""
 
     to_earliest: Annotated[
-        bool, typer.Option("--to-earliest", help="To the first offset of each partition.")
+        bool, typer.Option("--to-earliest", help="Reset to the first offset of each partition.")
     ] = False
     to_latest: Annotated[
-        bool, typer.Option("--to-latest", help="To the end of each partition, skipping all records.")
+        bool, typer.Option("--to-latest", help="Reset to the end of each partition, which skips all records.")
     ] = False
     to_current: Annotated[
         bool,
@@ -132,29 +132,31 @@ class ResetTargets:
             help="Keep committed offsets; commit the end of partitions that have no committed offset.",
         ),
     ] = False
-    to_offset: Annotated[int | None, typer.Option(metavar="N", min=0, max=_INT64, help="To this offset.")] = (
-        None
-    )
+    to_offset: Annotated[
+        int | None, typer.Option(metavar="N", min=0, max=_INT64, help="Reset to this offset.")
+    ] = None
     shift_by: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Forward by N records, or back if N is negative."),
+        typer.Option(metavar="N", help="Move forward by N records, or back if N is negative."),
     ] = None
     to_datetime: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="To the first record at or after YYYY-MM-DDThh:mm:ss.sss (UTC, unless a zone follows).",
+            help="Reset to the first record at or after YYYY-MM-DDThh:mm:ss.sss (UTC, unless a "
+            "zone follows).",
         ),
     ] = None
     by_duration: Annotated[
         str | None,
-        typer.Option(metavar="PnDTnHnMnS", help="To the first record of this duration before now."),
+        typer.Option(metavar="PnDTnHnMnS", help="Reset to the first record that is at most this old."),
     ] = None
     from_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="To the offsets in a CSV file: topic,partition,offset or group,topic,partition,offset.",
+            help="Reset to the offsets in a CSV file: topic,partition,offset or "
+            "group,topic,partition,offset.",
         ),
     ] = None
 

@@ -365,8 +365,9 @@ def _report_active(op: Operation) -> Diagnostic:
 def _report_other_offsets(op: Operation) -> Diagnostic:
     return warning(
         _CONFLICT,
-        "Group has other offsets",
-        f"The run created {op.resource}, but other offsets were committed since then. It is not deleted.",
+        "Offsets were committed after the run",
+        f"The run created {op.resource}, but other offsets were committed since then. The group is not "
+        "deleted.",
         hint=f"Run kdeclare group delete {_get_group(op)} to delete it anyway.",
         resource=str(op.resource),
     )

@@ -29,7 +29,7 @@ from kdeclare.providers.kafka.scram_user.operations import (
 )
 from kdeclare.providers.kafka.scram_user.spec import ScramUserBody
 
-_RIGHTS_FIRST = "the rights of the user are revoked first"
+_RIGHTS_FIRST = "the permissions of the user are revoked first"
 _LAST = "kdeclare connects with this credential, so it changes last"
 
 
@@ -172,7 +172,7 @@ def _warn_own_credential(op: Operation, cluster: ClusterInfo) -> Diagnostic:
     is_deletion = op.verb == DeleteScram.name
     return warning(
         "own-credential",
-        "Own credential changes",
+        "Change to kdeclare's own credential",
         f"kdeclare connects as {cluster.principal} with {cluster.sasl_mechanism}. This plan "
         f"{'deletes' if is_deletion else 'changes'} that credential as its last operation, and kdeclare "
         f"{'can no longer connect' if is_deletion else 'then needs the new password to connect'}.",
@@ -203,7 +203,7 @@ def _report_hidden(resource: ResourceId, desired: DesiredResource | None) -> Dia
         "not-visible",
         "Credentials not visible",
         f"{resource} {outcome}: without Describe on the cluster, kdeclare cannot see its credentials.",
-        hint="Request Describe and Alter on the cluster.",
+        hint="Grant kdeclare the Describe and Alter permissions on the cluster.",
         place=desired.source if desired else None,
         resource=str(resource),
     )

@@ -57,7 +57,10 @@ class ScramLifecycle(BaseModel):
     ] = False
     adopt: Annotated[
         bool,
-        Field(description="Whether to take over and change credentials that differ and were never applied."),
+        Field(
+            description="Whether to adopt and change credentials that differ from the manifest and were "
+            "never applied."
+        ),
     ] = False
 
 

@@ -57,7 +57,10 @@ class AclResourceOptions:
         Texts, typer.Option(metavar="ID", help="A delegation token, or '*'. Repeatable.")
     ] = None
     user_principal: Annotated[
-        Texts, typer.Option(metavar="PRINCIPAL", help="A user whose tokens are meant. Repeatable.")
+        Texts,
+        typer.Option(
+            metavar="PRINCIPAL", help="A user whose delegation tokens the ACL applies to. Repeatable."
+        ),
     ] = None
 
     def list_resources(self) -> list[Resource]:
@@ -167,7 +170,7 @@ class AclGrantOptions:
                 allowed = list_operations(resource.resource_type)
                 if operation not in allowed:
                     raise typer.BadParameter(
-                        f"{operation} has no meaning for a {resource.resource_type}; use "
+                        f"{operation} does not apply to a {resource.resource_type}; use "
                         f"{format_alternatives(allowed)}.",
                         param_hint="--operation",
                     )
@@ -193,7 +196,7 @@ class AclGrantOptions:
         for resource in resources:
             if resource.resource_type not in operations_by_type:
                 raise typer.BadParameter(
-                    f"--producer and --consumer have no rights on a {resource.resource_type}.",
+                    f"--producer and --consumer do not apply to a {resource.resource_type}.",
                     param_hint="--producer",
                 )
             yield from ((resource, operation) for operation in operations_by_type[resource.resource_type])

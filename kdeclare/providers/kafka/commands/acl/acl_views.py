@@ -37,7 +37,7 @@ class BindingView:
     host: str
     operation: str
     permission: str
-    text: Annotated[str, Field(description="The binding as plans and states write it.")]
+    text: Annotated[str, Field(description="The binding as text, as in plan files and in the state.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,10 @@ class HostDecision:
     host: str | None
     allowed: bool
     reason: AccessReason
-    binding: Annotated[BindingView | None, Field(description="The binding that decides, if one does.")]
+    binding: Annotated[
+        BindingView | None,
+        Field(description="The binding that determines the result; null if there is none."),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def _build_value_schema(catalog: Catalog, key: str) -> JsonSchemaValue:
         return {"anyOf": [{"type": "array", "items": element}, _SCALAR]}
     parts = {
         "append": {
-            "description": "Elements that the list must contain; other elements are left alone.",
+            "description": "Elements that the list must contain; other elements are left unchanged.",
             **elements,
         },
         "subtract": {"description": "Elements that the list must not contain.", **elements},
