@@ -190,7 +190,7 @@ def _recover_and_invert(
 ) -> tuple[Plan, tuple[Diagnostic, ...]]:
     """Recover interrupted runs. Return the plan that undoes ``run_id``, and notices from the recovery.
 
-    The plan of the undone run can be as large as the returned plan, so it is not kept in memory.
+    The plan of the run to undo can be as large as the returned plan, so it is not kept in memory.
     """
     store = workspace.store
     with keep_run_plans(store), keep_finished_runs(store):

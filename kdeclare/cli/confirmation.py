@@ -59,7 +59,10 @@ class ConfirmationPrompt:
         return is_confirmed
 
     def _show_plan(self, plan: "Plan", *, is_required: bool) -> None:
-        """Show the plan, unless it only changes ownership, which the output of the run shows later."""
+        """Show the plan, unless it only changes ownership.
+
+        The output of the run shows changes of ownership later.
+        """
         if self.plan_to_stderr:
             say = self.console.say if is_required else self.console.note
             say(_render_plan(plan, self.console, for_stderr=True))

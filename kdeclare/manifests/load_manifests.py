@@ -200,7 +200,7 @@ class _Loader:
                 self._load_document(root)
 
     def search(self) -> None:
-        """Find the rules in all other files of the project, and report only the problems of rules."""
+        """Find the rules in the files that are not loaded, and report only the problems of rules."""
         given = {os.path.realpath(file) for file in self._rule_files}
         for file in self._other_files:
             if given and os.path.realpath(file) in given:

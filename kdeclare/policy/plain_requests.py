@@ -266,7 +266,10 @@ class PlainReview:
         )
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
-        """Record effects on a resource that no policy denied. Later requests assume that they are applied."""
+        """Record effects on a resource that no policy denied.
+
+        Later requests assume that the effects are applied.
+        """
         self._accepted[name] = (*self._accepted.get(name, ()), *_filter_plain_effects(effects))
 
     def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PlainRequest:
@@ -338,8 +341,8 @@ class SnapshotReview(PlainReview):
     def _find_principal(self) -> str | None:
         """Raise Fault if the system authenticates clients; otherwise return None.
 
-        A snapshot does not record the principal. If the method returned None, policies would treat the
-        request as unauthenticated.
+        A snapshot does not record the principal. For a system that authenticates clients, None would mean
+        that the request is not authenticated.
         """
         provider = find_provider(self._kind.name)
         if provider is not None and provider.find_principal is not None:
@@ -363,7 +366,10 @@ class PlainSubjects:
         return self.subject.policy_words
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, PlainDeclaredSubject]:
-        """Return the declared resource by name. If it is of a different kind, return an empty mapping."""
+        """Return a mapping with the declared resource by its name.
+
+        If the resource is of a different kind, return an empty mapping.
+        """
         if desired.id.kind != self.kind.name:
             return {}
         values = self.subject.describe_declared(desired)

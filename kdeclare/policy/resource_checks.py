@@ -143,7 +143,7 @@ def check_existing(
 def _collect_declared_subjects(
     desired: Iterable[DesiredResource], policies: Sequence[ConfiguredPolicy]
 ) -> Iterator[tuple[DesiredResource, DeclaredSubject, Sequence[ConfiguredPolicy]]]:
-    """Yield each declared resource, with each of its subjects and the policies for the subject.
+    """Yield each subject of each declared resource, with the resource and the policies for the subject.
 
     A subject is a resource that policies check, such as a topic whose replicas a different resource places.
     """

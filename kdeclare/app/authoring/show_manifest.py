@@ -110,8 +110,8 @@ def _find_hidden_fields(desired: DesiredResource, leaves: Mapping[NodePath, Any]
 def _is_beside_value(body: object, secret_path: NodePath) -> bool:
     """Return whether the body contains a plain value at the path of a secret.
 
-    If only the system can tell whether a value is sensitive, the body contains the plain value and a secret.
-    The plain value is then shown.
+    This is the case if only the system can tell whether the value is sensitive: the body then contains both
+    the value and a secret. The value is shown.
     """
     value: Any = body
     for step in secret_path:

@@ -208,7 +208,7 @@ CONTENTS = "environ.json"
 ``variables``: the environment variables.
 """
 FILES = "files"
-"""The folder in the archive that contains all other files. Their relative paths are unchanged."""
+"""The folder in the archive for all files except the metadata. Relative paths of files are unchanged."""
 
 _SPARK_FOLDERS = "SPARK_LOCAL_DIRS"
 """The environment variable with Spark's temporary folders for a Python task, separated by commas."""

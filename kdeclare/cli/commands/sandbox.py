@@ -95,8 +95,8 @@ def start(
     With --secure, brokers require authentication over TLS (SASL_SSL with SCRAM or PLAIN) and authorize
     requests by ACLs. After the address, the command prints two files of client properties: one for 'admin',
     who may do everything, and one for 'reader', who may only read. A broker also listens on its port plus 20
-    (SSL), plus 60 (SASL_PLAINTEXT) and plus 80 (PLAINTEXT). Connect workers log in as 'connect', who may use
-    only the topics and groups of the workers: grant this user the topics of connectors.
+    (SSL), plus 60 (SASL_PLAINTEXT) and plus 80 (PLAINTEXT). Connect workers log in as 'connect'. This user
+    may use only the topics and groups of the workers. Grant it access to the topics of your connectors.
     """
     from kdeclare.app.sandbox import SandboxRequest, start_sandbox
     from kdeclare.cli.commands.sandbox_text import format_addresses, list_clusters
