@@ -35,7 +35,7 @@ VerifyTimeout = Annotated[
         metavar="SECONDS",
         min=0,
         callback=validate_duration,
-        help="How long to wait for the change to show in the cluster's metadata.",
+        help="How long to wait until the cluster's metadata shows the change.",
     ),
 ]
 

@@ -511,7 +511,7 @@ def test_validate_warns_about_headers_over_plain_http(
     assert ran.code == 0
     said = ran.out + ran.err
     assert said.count("Secret sent without encryption") == 1
-    assert "The headers sent to http://w2:8083 can be read on the network." in said
+    assert "Anyone on the network can read the headers that are sent to http://w2:8083." in said
     declare_workers(cli, workers=plain)
     assert "without encryption" not in cli("validate").out
 
@@ -520,7 +520,7 @@ def test_command_warns_about_headers_over_plain_http(cli: CommandLine, workers: 
     workers.urls = ("http://w1:8083",)
     words = ("status", "--worker", "http://w1:8083")
     said = run_worker_config(cli, *words, "--header", "Authorization=${env.HOME}")[2]
-    assert "warning: The headers sent to http://w1:8083 can be read on the network." in said
+    assert "warning: Anyone on the network can read the headers that are sent to http://w1:8083." in said
     assert "can be read" not in run_worker_config(cli, *words)[2]
 
 

@@ -169,7 +169,7 @@ def test_deleted_offsets_are_restored_by_rollback(
 ) -> None:
     ran = shop("group", "delete-offsets", "billing", *scope, "--yes")
     assert ran.code == 0, ran.err
-    assert "Group/billing: consumers start where their auto.offset.reset says\n" in ran.out
+    assert "Group/billing: consumers start at the position that auto.offset.reset determines\n" in ran.out
     assert "✓ Group/billing  altered\n" in ran.out
     assert read_offsets(shop) == expected
     assert "group delete-offsets" in shop("history").out

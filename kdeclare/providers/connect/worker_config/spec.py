@@ -154,7 +154,7 @@ def warn_plain_http(url: str, resource: str | None = None) -> Diagnostic:
     return warning(
         "plain-http",
         "Secret sent without encryption",
-        f"The headers sent to {url} can be read on the network.",
+        f"Anyone on the network can read the headers that are sent to {url}.",
         hint="Use an https:// URL.",
         resource=resource,
     )

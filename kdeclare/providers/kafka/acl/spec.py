@@ -62,7 +62,7 @@ class BindingSpec(BaseModel):
     pattern: Annotated[
         Literal["literal", "prefixed"] | None,
         Field(
-            description="Use the name as it is written: as one name (literal) or as a prefix (prefixed). If "
+            description="How to interpret the name: as a single name (literal) or as a prefix (prefixed). If "
             "omitted, a star at the end means a prefix."
         ),
     ] = None

@@ -12,7 +12,7 @@ from kdeclare.providers.kafka.consumer_group.operations import AlterOffsets
 _MAX_PARTITIONS = 50
 """The maximum number of partitions of one group in the section."""
 _NOTHING = "no record skipped or read again"
-_AUTO_RESET = "consumers start where their auto.offset.reset says"
+_AUTO_RESET = "consumers start at the position that auto.offset.reset determines"
 
 
 def build_offsets_section(operations: Iterable[Operation]) -> PlanSection | None:

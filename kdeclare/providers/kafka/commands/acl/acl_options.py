@@ -101,22 +101,27 @@ class AclGrantOptions:
         Texts, typer.Option(metavar="TYPE:NAME", help="A principal to deny. Repeatable.")
     ] = None
     allow_host: Annotated[
-        Texts, typer.Option(metavar="IP", help="A host of the allowed principals (default: all).")
+        Texts, typer.Option(metavar="IP", help="A host for which the principals are allowed (default: all).")
     ] = None
     deny_host: Annotated[
-        Texts, typer.Option(metavar="IP", help="A host of the denied principals (default: all).")
+        Texts, typer.Option(metavar="IP", help="A host for which the principals are denied (default: all).")
     ] = None
     operation: Annotated[
         Texts, typer.Option(metavar="NAME", help="An operation, such as Read (default: All). Repeatable.")
     ] = None
     producer: Annotated[
-        bool, typer.Option("--producer", help="Write, Describe and Create on the topics; see kafka-acls.")
+        bool,
+        typer.Option("--producer", help="The ACLs of a producer: Write, Describe and Create on the topics."),
     ] = False
     consumer: Annotated[
-        bool, typer.Option("--consumer", help="Read and Describe on the topics, Read on the groups.")
+        bool,
+        typer.Option(
+            "--consumer",
+            help="The ACLs of a consumer: Read and Describe on the topics, and Read on the groups.",
+        ),
     ] = False
     idempotent: Annotated[
-        bool, typer.Option("--idempotent", help="With --producer: IdempotentWrite on the cluster.")
+        bool, typer.Option("--idempotent", help="With --producer: also IdempotentWrite on the cluster.")
     ] = False
 
     @property

@@ -20,7 +20,9 @@ class ClientOptions:
     ] = False
     client: Annotated[
         Texts,
-        typer.Option(metavar="ID", help="A client id; with --user, of this user only. Repeatable."),
+        typer.Option(
+            metavar="ID", help="A client id. With --user, this client id of that user only. Repeatable."
+        ),
     ] = None
     client_defaults: Annotated[
         bool, typer.Option("--client-defaults", help="Quotas of client ids without quotas of their own.")
