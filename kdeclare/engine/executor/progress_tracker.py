@@ -133,7 +133,10 @@ class ProgressTracker:
         return ended
 
     def pause(self) -> None:
-        """Wait until the next observation. If the work takes a long time, observations become less frequent."""
+        """Wait until the next observation.
+
+        If the work takes a long time, observations become less frequent.
+        """
         if not self.is_idle:
             since = max(since for _, since in [*self._working.values(), *self._waiting.values()])
             is_long = self._clock.monotonic() - since > _SLOWER_AFTER_S
