@@ -95,12 +95,19 @@ def _read_comments(source: str, name: str) -> Iterator[Text]:
 
 
 def read_page(source: str, name: str) -> Iterator[Text]:
-    """Yield the paragraphs, list items and table rows of a page; code blocks are left out."""
+    """Yield the paragraphs, list items and table rows of a page. Fenced and indented code is left out."""
     in_code = False
     paragraph: list[str] = []
-    start = 0
+    start = text_column = 0
     for number, line in enumerate([*source.splitlines(), ""], 1):
         stripped = line.strip()
+        column = len(line) - len(line.lstrip())
+        if stripped and not in_code and not paragraph:
+            text_column = min(text_column, column)  # a line further left ends the list item
+            if column >= text_column + 4:
+                continue
+        item = None if in_code else re.match(r" *(?:[-*]|\d+\.) +", line)
+        text_column = item.end() if item else text_column
         is_fence = stripped.startswith("```")
         if is_fence or in_code or not stripped or re.match(r"[-*|#>]|\d+\. ", stripped):
             if paragraph:

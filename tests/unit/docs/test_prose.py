@@ -57,6 +57,21 @@ def test_code_blocks_of_pages_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("A line:\n\n    kdeclare plan\n\n    - kdeclare apply\n\nA line.\n", ["A line:", "A line."]),
+        ("1. A step:\n\n       kdeclare plan\n\n   A line.\n", ["1. A step:", "A line."]),
+        ("1. A step.\n\n   - An item\n     goes on.\n", ["1. A step.", "- An item goes on."]),
+        ("- An item.\n\n  A line.\n\nA line.\n\n    code\n", ["- An item.", "A line.", "A line."]),
+        ("10. A step.\n\n    A line of the step.\n", ["10. A step.", "A line of the step."]),
+        ("A line\n    goes on.\n", ["A line goes on."]),
+    ],
+)
+def test_indented_code_of_pages_is_left_out(page: str, expected: list[str]) -> None:
+    assert [text.text for text in read_page(page, "page.md")] == expected
+
+
+@pytest.mark.parametrize(
     ("call", "problem"),
     [
         ('error("x", f"No topic {name}", "d", hint="Create it.")', "summary has values in it"),
