@@ -288,7 +288,10 @@ _log = logging.getLogger(__name__)
 _CHECK_TIMEOUT_S = 2.0
 """Timeout for checking that a cached connection still works."""
 _MAX_CONNECTIONS = 4
-"""Maximum number of cached connections. Beyond it, the least recently used connection is closed."""
+"""The maximum number of cached connections.
+
+If there are more, the least recently used connection is closed.
+"""
 
 
 class ConnectionCache:
@@ -359,7 +362,7 @@ def _is_answering(connection: Keepable, timeout_s: float) -> bool:
 
 
 def _close_in_background(connection: object) -> None:
-    """Close a connection in the background, because closing an unresponsive connection can take long."""
+    """Close a connection in the background, because closing an unresponsive connection can take a long time."""
 
     def close() -> None:
         if isinstance(connection, Closable):

@@ -1,7 +1,7 @@
 """Merge the overlays of one environment over a manifest, and fill in defaults.
 
 Overlays are merged as YAML nodes rather than as plain data, so that a problem with a field is reported at its
-position in the overlay. An overlay cannot change the kind and the name of a manifest.
+position in the overlay. An overlay cannot change the kind or the name of a manifest.
 """
 
 from collections.abc import Iterator, Sequence

@@ -27,10 +27,10 @@ from kdeclare.policy.configured_policy import ConfiguredPolicy
 
 @contextmanager
 def isolate_stdout() -> Iterator[Callable[[], None]]:
-    """Reserve stdout for the calling thread. The output of other threads goes to stderr.
+    """Reserve stdout for the calling thread in the block. The output of other threads goes to stderr.
 
-    Yield a function that must be called if a thread is abandoned. After this call, the output of other
-    threads is also redirected after the block, because the abandoned thread might still print.
+    Yield a function to call if a thread is abandoned. The output of other threads then still goes to stderr
+    after the end of the block, because the abandoned thread can still print.
     """
     original_stdout, lost_marks = sys.stdout, []
     sys.stdout = cast(IO[str], _ThreadStdout(original_stdout))

@@ -145,7 +145,7 @@ def find_path(root: Node, node: Node) -> tuple[str | int, ...] | None:
 
 
 def find_child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
-    """Return the key and the value under a step of a path, or None if there is no such child.
+    """Return the child of a node at one step of a path, as its key and value; None if it does not exist.
 
     step: a key of a mapping, or an index of a list. In a list, the returned key is None.
     """

@@ -13,9 +13,10 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
 
 TRUSTED_PROJECT = "KDECLARE_TRUSTED_PROJECT"
-"""The environment variable with the path of the trusted project file, which must also allow all references.
+"""The environment variable with the path of the trusted project file.
 
-The trusted project file is normally the project file of the base branch.
+References must be allowed by this file as well as by the project's own file. The trusted project file is
+normally the project file of the base branch.
 """
 CI_VARIABLE = "CI"
 """The environment variable that GitHub, GitLab and most other CI services set in their jobs."""
@@ -28,7 +29,10 @@ _RUNNER_TOKENS = re.compile(
     "|CI_DEPENDENCY_PROXY_PASSWORD|CI_RUNNER_SHORT_TOKEN|GIT_CONFIG_VALUE_[0-9]+"
     "|KDECLARE_STATE_TOKEN|KDECLARE_BASE_TOKEN|KDECLARE_GITLAB_TOKEN|KDECLARE_CLIENT_PROPERTIES(_FILE)?"
 )
-"""Names of variables with credentials of CI jobs and of the steps in ``ci``. No project can allow them."""
+"""Names of variables with credentials of CI jobs and of the steps in the folder ``ci``.
+
+No project file can allow references to these variables.
+"""
 _OWN_KEYS = (KEY_VARIABLE, OLD_KEY_VARIABLE)
 """The variables with the keys for hashes of secrets. References to these variables would reveal the keys."""
 

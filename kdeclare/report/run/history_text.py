@@ -369,7 +369,7 @@ def _summarize_change(body: JsonObject | None) -> JsonObject | None:
 
 
 def _build_comparison_subject(document: JsonObject) -> dict[str, JsonObject]:
-    """Return the parts of a plan document that are compared.
+    """Return the parts of a plan document that matter for a comparison.
 
     The result contains the properties of the plan and, by resource, the properties and fields of each change.
     """
