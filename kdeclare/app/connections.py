@@ -362,7 +362,7 @@ def _is_answering(connection: Keepable, timeout_s: float) -> bool:
 
 
 def _close_in_background(connection: object) -> None:
-    """Close a connection in the background, because closing an unresponsive connection can take a long time."""
+    """Close a connection in the background, because an unresponsive connection can take long to close."""
 
     def close() -> None:
         if isinstance(connection, Closable):

@@ -143,8 +143,8 @@ class ResetTargets:
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Reset to the first record at or after YYYY-MM-DDThh:mm:ss.sss (UTC, unless a "
-            "zone follows).",
+            help="Reset to the first record at or after YYYY-MM-DDThh:mm:ss.sss (UTC, unless "
+            "the time ends with a zone).",
         ),
     ] = None
     by_duration: Annotated[
