@@ -67,6 +67,8 @@ def measure(bench: Bench, latencies: Path, count: int, targets: Sequence[float],
     print("| target ms | deletions per second | produce p50 / p99 ms | config change p50 / p99 ms |")
     print("|---|---:|---:|---:|")
     for name, periods in slots.items():
+        if not periods:
+            continue  # no bindings were left for this target
         seconds = sum(end - begin for begin, end in periods)
         rate = f"{deleted[name] / seconds:.0f}" if name in deleted else "–"
         found = read_latencies(latencies, periods)
