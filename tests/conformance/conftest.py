@@ -51,3 +51,26 @@ def open_bed(
         yield make_kafka_bed(tmp_path, monkeypatch, cluster, {"bootstrapServers": sandbox.bootstrap})
     finally:
         cluster.close()
+
+
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+def reader_bed(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[KindsBed]:
+    """A project that connects as the user 'reader', who is not a super user."""
+    if request.param == "memory":
+        yield make_memory_bed(tmp_path, monkeypatch, user="reader")
+        return
+    from kdeclare.sandbox.layout import resolve_layout
+    from kdeclare.sandbox.security import ADMIN, READER
+
+    secured: SandboxStatus = request.getfixturevalue("secured_sandbox")
+    file = resolve_layout(Path(secured.folder)).security.client(READER)
+    cluster = connect_as(secured, ADMIN)
+    principal = f"User:{READER}"
+    before = cluster.acls([principal])
+    try:
+        yield make_kafka_bed(tmp_path, monkeypatch, cluster, {"clientConfigFile": str(file)})
+        cluster.delete_acls(sorted(cluster.acls([principal]) - before))
+    finally:
+        cluster.close()

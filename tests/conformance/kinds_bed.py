@@ -163,14 +163,20 @@ def pick(document: Mapping[str, Any], *keys: str) -> tuple[Any, ...]:
     return tuple(document[key] for key in keys)
 
 
-def make_memory_bed(folder: Path, patch: pytest.MonkeyPatch, *, has_authorizer: bool = True) -> KindsBed:
-    """Return a bed on the in-memory cluster."""
+def make_memory_bed(
+    folder: Path, patch: pytest.MonkeyPatch, *, has_authorizer: bool = True, user: str = "admin"
+) -> KindsBed:
+    """Return a bed on the in-memory cluster.
+
+    user: the user that the commands connect as. Only admin is a super user.
+    """
     from kdeclare.providers.kafka import connection
 
     memory = MemoryCluster({1: "rack-a"})
-    memory.principal, memory.has_authorizer = "User:admin", has_authorizer
+    memory.principal, memory.has_authorizer = f"User:{user}", has_authorizer
     patch.setattr(connection, "connect_cluster", lambda *_: memory)
     bed = KindsBed(folder, {"bootstrapServers": "lab:9092"}, memory.elsewhere())
+    memory.is_super_user = user == "admin"
     bed.record(patch, MemoryCluster)
     return bed
 

@@ -281,6 +281,27 @@ class AclTraffic:
         patch.setattr(Wire, "send_one", send_recorded)
 
 
+def test_taking_own_right_away_is_denied(reader_bed: KindsBed) -> None:
+    """P-ACL-11."""
+    bed = reader_bed
+    alter, describe = (
+        f"ALLOW User:reader {right} cluster:kafka-cluster from *" for right in ("ALTER", "DESCRIBE")
+    )
+    bed.grant(alter, describe)
+    entry: Json = {"cluster": True, "allow": ["ALTER", "DESCRIBE"]}
+    bed.declare(("Acl", "ops", {"principal": "User:reader", "bindings": [entry]}))
+    bed.apply()
+    assert bed.owned()["Acl/ops"]["bindings"] == [alter, describe]
+    bed.declare(("Acl", "ops", {"principal": "User:reader", "bindings": [{**entry, "allow": ["DESCRIBE"]}]}))
+    _, plan = bed.plan()
+    verdict = get_only(plan["verdicts"])
+    assert pick(verdict, "policy", "resource", "outcome") == ("acl-lockout", "Acl/ops", "deny")
+    bed.requests.clear()
+    assert bed("apply", "--yes").code == 3
+    assert bed.requests == []
+    assert {alter, describe} <= set(map(str, bed.bindings("User:reader")))
+
+
 def test_many_bindings_are_created_in_bounded_requests(
     kinds_bed: KindsBed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
