@@ -34,7 +34,7 @@ def identify(root: Node, reader: NodeReader) -> ResourceId | None:
 
 @dataclass(slots=True)
 class Overlays:
-    """The overlays of one environment, by resource."""
+    """The overlays of one environment: its changes to manifests, by resource."""
 
     _by_id: dict[ResourceId, list[Node]] = field(default_factory=dict)
     _used: set[ResourceId] = field(default_factory=set)

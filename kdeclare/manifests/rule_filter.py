@@ -20,13 +20,13 @@ from kdeclare.manifests.syntax.substitution import has_reference
 
 _POLICY_OVERLAY_ERROR = (
     "policy-overlay",
-    "Overlay for a policy",
+    "A policy cannot have an overlay",
     "Change the policy itself, or limit it with its selector.",
 )
 _OVERLAY_ERRORS = {
     DEFAULTS: (
         "defaults-overlay",
-        "Overlay for defaults",
+        "Defaults cannot have an overlay",
         "Change the defaults themselves, or make an overlay for the resource.",
     )
 }

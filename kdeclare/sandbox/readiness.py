@@ -109,7 +109,9 @@ def build_start_error(process_kind: str, files: ProcessFiles, summary: str) -> K
             f"{summary} Last lines of the {process_kind}'s log:{log_text}"
             if log_text
             else f"{summary} The {process_kind}'s log is empty.",
-            hint=f"See the log in {files.server_log}. If the data is damaged, run kdeclare sandbox reset.",
+            hint=f"See the log in {files.server_log}. If the data is damaged, run kdeclare sandbox reset."
+            if log_text
+            else "Start the sandbox again. If the data is damaged, run kdeclare sandbox reset.",
         )
     )
 

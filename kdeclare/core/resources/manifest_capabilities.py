@@ -167,7 +167,7 @@ class ClaimsFields(Protocol):
     """A kind whose bodies or records can determine a field without containing a value at the field's path."""
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """Whether a body or an ownership record determines a field. stated: the body or the record as plain
+        """Whether a body or an ownership record contains a field. stated: the body or the record as plain
         data.
         """
 

@@ -1,8 +1,8 @@
 """The requests that policies evaluate, and the capabilities of kinds that policies need.
 
-A kind whose resources policies can evaluate is either a `PolicySubject`, or it creates the policy requests
-itself (`MakesPolicyRequests`). A kind that creates the requests can delay reading values from the system
-until a policy uses them.
+If policies can evaluate the resources of a kind, the kind either is a `PolicySubject` or creates the policy
+requests itself (`MakesPolicyRequests`). A kind that creates the requests can delay reading values from the
+system until a policy uses them.
 """
 
 import re

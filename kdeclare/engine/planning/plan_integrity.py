@@ -244,7 +244,8 @@ def _check_fields(plan: Plan, change: Change, evidence: Evidence) -> Iterator[st
 def _is_shown(operation_values: Values, shown_values: Values) -> bool:
     """Whether the plan shows every value that the operations give to a field, in order.
 
-    The first and last values must be the same. Between them, the plan can show values that no operation sets.
+    The first and the last value of the plan must match those of the operations. Between them, the plan can
+    show values that no operation sets.
     """
     if (
         not operation_values

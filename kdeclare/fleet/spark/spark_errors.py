@@ -131,7 +131,8 @@ _KNOWN_FAILURES = (
         "python-mismatch",
         "Python version mismatch",
         "The executors do not run the same Python version as kdeclare.",
-        "Set PYSPARK_PYTHON to a Python on the executors that has the minor version of kdeclare's Python.",
+        "Set PYSPARK_PYTHON to a Python interpreter on the executors with the same minor version as "
+        "kdeclare's Python.",
     ),
     _build_known_failure(
         r'Cannot run program "(?P<file>[^"]+)"',
@@ -143,7 +144,7 @@ _KNOWN_FAILURES = (
     _build_known_failure(
         r"ModuleNotFoundError: No module named '(?P<file>[^']+)'",
         "python-missing",
-        "Python package missing on executors",
+        "Python package missing on Spark executors",
         "The Python on the executors does not have the package {file}.",
         "Install kdeclare's dependencies on the executors, or set PYSPARK_PYTHON to a Python that has them.",
     ),

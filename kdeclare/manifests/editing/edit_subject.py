@@ -126,7 +126,7 @@ class EditSubject:
         origin_text = (
             f"It is defined at {definition_position}"
             if definition_position
-            else _REFERENCE_ORIGINS.get(origin, "It is defined elsewhere")
+            else _REFERENCE_ORIGINS.get(origin, "The definition is not in a manifest")
         )
         raise KdeclareError(
             error(

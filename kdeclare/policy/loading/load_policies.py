@@ -256,7 +256,7 @@ def _check_conflicts(
             "Mixed policy interfaces",
             f"Policy '{policy.name}' cannot be combined with '{other_policy.name}' ({other_policy.place}). "
             "KIP-201 does not allow deprecated and current policy interfaces together.",
-            hint="Rewrite the policies that use a deprecated interface with TopicActionsPolicy.",
+            hint="Rewrite the policies that use a deprecated interface: implement TopicActionsPolicy.",
             place=policy.place,
             subject=policy.name,
         )

@@ -80,7 +80,7 @@ _MAIN_CLASS = "org.apache.kafka.connect.cli.ConnectDistributed"
 
 @dataclass(frozen=True, slots=True)
 class WorkerStartup:
-    """The Connect workers of a sandbox to start.
+    """The Connect workers to start in a sandbox.
 
     down: the ids of the workers to start. overrides: settings for these workers that apply until their next
     start; None removes a setting.

@@ -145,7 +145,7 @@ def _explain_type(group: GroupDetail) -> str:
     tool = tools.get(group.type)
     if tool is None:
         return "This is not a group of consumers, so its offsets are not shown."
-    return f"Run Kafka's {tool} to see its members and its position."
+    return f"Run Kafka's {tool} to see the members and the offsets of the group."
 
 
 def _build_offset_rows(group: GroupDetail, style: Style) -> Iterator[tuple[Cell, ...]]:
