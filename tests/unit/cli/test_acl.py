@@ -77,14 +77,14 @@ def test_add_creates_bindings_like_kafka_acls(
     assert read(kdeclare) == {ROOT}
 
 
-BROAD = ("Right for all principals", "Denial for all principals", "All rights on the cluster")
+BROAD = ("Access for all principals", "Access denied to all principals", "All rights on the cluster")
 
 
 @pytest.mark.parametrize(
     ("options", "summary"),
     [
-        ("--allow-principal User:* --operation All --topic t", "Right for all principals"),
-        ("--deny-principal User:* --operation Read --topic t", "Denial for all principals"),
+        ("--allow-principal User:* --operation All --topic t", "Access for all principals"),
+        ("--deny-principal User:* --operation Read --topic t", "Access denied to all principals"),
         ("--allow-principal User:alice --operation All --cluster", "All rights on the cluster"),
         ("--allow-principal User:alice --operation All --topic t", None),
     ],
