@@ -74,7 +74,7 @@ for _ in {1..100}; do
 done
 run 0 rm manifests/analytics.yaml
 run 0 kdeclare plan --allow-deletes --graph
-in_order "Order of execution" "acls.delete   Acl/analytics" "scram.delete  ScramUser/analytics" "rights of the user are revoked first"
+in_order "Order of execution" "acls.delete   Acl/analytics" "scram.delete  ScramUser/analytics" "permissions of the user are revoked first"
 run 0 kdeclare apply --yes --allow-deletes
 
 step "The connected client loses access at once, although its connection is still open. A new login fails."
