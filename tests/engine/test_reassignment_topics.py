@@ -104,6 +104,9 @@ def test_drain_of_removed_broker_needs_no_change() -> None:
     world = MovingWorld()
     kept = create_topics(world, t=[[1, 2, 3]])
     check_settled(world, *kept, rule("t", drain=[9]))
+    (problem,) = world.plan(*kept, rule("t", drain=[9])).diagnostics
+    assert (problem.code, problem.severity) == ("unknown-broker", Severity.WARNING)
+    assert "the brokers [9], which are not registered" in problem.detail
 
 
 def test_target_brokers_hold_all_replicas() -> None:
@@ -572,7 +575,7 @@ def test_target_brokers_do_not_limit_placement_of_new_topic() -> None:
 def test_unmatched_pattern_is_warned_of() -> None:
     world = World(MemoryCluster({1: "a", 2: "b"}))
     world.apply(topic("orders", partitions=1, replicationFactor=1))
-    plan = world.plan(desired("Reassignment", "off", topics=["/order/", "/ord.*/"], drain=[9]))
+    plan = world.plan(desired("Reassignment", "off", topics=["/order/", "/ord.*/"], drain=[2]))
     assert [(d.code, d.severity) for d in plan.diagnostics if d.resource == "Reassignment/off"] == [
         ("no-such-topics", Severity.WARNING)
     ]

@@ -338,6 +338,18 @@ def test_load_plan_accepts_reformatted_file(tmp_path: Path) -> None:
     assert load_plan(path).plan == make_real_plan()
 
 
+def test_empty_file_is_a_truncated_plan_unless_named_like_a_manifest(tmp_path: Path) -> None:
+    """Otherwise, an artifact that was cut off would be applied as no manifests: "No changes."."""
+    plan, manifest = tmp_path / "it.plan", tmp_path / "it.yaml"
+    plan.touch()
+    manifest.touch()
+    assert is_plan_file(plan)
+    assert not is_plan_file(manifest)
+    with pytest.raises(KdeclareError) as refused:
+        load_plan(plan)
+    assert "It may be truncated." in refused.value.diagnostics[0].detail
+
+
 def test_is_plan_file_is_false_for_other_files(tmp_path: Path) -> None:
     manifest = tmp_path / "topic.json"
     manifest.write_text('{"apiVersion": "kdeclare/v1", "kind": "Topic"}')

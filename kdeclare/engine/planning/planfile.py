@@ -302,11 +302,22 @@ def parse_plan_file(text: str, name: str) -> PlanFile:
     )
 
 
+_MANIFEST_SUFFIXES = frozenset({".yaml", ".yml"})
+
+
 def is_plan_file(path: Path) -> bool:
-    """Whether the content of ``path`` looks like a plan. This does not mean that the plan is valid."""
+    """Whether ``path`` looks like a plan. This does not mean that the plan is valid.
+
+    An empty file looks like a plan that was cut off, unless its name is that of a manifest.
+    """
     try:
         with path.open("rb") as file:
-            if not path.is_file() or not file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+            if not path.is_file():
+                return False
+            beginning = file.read(64)
+            if not beginning:
+                return path.suffix not in _MANIFEST_SUFFIXES
+            if not beginning.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
                 return False
             file.seek(0)
             content = file.read()

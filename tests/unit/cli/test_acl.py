@@ -150,6 +150,25 @@ def test_wrong_usage_is_explained(kdeclare: CommandLine, options: str, said: str
     assert kdeclare.cluster.calls == []
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("remove --allow-principal alice --operation Read --topic t --yes", "Write User:alice."),
+        ("remove --deny-principal user:alice --topic t --yes", "Write User:alice."),
+        ("list --principal alice", "Write User:alice."),
+        ("explain --principal alice --operation Read --topic t", "Write User:alice."),
+        ("explain --principal User:a --operation Read --topic t --host 10.0.0", "is not an IP address"),
+        ("explain --principal User:a --operation Write --group g", "Write does not apply to a group"),
+    ],
+)
+def test_questions_without_meaning_are_refused(kdeclare: CommandLine, line: str, said: str) -> None:
+    """An answer such as "may not" to a misspelled question would look like a result."""
+    ran = kdeclare("acl", *line.split())
+    text = " ".join(ran.err.replace("│", " ").split())
+    assert (ran.code, said.casefold() in text.casefold()) == (ExitCode.USAGE, True), ran
+    assert kdeclare.cluster.calls == []
+
+
 def test_list_selects_resources_and_principals(kdeclare: CommandLine) -> None:
     prefixed = "DENY User:bob WRITE topic:ord* from 10.0.0.1"
     grant(kdeclare, READ, prefixed, "ALLOW User:alice READ group:g from *")

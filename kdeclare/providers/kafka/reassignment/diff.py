@@ -1,6 +1,6 @@
 """The diff of a Reassignment: partitions that are not on their target brokers, and problems. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
@@ -155,7 +155,23 @@ def _check_names(resource: ResourceId, desired: DesiredResource, live: KafkaStat
     if missing_brokers := sorted(body.target_brokers - broker_ids):
         detail = f"The target brokers {missing_brokers} are not registered in the cluster."
         diagnostics.append(_report_unknown_brokers(resource, desired, detail, broker_ids))
+    if unregistered_brokers := sorted(body.drain - broker_ids):
+        diagnostics.append(_warn_unregistered_drain(resource, desired, unregistered_brokers, broker_ids))
     return diagnostics
+
+
+def _warn_unregistered_drain(
+    resource: ResourceId, desired: DesiredResource, unregistered: Sequence[int], broker_ids: set[int]
+) -> Diagnostic:
+    return warning(
+        "unknown-broker",
+        "Drained broker is not registered",
+        f"'drain' names the brokers {unregistered}, which are not registered in the cluster.",
+        hint=f"Check the ids: brokers {sorted(broker_ids)} are registered. If you have already removed the "
+        "brokers, ignore this warning.",
+        place=desired.source,
+        resource=str(resource),
+    )
 
 
 def _report_unknown_brokers(

@@ -172,13 +172,7 @@ class AclGrantOptions:
         operations = [parse_operation(text) for text in self.operation or [ALL]]
         for resource in resources:
             for operation in operations:
-                allowed = list_operations(resource.resource_type)
-                if operation not in allowed:
-                    raise typer.BadParameter(
-                        f"{operation} does not apply to a {resource.resource_type}; use "
-                        f"{format_alternatives(allowed)}.",
-                        param_hint="--operation",
-                    )
+                _check_applies(resource, operation)
                 yield resource, operation
 
     def _check_role_resources(self, resource_types: Set[str]) -> None:
@@ -234,6 +228,29 @@ def parse_operation(text: str) -> str:
         suggestion = format_suggestion(text, [o.replace("_", "").title() for o in _ALL_OPERATIONS])
         raise typer.BadParameter(f"'{text}' is not an operation. {suggestion}", param_hint="--operation")
     return operation
+
+
+def check_principals(option: str, principals: Iterable[str] | None) -> None:
+    """Refuse principals that no ACL can have. Raises BadParameter."""
+    for principal in principals or ():
+        _refuse(option, principal, check_principal(principal))
+
+
+def check_access_request(principal: str, host: str | None, resource: Resource, operation: str) -> None:
+    """Refuse a request that no client can send. Raises BadParameter."""
+    check_principals("--principal", [principal])
+    if host is not None:
+        _refuse("--host", host, check_host(host))
+    _check_applies(resource, operation)
+
+
+def _check_applies(resource: Resource, operation: str) -> None:
+    allowed = list_operations(resource.resource_type)
+    if operation not in allowed:
+        raise typer.BadParameter(
+            f"{operation} does not apply to a {resource.resource_type}; use {format_alternatives(allowed)}.",
+            param_hint="--operation",
+        )
 
 
 def check_bindings(bindings: Iterable[Binding]) -> None:

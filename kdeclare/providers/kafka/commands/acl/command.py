@@ -16,7 +16,9 @@ from kdeclare.providers.kafka.commands.acl.acl_options import (
     AclGuardOptions,
     AclPatternOptions,
     AclResourceOptions,
+    check_access_request,
     check_bindings,
+    check_principals,
     parse_operation,
     select_bindings,
 )
@@ -74,6 +76,7 @@ def list_acls(
     from kdeclare.providers.kafka.commands.acl.acl_changes import read_live_bindings
     from kdeclare.providers.kafka.commands.acl.acl_views import build_acl_list, render_bindings
 
+    check_principals("--principal", principal)
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
     live, _ = read_live_bindings(workspace)
@@ -147,6 +150,8 @@ def remove(
     named = resources.list_resources()
     if not named:
         raise typer.BadParameter("name a resource.", param_hint="--topic / --group / --cluster")
+    check_principals("--allow-principal", grants.allow_principal)
+    check_principals("--deny-principal", grants.deny_principal)
     if grants.has_principals:
         _require_literal_or_prefixed(pattern)
         wanted = frozenset(grants.build_bindings(named, pattern.resource_pattern_type))
@@ -206,6 +211,8 @@ def explain(
         raise typer.BadParameter("name exactly one resource.", param_hint="--topic / --group / --cluster")
     if manifests and plan is not None:
         raise typer.BadParameter("use only one of --manifests and --plan.", param_hint="--plan")
+    asked_operation = parse_operation(operation)
+    check_access_request(principal, host, named[0], asked_operation)
     workspace = reach.workspace()
     if manifests:
         bindings, allows_everyone, source = read_declared_bindings(workspace), False, "manifests"
@@ -213,7 +220,7 @@ def explain(
         (bindings, allows_everyone), source = read_planned_bindings(workspace, plan), "plan"
     else:
         (bindings, allows_everyone), source = read_live_bindings(workspace), "cluster"
-    request = AccessRequest(principal, parse_operation(operation), *named[0], host or "")
+    request = AccessRequest(principal, asked_operation, *named[0], host or "")
     view = explain_access(bindings, request, host, source, allow_if_no_acl=allows_everyone)
     if console.is_json:
         console.write_document(view)
