@@ -19,7 +19,7 @@ from kdeclare.manifests.load_manifests import load_project_manifests
 from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, open_project
 from kdeclare.manifests.syntax.files import FileFinder
 
-_IGNORED_PATTERNS = (b"/state/", b"*.plan", b"*.plan.json")
+_IGNORED_PATTERNS = (b"/state/", b"/.sandbox/", b"*.plan", b"*.plan.json")
 _EXAMPLE_FILE = "example.yaml"
 _ADDRESS_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9.-]*:[0-9]+")
 _PROJECT_TEMPLATE = """\

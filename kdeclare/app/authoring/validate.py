@@ -69,8 +69,8 @@ def _report_violations(foreseen: StaticVerdicts, desired: Sequence[DesiredResour
         yield build_diagnostic(
             POLICY_VIOLATION,
             "Policy violation" if verdict.is_denial else "Policy warning",
-            f"{_format_verdict(verdict)} If an existing resource already violates the policy, the policy "
-            "applies only to changes of the resource.",
+            f"{_end_sentence(_format_verdict(verdict))} If an existing resource already violates the policy, "
+            "the policy applies only to changes of the resource.",
             hint="Change the manifest to comply with the policy.",
             place=positions[verdict.resource],
             resource=verdict.resource,
@@ -88,6 +88,11 @@ def _report_violations(foreseen: StaticVerdicts, desired: Sequence[DesiredResour
             resource=verdict.resource,
             subject=verdict.policy,
         )
+
+
+def _end_sentence(text: str) -> str:
+    """Add the period that the message of a policy, which its author wrote, can lack."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _format_verdict(verdict: Verdict) -> str:

@@ -26,7 +26,7 @@ def test_init_creates_valid_project(kdeclare: CommandLine, empty_folder: Path) -
     project = yaml.safe_load((empty_folder / "kdeclare.yaml").read_text())
     assert project["metadata"] == {"name": "my kafka"}
     assert project["spec"]["environments"] == {"sandbox": {"bootstrapServers": "127.0.0.1:19092"}}
-    assert (empty_folder / ".gitignore").read_text() == "/state/\n*.plan\n*.plan.json\n"
+    assert (empty_folder / ".gitignore").read_text() == "/state/\n/.sandbox/\n*.plan\n*.plan.json\n"
     assert kdeclare("new", "topic", "orders").code == 0
     assert kdeclare("apply", "--yes").code == 0
     assert kdeclare.topics == {"orders"}
@@ -89,7 +89,9 @@ def test_next_step_hint_names_project_and_environment(kdeclare: CommandLine) -> 
 def test_init_keeps_bytes_of_existing_gitignore(kdeclare: CommandLine, empty_folder: Path) -> None:
     (empty_folder / ".gitignore").write_bytes(b"caf\xe9\r\n/state/\r\nlast")
     assert kdeclare("init").code == 0
-    assert (empty_folder / ".gitignore").read_bytes() == b"caf\xe9\r\n/state/\r\nlast\n*.plan\n*.plan.json\n"
+    assert (
+        empty_folder / ".gitignore"
+    ).read_bytes() == b"caf\xe9\r\n/state/\r\nlast\n/.sandbox/\n*.plan\n*.plan.json\n"
 
 
 def test_init_with_unreadable_gitignore_writes_nothing(kdeclare: CommandLine, empty_folder: Path) -> None:
@@ -107,7 +109,7 @@ def test_init_overwrites_nothing(kdeclare: CommandLine, empty_folder: Path) -> N
     assert ran.out == "kdeclare.yaml\n.gitignore\n"
     assert "manifests/example.yaml already exists and was not changed.\n" in ran.err
     assert (empty_folder / "manifests" / "example.yaml").read_text() == "# mine\n"
-    assert (empty_folder / ".gitignore").read_text() == "*.plan.json\n/build\n/state/\n*.plan\n"
+    assert (empty_folder / ".gitignore").read_text() == "*.plan.json\n/build\n/state/\n/.sandbox/\n*.plan\n"
     before = (empty_folder / "kdeclare.yaml").read_text()
     ran = kdeclare("init", "--name", "other")
     assert (ran.code, ran.out) == (1, "")
