@@ -313,6 +313,19 @@ def test_renamed_manifest_keeps_ownership() -> None:
     assert not world.plan(renamed).has_changes
 
 
+def test_plan_of_single_file_does_not_take_over_quota_of_another_manifest() -> None:
+    """The manifest that owns the quota was not read, so it is not known to be renamed."""
+    world = World(adopts=False)
+    world.apply(alice_quota(producer_byte_rate=10))
+    other = quota("other", {"user": "alice"}, producer_byte_rate=1)
+    plan = world.plan(other, scope=PlanScope(complete=False))
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    assert [(c.id.name, bool(c.blocked)) for c in plan.changes] == [("other", True)]
+    world.run(plan)
+    assert read_limits(world) == {"producer_byte_rate": 10}
+    assert set(world.owned()) == {"ClientQuota/alice"}
+
+
 def test_renamed_and_changed_manifest_takes_ownership_after_apply() -> None:
     world = World(adopts=False)
     world.apply(alice_quota(producer_byte_rate=1, consumer_byte_rate=2))

@@ -37,6 +37,8 @@ class PlanInputs:
     by_hand: whether the desired state comes from an ad hoc command instead of manifests. kdeclare then does
         not take ownership.
     has_preflight: whether the system will be asked to validate the operations.
+    is_complete: whether ``desired`` contains all resources of the project. If not, a resource that is missing
+        from ``desired`` can still be declared, in a file that was not read.
     """
 
     desired: tuple[DesiredResource, ...]
@@ -47,6 +49,7 @@ class PlanInputs:
     pending: frozenset[ResourceId] = frozenset()
     by_hand: bool = False
     has_preflight: bool = True
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)

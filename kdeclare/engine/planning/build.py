@@ -63,6 +63,7 @@ def build_plan(
         pending=observation.pending,
         by_hand=scope.by_hand,
         has_preflight=scope.preflight,
+        is_complete=scope.complete,
     )
     hooks = start_plan(inputs)
     context = prepare_context(hooks)

@@ -24,7 +24,8 @@ class QuotaPlanning(PlanHooks):
     def __init__(self, inputs: PlanInputs) -> None:
         """Find the declared and owned quota entities of the plan."""
         self._live = inputs.live.find(QuotaState)
-        self._is_adhoc = inputs.by_hand
+        # An undeclared resource was renamed only if all manifests were read.
+        self._follows_renames = inputs.is_complete and not inputs.by_hand
         self._declared: dict[QuotaEntity, DesiredResource] = {
             item.get_body(ClientQuotaBody).entity: item for item in inputs.desired if item.id.kind == _KIND
         }
@@ -51,7 +52,7 @@ class QuotaPlanning(PlanHooks):
         difference: Difference,
     ) -> Difference:
         """If a manifest was renamed, let the new resource take over the owned limits of the entity."""
-        if resource.kind != _KIND or self._is_adhoc or self._live is None:
+        if resource.kind != _KIND or not self._follows_renames or self._live is None:
             return difference
         if desired is not None:
             earlier = self._owned.get(desired.get_body(ClientQuotaBody).entity)
