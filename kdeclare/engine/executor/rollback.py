@@ -11,7 +11,7 @@ from kdeclare.core.operations.operation import HAS_RECORDS, Operation, UndoResul
 from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.plans.plan import Ownership, Plan, PlanBase, Summary
-from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs
+from kdeclare.core.plans.plan_hooks import PlanInputs
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import State
 from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, get_operation_type, start_plan
@@ -32,11 +32,10 @@ from kdeclare.engine.observation import Observation, observe_expected, select_al
 from kdeclare.engine.planning import operation_graph
 from kdeclare.engine.planning.prune_denied import (
     POLICY_VIOLATION,
+    apply_guards,
     block_changes,
-    collect_denied,
     count_ongoing_work,
     find_resource_action,
-    prune_operations,
 )
 
 CONFLICT = "conflict"
@@ -126,14 +125,8 @@ def build_rollback_plan(
         undoes=record.run_id,
         racks=run.racks,
     )
-    return _apply_guards(plan, hooks)
-
-
-def _apply_guards(plan: Plan, hooks: Sequence[PlanHooks]) -> Plan:
-    """Return the plan without the operations that the guards of providers deny."""
-    verdicts = tuple(verdict for hook in hooks for verdict in hook.guard(plan.operations))
-    operations, resources = prune_operations(plan.operations, collect_denied(verdicts))
-    blocked = frozenset(map(str, resources))
+    verdicts, operations, denied_resources = apply_guards(plan.operations, hooks)
+    blocked = frozenset(map(str, denied_resources))
     return block_changes(replace(plan, verdicts=verdicts), operations, blocked, POLICY_VIOLATION)
 
 

@@ -27,7 +27,7 @@ from kdeclare.engine.planning.preflight import run_preflight
 from kdeclare.engine.planning.prune_denied import (
     POLICY_VIOLATION,
     add_needs,
-    collect_denied,
+    apply_guards,
     count_ongoing_work,
     prune_operations,
 )
@@ -87,9 +87,8 @@ def build_plan(
     draft.block(map(str, denied_resources), POLICY_VIOLATION)
 
     # Guards evaluate only the operations that policies allow.
-    guard_verdicts = tuple(verdict for hook in hooks for verdict in hook.guard(operations))
+    guard_verdicts, operations, denied_resources = apply_guards(operations, hooks)
     draft.verdicts += guard_verdicts
-    operations, denied_resources = prune_operations(operations, collect_denied(guard_verdicts))
     draft.block(map(str, denied_resources), POLICY_VIOLATION)
 
     # This step comes after the policies, because it depends on the operations that they allow. It comes
@@ -101,8 +100,8 @@ def build_plan(
         preflight_result = run_preflight(connections, operations, secrets, progress)
         draft.verdicts += preflight_result.verdicts
         # A refusal by the system is more specific than a provider's prediction, so its code is set last.
-        draft.report(draft.locate(d for hook in hooks for d in hook.preflight(operations)))
-        draft.report(draft.locate(preflight_result.diagnostics))
+        problems = [*(d for hook in hooks for d in hook.preflight(operations)), *preflight_result.diagnostics]
+        draft.report(draft.locate(problems))
         draft.block((v.resource for v in preflight_result.verdicts), POLICY_VIOLATION)
         operations = draft.drop_blocked(operations)
 
@@ -169,11 +168,13 @@ class _Draft:
         """Whether the plan has an error, so that it cannot be applied."""
         return any(d.is_error for d in self.diagnostics)
 
-    def locate(self, diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    def locate(self, diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
         """Yield the diagnostics. A diagnostic without a position gets the position of its resource.
 
         Diagnostics from systems have no position, because systems do not know manifests.
         """
+        if not diagnostics:
+            return  # the usual case, in which the ids of all resources are not needed
         sources = {str(item.id): item.source for item in self.request.desired}
         for diagnostic in diagnostics:
             place = diagnostic.place or sources.get(diagnostic.resource or "")

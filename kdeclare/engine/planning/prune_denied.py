@@ -6,6 +6,7 @@ from dataclasses import replace
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Plan, Summary, Verdict
+from kdeclare.core.plans.plan_hooks import PlanHooks
 from kdeclare.core.plans.policy_gate import Override, PolicyGate
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change
@@ -157,10 +158,14 @@ def count_ongoing_work(operations: Iterable[Operation]) -> int:
     return sum(sum(get_operation_type(op).count_ongoing_parts(op).values()) for op in operations)
 
 
-def collect_denied(verdicts: Iterable[Verdict]) -> dict[ResourceId, frozenset[ResourceId]]:
-    """Return the resources that verdicts of guards deny, as an argument for `prune_operations`."""
+def apply_guards(
+    operations: tuple[Operation, ...], hooks: Iterable[PlanHooks]
+) -> tuple[tuple[Verdict, ...], tuple[Operation, ...], frozenset[ResourceId]]:
+    """Return the verdicts of all guards, and the result of `prune_operations` for the denied resources."""
+    verdicts = tuple(verdict for hook in hooks for verdict in hook.guard(operations))
     denied = {ResourceId.parse(verdict.resource) for verdict in verdicts if verdict.is_denial}
-    return {resource: frozenset({resource}) for resource in denied}
+    subjects = {resource: frozenset({resource}) for resource in denied}
+    return verdicts, *prune_operations(operations, subjects)
 
 
 def find_resource_action(operations: Sequence[Operation]) -> Action:
