@@ -1,7 +1,7 @@
 """Amounts with units, durations and counts, for files and messages."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -60,6 +60,12 @@ def format_in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
 def format_count(count: int, singular: str, plural_form: str = "") -> str:
     """Return a count with its noun: ``1 topic``, ``2 topics``."""
     return f"{count:,} {singular if count == 1 else plural_form or singular + 's'}"
+
+
+def format_names(names: Sequence[str]) -> str:
+    """Return the first five names, and the number of the remaining names: ``a, b, c, d, e and 3 more``."""
+    omitted_count = len(names) - 5
+    return f"{', '.join(names[:5])}{f' and {omitted_count:,} more' if omitted_count > 0 else ''}"
 
 
 def join_nonempty(parts: Iterable[str]) -> str:

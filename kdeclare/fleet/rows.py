@@ -10,6 +10,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.documents import parse_document
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, as_object, parse_json
+from kdeclare.core.units import format_names
 
 FORMAT_VERSION = "1.0"
 """The format version of snapshots and audits."""
@@ -172,9 +173,6 @@ class FileFormat:
         return KdeclareError(error(self.code, self.broken, detail, hint=self.invalid_hint))
 
 
-_MAX_NAMED = 5
-
-
 def require_complete_table(table: str, counts: Mapping[str, int], clusters: Sequence[str]) -> None:
     """Raise KdeclareError unless a table has exactly one row of kind `CLUSTER` for each cluster.
 
@@ -187,7 +185,7 @@ def require_complete_table(table: str, counts: Mapping[str, int], clusters: Sequ
     if not (missing_clusters or repeated_clusters or unknown_clusters):
         return
     reasons = [
-        f"{text} {_join_names(names)}"
+        f"{text} {format_names(names)}"
         for text, names in (
             ("no row for", missing_clusters),
             ("more than one row for", repeated_clusters),
@@ -220,8 +218,3 @@ def _build_incomplete_error(detail: str) -> KdeclareError:
             "not write to their own disks.",
         )
     )
-
-
-def _join_names(names: Sequence[str]) -> str:
-    omitted_count = len(names) - _MAX_NAMED
-    return f"{', '.join(names[:_MAX_NAMED])}{f' and {omitted_count:,} more' if omitted_count > 0 else ''}"

@@ -14,7 +14,6 @@ from kdeclare.app.apply import ApplyOptions, apply_saved, handle_interrupts
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
 from kdeclare.app.fleet.job import FleetOptions, open_results_storage, open_selected_fleet
 from kdeclare.app.fleet.saved_plans import (
-    format_names,
     read_applied_plans,
     read_cluster_plan,
     read_fleet_plan,
@@ -27,6 +26,7 @@ from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.run import ApplyResult
 from kdeclare.core.resources.adoption import ADOPTION
 from kdeclare.core.resources.changes import Reason
+from kdeclare.core.units import format_names
 from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.planning.planfile import PlanFile
 from kdeclare.fleet.overview import (

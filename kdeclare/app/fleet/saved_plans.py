@@ -19,6 +19,7 @@ from kdeclare.core.documents import dump_document
 from kdeclare.core.plans.plan import Plan, Summary
 from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.resources.changes import Action
+from kdeclare.core.units import format_names
 from kdeclare.engine.planning.planfile import PlanFile, parse_plan_file, verify_plan
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, parse_overview
@@ -240,8 +241,3 @@ def write_applied_plans(storage: Storage, planned_at: str, applied_plan_ids: Map
     """Record the finished plans, for `read_applied_plans` to return. Raises KdeclareError."""
     document = {"format_version": FORMAT_VERSION, "planned_at": planned_at, "done": dict(applied_plan_ids)}
     storage.write(_APPLIED_FILE, json.dumps(document, indent=1) + "\n")
-
-
-def format_names(names: Sequence[str]) -> str:
-    """Return text with the first five names and the number of the remaining names."""
-    return f"{', '.join(names[:5])}{f' and {len(names) - 5:,} more' if len(names) > 5 else ''}"

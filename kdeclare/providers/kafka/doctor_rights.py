@@ -7,6 +7,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.provider.provider import Check, CheckStatus
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.units import format_count
 from kdeclare.providers.kafka.consumer_group.group import KIND as GROUP
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import NOT_PERMITTED
@@ -198,7 +199,7 @@ def _check_objects_right(
     missing = [op for op in right.operations if any(op not in granted[name] for name in lacking)]
     names = ", ".join(lacking[:_MAX_NAMED]) + (", …" if len(lacking) > _MAX_NAMED else "")
     detail = (
-        f"not permitted on {len(lacking):,} of {_format_count(len(granted), noun)} ({names}): "
+        f"not permitted on {len(lacking):,} of {format_count(len(granted), noun)} ({names}): "
         f"{_join_operations(missing)}"
     )
     alternative = "" if right in ON_GROUPS else f", or do not declare the {noun}s"
@@ -222,7 +223,3 @@ def _format_permissions(operations: list[str]) -> str:
     """Name ACL operations as the kafka-acls tool does, for example: the DescribeConfigs permission."""
     names = " and ".join(name.title().replace("_", "") for name in operations)
     return f"the {names} {'permission' if len(operations) == 1 else 'permissions'}"
-
-
-def _format_count(count: int, noun: str) -> str:
-    return f"{count:,} {noun if count == 1 else noun + 's'}"

@@ -13,14 +13,13 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.resources.changes import FieldChange, FieldOp, Risk, find_highest_risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import Difference
+from kdeclare.core.units import format_names
 from kdeclare.providers.kafka.acl.collector import read_acls
 from kdeclare.providers.kafka.acl.diff import parse_field
 from kdeclare.providers.kafka.acl.own_access import ALLOW_EVERYONE, read_allows_everyone
 from kdeclare.providers.kafka.acl.patterns import PatternIndex
 from kdeclare.providers.kafka.acl.plan_section import format_resource
 from kdeclare.providers.kafka.connection import KafkaConnection
-
-_MAX_NAMED = 5
 
 
 class FirstAclReview:
@@ -71,8 +70,6 @@ def _rate_field(field: FieldChange, uncovered: Collection[str]) -> FieldChange:
 def _warn_first_acls(
     resource: ResourceId, source: SourcePosition | None, names: Sequence[str], *, is_certain: bool
 ) -> Diagnostic:
-    more_text = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
-    listed = f"{', '.join(names[:_MAX_NAMED])}{more_text}"
     state = (
         f"{ALLOW_EVERYONE} is true, so all principals have access to a resource without ACLs. Principals "
         "that no ACL allows lose this access with the first ACL."
@@ -83,7 +80,7 @@ def _warn_first_acls(
     return warning(
         "first-acl",
         "First ACL of a resource",
-        f"{resource} creates the first ACL on {listed}. {state}",
+        f"{resource} creates the first ACL on {format_names(names)}. {state}",
         hint="Check that ACLs allow every principal that uses these resources.",
         place=source,
         resource=str(resource),
