@@ -1,9 +1,7 @@
 """`MemoryCluster`, an implementation of `Cluster` without real brokers."""
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import TypeVar, cast
 
 from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.faults import CreatedObject, Fault, FaultKind, Outcome, Result
@@ -16,7 +14,6 @@ from kdeclare.providers.kafka.live import (
     ConfigEntry,
     ConfigSource,
     Move,
-    Partition,
     Topic,
 )
 from kdeclare.providers.kafka.port import (
@@ -33,12 +30,12 @@ from kdeclare.providers.kafka.scram_user.credential import Credentials, Mechanis
 from kdeclare.providers.kafka.testing.access import STANDARD_AUTHORIZER
 from kdeclare.providers.kafka.testing.configs import MAX_VALUE_LENGTH
 from kdeclare.providers.kafka.testing.configs import ConfigStore as ConfigStore
-from kdeclare.providers.kafka.testing.controls import Call, ClusterControls
+from kdeclare.providers.kafka.testing.controls import Call
 from kdeclare.providers.kafka.testing.definitions import TOPIC_KEYS
 from kdeclare.providers.kafka.testing.groups import MemoryGroups
 from kdeclare.providers.kafka.testing.listed_configs import LISTED_KEYS, describe_listed_key, validate_name
+from kdeclare.providers.kafka.testing.request_handler import RequestHandler
 from kdeclare.providers.kafka.testing.topics import find_name_problem
-from kdeclare.testing.faults import run_request
 
 VERSION = "4.3"
 """The Kafka release that the in-memory cluster emulates."""
@@ -48,83 +45,6 @@ OLD_BROKER = (
     "AlterPartitionReassignments API. Consider re-sending the request without the option or updating "
     "the server version"
 )
-
-
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
-K = TypeVar("K", bound=Hashable)
-R = TypeVar("R")
-
-
-class RequestHandler(ClusterControls):
-    """The base class of `MemoryCluster`: its state, and the steps that all requests have in common."""
-
-    def _handle_read(self, method: str, items: Iterable[str], respond: Callable[[], Answer]) -> Answer:
-        return self._run_request(Call(method, tuple(items)), lambda _: respond())
-
-    def _handle_change(
-        self,
-        method: str,
-        items: Sequence[Item],
-        get_key: Callable[[Item], K],
-        format_key: Callable[[K], str],
-        change_item: Callable[[Item], R],
-        duplicate_message: str,
-        validate_only: bool = False,
-        *,
-        duplicate_error: str = "INVALID_REQUEST",
-    ) -> dict[K, Fault | R]:
-        """Call ``change_item`` for each item. If an item is listed twice, both occurrences are rejected."""
-        counts = Counter(get_key(item) for item in items)
-
-        def respond(refused: Mapping[str, Fault]) -> dict[K, Fault | R]:
-            results: dict[K, Fault | R] = {}
-            for item in items:
-                name = get_key(item)
-                if counts[name] > 1:
-                    results[name] = Fault(duplicate_error, duplicate_message)
-                elif format_key(name) in refused:
-                    results[name] = refused[format_key(name)]
-                else:
-                    results[name] = _try_item(change_item, item)
-            return results
-
-        call = Call(method, tuple(format_key(get_key(item)) for item in items), validate_only)
-        with self._lock:
-            topics_before = self._copy_topics() if call.is_mutating and self.stale_reads else None
-            configs_before = (
-                self._copy_broker_overrides() if call.is_mutating and self.stale_configs else None
-            )
-            try:
-                return self._run_request(call, respond)
-            finally:
-                if configs_before is not None and configs_before != self._copy_broker_overrides():
-                    self._stale_configs, self._stale_configs_left = configs_before, self.stale_configs
-                if topics_before is not None and topics_before != self._copy_topics():
-                    self._stale_topics, self._stale_reads_left = topics_before, self.stale_reads
-
-    def _run_request(self, call: Call, respond: Callable[[Mapping[str, Fault]], Answer]) -> Answer:
-        def open_other_client() -> "MemoryCluster":
-            return cast("MemoryCluster", self.elsewhere())
-
-        return run_request(self.faults, self.calls, call, respond, open_other_client)
-
-    def _copy_broker_overrides(self) -> dict[ConfigResource, dict[str, str]]:
-        overrides = self._state.configs.overrides
-        return {r: dict(values) for r, values in overrides.items() if r.scope is ConfigScope.BROKER}
-
-    def _copy_topics(self, names: Sequence[str] | None = None) -> dict[str, Topic]:
-        topic_states = self._state.topics
-        return {
-            name: Topic(
-                name,
-                topic_states[name].topic_id if self.topic_ids else "",
-                tuple(Partition(p.replicas, p.leader, p.isr) for p in topic_states[name].partitions),
-                topic_states[name].internal,
-            )
-            for name in (topic_states if names is None else names)
-            if name in topic_states
-        }
 
 
 class MemoryCluster(RequestHandler):
@@ -568,10 +488,3 @@ def _find_broker_id_fault(resource: ConfigResource) -> Fault | None:
 
 def _format_resource(resource: ConfigResource) -> str:
     return f"{resource.scope.value}/{resource.name}"
-
-
-def _try_item(change_item: Callable[[Item], R], item: Item) -> Fault | R:
-    try:
-        return change_item(item)
-    except Fault as fault:
-        return fault
