@@ -1,4 +1,4 @@
-"""Brokers with policies of their own, once for all tests that need them."""
+"""Brokers with policies of their own, and Kafka's tools, once for all tests that need them."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ import pytest
 
 from tests.beds import KafkaBed
 from tests.kafka.broker_policies import PolicedBrokers, start_policed_brokers
+from tests.kafka.java import KafkaTools
 
 
 @pytest.fixture(scope="package")
@@ -20,3 +21,11 @@ def policed_bed(policies: PolicedBrokers) -> Iterator[KafkaBed]:
     """A client of them."""
     with policies.client() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTools]:
+    """Kafka's tools, started once."""
+    started = KafkaTools(tmp_path_factory.mktemp("tools"))
+    yield started
+    started.close()

@@ -11,17 +11,14 @@ from typing import Any
 import kafka
 import pytest
 
-from kdeclare import sandbox as kafka_sandbox
 from kdeclare.cli.main import main
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.client import KafkaCluster
 from kdeclare.providers.kafka.port import NewTopic, ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
-from kdeclare.sandbox import SandboxSettings
-from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, get_password
-from tests.conftest import free_port
 from tests.kafka.access_load import Credential, Load, LoadConsumer, LoadProducer
+from tests.kafka.secured_project import open_secured_project, start_secured_broker
 from tests.kafka.test_secured import SecuredBrokers
 
 pytestmark = pytest.mark.kafka
@@ -34,12 +31,8 @@ _STEP_S = 0.7
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBrokers]:
-    settings = SandboxSettings(tmp_path_factory.mktemp("load"), 1, 1, free_port(1, secure=True), secure=True)
-    try:
-        kafka_sandbox.start(settings, print)
-        yield SecuredBrokers(settings, resolve_layout(settings.folder).security)
-    finally:
-        kafka_sandbox.reset(settings.folder)
+    with start_secured_broker(tmp_path_factory.mktemp("load")) as started:
+        yield started
 
 
 class Project:
@@ -98,18 +91,8 @@ def project(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Project]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OLD", OLD)
-    monkeypatch.setenv("NEW", NEW)
-    (tmp_path / "kdeclare.yaml").write_text(
-        "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: load}\n"
-        "spec:\n  manifests: [manifests]\n  environments:\n    lab: {}\n"
-    )
-    cluster = brokers.admin()
-    try:
+    with open_secured_project(brokers, tmp_path, monkeypatch, {"OLD": OLD, "NEW": NEW}) as cluster:
         yield Project(tmp_path, brokers, capsys, cluster)
-    finally:
-        cluster.close()
 
 
 @pytest.fixture

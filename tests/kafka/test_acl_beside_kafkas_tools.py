@@ -109,14 +109,6 @@ class Broker:
         return main(["acl", *words, "--yes", "--quiet", "--command-config", str(self.properties)]) == 0
 
 
-@pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTools]:
-    """Kafka's tools, started once."""
-    started = KafkaTools(tmp_path_factory.mktemp("tools"))
-    yield started
-    started.close()
-
-
 @pytest.fixture
 def broker(
     secured_sandbox: SandboxStatus, tools: KafkaTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

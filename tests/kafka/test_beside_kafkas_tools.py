@@ -139,14 +139,6 @@ class BothTools:
                 assert self.bed.alter(entity, *((key, DELETE, None) for key in extra)) is None
 
 
-@pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTools]:
-    """Kafka's tools, started once."""
-    started = KafkaTools(tmp_path_factory.mktemp("tools"))
-    yield started
-    started.close()
-
-
 @pytest.fixture
 def both_tools(
     sandbox: SandboxStatus, tools: KafkaTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -202,14 +202,6 @@ class BothTools:
 
 
 @pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTools]:
-    """Kafka's tools, started once."""
-    started = KafkaTools(tmp_path_factory.mktemp("tools"))
-    yield started
-    started.close()
-
-
-@pytest.fixture(scope="module")
 def shared_tools(sandbox: SandboxStatus, tools: KafkaTools) -> Iterator[BothTools]:
     """Both tools, and two topics: ``t`` with ten records per partition, the first two deleted, and ``u``."""
     cluster = connect(sandbox.bootstrap, {})

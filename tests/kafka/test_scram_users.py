@@ -12,10 +12,8 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
-from kdeclare.sandbox import SandboxSettings
-from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, READER, get_password
-from tests.conftest import free_port
+from tests.kafka.secured_project import open_secured_project, start_secured_broker
 from tests.kafka.test_secured import SecuredBrokers
 
 pytestmark = pytest.mark.kafka
@@ -27,12 +25,8 @@ REFERENCES = {OLD: "${env.OLD}", NEW: "${env.NEW}"}
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBrokers]:
-    settings = SandboxSettings(tmp_path_factory.mktemp("scram"), 1, 1, free_port(1, secure=True), secure=True)
-    try:
-        kafka_sandbox.start(settings, print)
-        yield SecuredBrokers(settings, resolve_layout(settings.folder).security)
-    finally:
-        kafka_sandbox.reset(settings.folder)
+    with start_secured_broker(tmp_path_factory.mktemp("scram")) as started:
+        yield started
 
 
 class Project:
@@ -96,18 +90,8 @@ def project(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Project]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OLD", OLD)
-    monkeypatch.setenv("NEW", NEW)
-    (tmp_path / "kdeclare.yaml").write_text(
-        "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: scram}\n"
-        "spec:\n  manifests: [manifests]\n  environments:\n    lab: {}\n"
-    )
-    cluster = brokers.admin()
-    try:
+    with open_secured_project(brokers, tmp_path, monkeypatch, {"OLD": OLD, "NEW": NEW}) as cluster:
         yield Project(tmp_path, brokers, capsys, cluster)
-    finally:
-        cluster.close()
 
 
 def alter_with_kafka_configs(project: Project, user: str, *options: str) -> str:
