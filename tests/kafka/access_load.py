@@ -184,7 +184,8 @@ class LoadConsumer(Load):
         return f"{super().describe()}, positions {self.positions}"
 
     def _send(self, client: Any) -> bool:
-        batches = client.poll(timeout_ms=50)
+        # Records end the wait at once. With 50 ms, a tenth of all consumers never joined their group.
+        batches = client.poll(timeout_ms=500)
         self.positions = dict.fromkeys((one.partition for one in client.assignment()), -1) | self.positions
         for partition, records in batches.items():
             self.received += [record.key.decode() for record in records]
