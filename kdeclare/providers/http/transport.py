@@ -1,0 +1,88 @@
+"""An httpx transport with one time limit for the whole response. The timeouts of httpx limit single reads."""
+
+import ssl
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import httpcore
+import httpx
+
+_started_at: ContextVar[float] = ContextVar("_started_at")
+"""The time at which the current request of this thread started (monotonic clock)."""
+
+
+@contextmanager
+def start_deadline() -> Iterator[None]:
+    """Start the time limit of the request that is sent inside the block."""
+    token = _started_at.set(time.monotonic())
+    try:
+        yield
+    finally:
+        _started_at.reset(token)
+
+
+class DeadlineTransport(httpx.HTTPTransport):
+    """An httpx transport whose timeouts count from the start of the request (`start_deadline`).
+
+    A server that sends one byte at a time therefore cannot exceed the ``read`` timeout of the request.
+    """
+
+    def __init__(self, context: ssl.SSLContext, kept_connections: int = 0) -> None:
+        """Create the connection pool.
+
+        kept_connections: how many idle connections stay open for later requests. If 0, each request starts
+            with a new TLS handshake, and no request is sent over a connection that the server has closed.
+        """
+        super().__init__(verify=context, trust_env=False)
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=context,
+            max_keepalive_connections=kept_connections,
+            network_backend=_DeadlineBackend(),
+        )
+
+
+class _DeadlineBackend(httpcore.SyncBackend):
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        return _DeadlineStream(super().connect_tcp(host, port, timeout, local_address, socket_options))
+
+
+class _DeadlineStream(httpcore.NetworkStream):
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _compute_remaining_s(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _compute_remaining_s(timeout, httpcore.WriteTimeout))
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        remaining_s = _compute_remaining_s(timeout, httpcore.ConnectTimeout)
+        return _DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, remaining_s))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _compute_remaining_s(timeout: float | None, timeout_exception: type[Exception]) -> float | None:
+    if timeout is None:
+        return None
+    remaining_s = _started_at.get(time.monotonic()) + timeout - time.monotonic()
+    if remaining_s <= 0:
+        raise timeout_exception
+    return remaining_s
