@@ -15,10 +15,18 @@ UNKNOWN_SETTING = "unknown-config"
 """
 
 
+ENDPOINT_UNREACHABLE = "endpoint-unreachable"
+"""The error code for a resource whose endpoint did not respond.
+
+Unlike any other error, it blocks only the resource and what depends on it.
+"""
+
+
 class Severity(StrEnum):
     """The severity of a diagnostic.
 
-    An error blocks the whole plan. A denial by a policy or a guard blocks one resource.
+    An error blocks the whole plan, except `ENDPOINT_UNREACHABLE`. A denial by a policy or a guard blocks one
+    resource.
     """
 
     ERROR = "error"
@@ -64,8 +72,13 @@ class Diagnostic:
 
     @property
     def is_error(self) -> bool:
-        """Whether this diagnostic blocks the whole plan."""
+        """Whether this diagnostic is an error, so that a command that reports it fails."""
         return self.severity is Severity.ERROR
+
+    @property
+    def blocks_plan(self) -> bool:
+        """Whether this diagnostic blocks the whole plan."""
+        return self.is_error and self.code != ENDPOINT_UNREACHABLE
 
     @property
     def is_blocking(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import ExpectedObjects, Selection, WaitPolicy
+from kdeclare.core.live.endpoints import EndpointStatus, ListsEndpoints
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.provider.registry import find_collectors, get_operation_type, load_collectors
@@ -72,6 +73,16 @@ def identify_system(live: LiveState, preferred_id: str = "") -> str:
         id_ for id_ in (collector.identify(live) for collector in load_collectors()) if id_ is not None
     ]
     return preferred_id if preferred_id in system_ids else next(iter(system_ids), "")
+
+
+def list_endpoints(live: LiveState) -> dict[str, EndpointStatus]:
+    """Return the named endpoints that were read, by full name."""
+    return {
+        name: status
+        for collector in load_collectors()
+        if isinstance(collector, ListsEndpoints)
+        for name, status in collector.list_endpoints(live).items()
+    }
 
 
 def _observe_until_shown(

@@ -9,7 +9,11 @@ from pydantic import BaseModel, Field, RootModel, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
 from pydantic_core.core_schema import ModelSchema
 
-from kdeclare.core.provider.registry import find_connection_settings, find_plan_settings
+from kdeclare.core.provider.registry import (
+    find_connection_settings,
+    find_environment_settings,
+    find_plan_settings,
+)
 from kdeclare.core.resources.kind import Kind
 from kdeclare.manifests.defaults import DEFAULTS, DefaultsKind, DefaultsSpec
 from kdeclare.manifests.document_models import Declarable, build_envelope_model
@@ -37,7 +41,10 @@ class _DescribedSchemaGenerator(GenerateJsonSchema):
 def build_json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
     """Return one schema for all documents: projects, fleets, and manifests and rules of these kinds."""
     models: list[type[BaseModel]] = [build_envelope_model(kind) for kind in kinds.values()]
-    models += [build_project_model(find_connection_settings(), find_plan_settings()), FleetManifest]
+    models += [
+        build_project_model(find_connection_settings(), find_plan_settings(), find_environment_settings()),
+        FleetManifest,
+    ]
     mode: JsonSchemaMode = "validation"
     references, definitions = models_json_schema(
         [(model, mode) for model in models], schema_generator=_DescribedSchemaGenerator

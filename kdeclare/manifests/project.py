@@ -10,7 +10,11 @@ from yaml.nodes import MappingNode, Node
 
 from kdeclare.core.diagnostics import KdeclareError, SourcePosition, error
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.provider.registry import find_connection_settings, find_plan_settings
+from kdeclare.core.provider.registry import (
+    find_connection_settings,
+    find_environment_settings,
+    find_plan_settings,
+)
 from kdeclare.core.resources.name_scope import NameScope
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.engine.state.port import is_folder_name
@@ -229,7 +233,9 @@ def _choose_model(root: Node) -> type[ProjectManifest]:
     in_environments = {key for _, environment in pairs for key in _collect_keys(environment)}
     in_project = set(_collect_keys(find_node(root, ("spec",))))
     if in_environments - builtin_fields or in_project - ProjectSpec.model_fields.keys():
-        return build_project_model(find_connection_settings(), find_plan_settings())
+        return build_project_model(
+            find_connection_settings(), find_plan_settings(), find_environment_settings()
+        )
     return ProjectManifest
 
 
@@ -244,13 +250,31 @@ def _collect_plan_settings(
 
     If both the environment and the project set a field, the value of the environment comes first.
     """
+    endpoint_fields = _find_endpoint_fields(environment)
     environment_values = {
-        name: value for name, value in environment if name not in EnvironmentSpec.model_fields
+        name: value
+        for name, value in environment
+        if name not in EnvironmentSpec.model_fields and name not in endpoint_fields
     }
     project_values = {name: value for name, value in project if name not in ProjectSpec.model_fields}
     names = {**environment_values, **project_values}
     values_by_name = {name: (environment_values.get(name), project_values.get(name)) for name in names}
     return {name: tuple(v for v in both if isinstance(v, BaseModel)) for name, both in values_by_name.items()}
+
+
+def _find_endpoint_fields(environment: EnvironmentSpec) -> Mapping[str, str]:
+    """Return the fields that connection settings added to the environment, each with its provider's name."""
+    if type(environment) is EnvironmentSpec:
+        return {}  # the project file has no fields of providers, so no provider has to be loaded
+    return {name: provider for name, (provider, _) in find_environment_settings().items()}
+
+
+def _collect_provider_settings(environment: EnvironmentSpec) -> dict[str, BaseModel]:
+    """Return the connection settings of systems other than Kafka, by provider name."""
+    values = dict(environment)
+    named = {provider: values[name] for name, provider in _find_endpoint_fields(environment).items()}
+    settings = {**dict(environment.providers), **named}
+    return {provider: value for provider, value in settings.items() if isinstance(value, BaseModel)}
 
 
 def _validate_names(manifest: ProjectManifest, root: Node) -> None:
@@ -300,7 +324,7 @@ def _build_project(
         tuple(folder / path for path in environment_spec.overlays),
         _collect_plan_settings(environment_spec, spec),
         environment_spec.requestDeadline,
-        {name: settings for name, settings in environment_spec.providers if isinstance(settings, BaseModel)},
+        _collect_provider_settings(environment_spec),
         find_position(root, ("spec", "environments", env), key=True),
     )
     overlays = {path: None for e in full_spec.environments.values() for path in e.overlays}
@@ -379,7 +403,9 @@ def _drop_connection_fields(root: Node, env: str) -> Node:
     if spec is None:
         return root
     if environments is not None and environment is not None:
-        environments = _replace_value(environments, env, _drop_keys(environment, _CONNECTION_FIELDS))
+        is_plain = set(_collect_keys(environment)) <= EnvironmentSpec.model_fields.keys()
+        fields = _CONNECTION_FIELDS | (frozenset() if is_plain else find_environment_settings().keys())
+        environments = _replace_value(environments, env, _drop_keys(environment, fields))
         spec = _replace_value(spec, "environments", environments)
     return _replace_value(root, "spec", _drop_keys(spec, {"state"}))
 

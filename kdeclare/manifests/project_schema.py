@@ -89,20 +89,27 @@ class ProjectManifest(Envelope):
 
 
 def build_project_model(
-    settings: Mapping[str, type[BaseModel]], plan_settings: Sequence[PlanSettings] = ()
+    settings: Mapping[str, type[BaseModel]],
+    plan_settings: Sequence[PlanSettings] = (),
+    environment_settings: Mapping[str, tuple[str, type[BaseModel]]] | None = None,
 ) -> type[ProjectManifest]:
     """Return the model of project files, including the fields that providers add.
 
     settings: the model of each provider's connection settings, by provider name.
     plan_settings: the plan settings of providers, which become fields of the project and of each environment.
+    environment_settings: the fields that providers add to each environment; see `find_environment_settings`.
     """
-    if not settings and not plan_settings:
+    environment_settings = environment_settings or {}
+    if not settings and not plan_settings and not environment_settings:
         return ProjectManifest
     providers = _extend_model(ProviderSettings, {name: (model, None) for name, model in settings.items()})
     plan_fields = {
         s.field: (s.model, Field(s.model(), description=s.environment_description)) for s in plan_settings
     }
-    environment = _extend_model(EnvironmentSpec, {"providers": (providers, providers()), **plan_fields})
+    connection_fields = {name: (model, None) for name, (_, model) in environment_settings.items()}
+    environment = _extend_model(
+        EnvironmentSpec, {"providers": (providers, providers()), **plan_fields, **connection_fields}
+    )
     environments: Any = GenericAlias(dict, (str, environment))
     plan_fields = {s.field: (s.model, Field(s.model(), description=s.description)) for s in plan_settings}
     spec = _extend_model(ProjectSpec, {"environments": (environments, {}), **plan_fields})

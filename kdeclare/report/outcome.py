@@ -46,7 +46,7 @@ def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
     """Return the outcome of a plan. Errors take precedence over denials, and denials over changes."""
     errors = sum(d.is_error for d in plan.diagnostics)
     headline_start = f"{'Rollback plan' if plan.undoes else 'Plan'} for {format_target(plan)}"
-    if errors:
+    if plan.has_errors:
         exit_code = ExitCode.STALE if plan.is_stale else ExitCode.ERROR
         return Outcome(
             "error", f"{headline_start} cannot be applied: {format_count(errors, 'error')}.", exit_code
@@ -58,6 +58,9 @@ def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
         [format_planned_counts(plan), f"{left_alone_count:,} not restored" if left_alone_count else ""]
     )
     has_denials = has_denial(plan)
+    if errors:  # of endpoints that did not respond; the remaining changes can be applied
+        counts = join_nonempty([counts, format_count(errors, "error")])
+        return Outcome("error", f"{headline_start}: {counts}.", ExitCode.ERROR)
     if plan.has_changes or has_denials:
         headline = f"{headline_start}: {counts or 'denied'}."
         if has_denials:

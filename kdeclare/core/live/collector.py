@@ -5,12 +5,13 @@ lagging members. `PendingWrite` is a write that some members possibly do not sho
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Generic, Protocol, Self, TypeVar
 
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.endpoints import EndpointStatus
 from kdeclare.core.live.live_codec import LiveCodec
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -112,6 +113,8 @@ class Collector(Generic[_Selected]):
     find_id: returns the id of the system, or None if the system has no id or was not read. Plans and states
         are bound to the first system that has an id.
     codec: serializes the live state for fleet snapshots; None if audits do not compare this live state.
+    find_endpoints: returns the named endpoints that were read, by full name (``connect/eu``), including the
+        endpoints that did not respond; None if the system has no named endpoints.
     """
 
     selection_type: type[_Selected]
@@ -120,6 +123,7 @@ class Collector(Generic[_Selected]):
     read_expected: Callable[[Connections, _Selected, ExpectedObjects], CollectResult] | None = None
     find_id: Callable[[LiveState], str | None] | None = None
     codec: LiveCodec | None = None
+    find_endpoints: Callable[[LiveState], Mapping[str, EndpointStatus]] | None = None
 
     def merge(self, selections: Iterable[Selection]) -> _Selected | None:
         """Merge the selections that this collector reads. Return None if there are no such selections."""
@@ -151,6 +155,10 @@ class Collector(Generic[_Selected]):
     def identify(self, live: LiveState) -> str | None:
         """Return the id of the system that was read; None if the system has no id."""
         return self.find_id(live) if self.find_id is not None else None
+
+    def list_endpoints(self, live: LiveState) -> Mapping[str, EndpointStatus]:
+        """Return the named endpoints that were read, by full name."""
+        return self.find_endpoints(live) if self.find_endpoints is not None else {}
 
     def _merge_with_always(self, selections: Iterable[Selection]) -> _Selected | None:
         merged = self.merge(selections)

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.endpoints import Endpoints
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
@@ -121,6 +122,7 @@ class Plan:
     racks: the racks of brokers, for display; empty if no operation assigns replicas.
     max_deletes: the maximum number of deletions, as set by the user (``25`` or ``10%``); None means the
         default.
+    endpoints: the ids of the named endpoints that the plan is for; see `Endpoints`.
     """
 
     project: str
@@ -138,6 +140,7 @@ class Plan:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
     max_deletes: str | None = None
+    endpoints: Endpoints = field(default_factory=dict)
 
     @property
     def has_changes(self) -> bool:
@@ -146,10 +149,10 @@ class Plan:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the plan has an error, so that it cannot be applied."""
-        return any(d.is_error for d in self.diagnostics)
+        """Whether the plan has an error because of which it cannot be applied."""
+        return any(d.blocks_plan for d in self.diagnostics)
 
     @property
     def is_stale(self) -> bool:
         """Whether the plan has errors, and each error reports a change by another client during planning."""
-        return self.has_errors and all(d.code == STALE for d in self.diagnostics if d.is_error)
+        return self.has_errors and all(d.code == STALE for d in self.diagnostics if d.blocks_plan)

@@ -5,6 +5,7 @@ from dataclasses import field
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.endpoints import Endpoints
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 PendingCleanup = Mapping[str, JsonValue]
@@ -24,6 +25,7 @@ class State:
     serial: increases by one with every write, and therefore with every run that changes anything.
     resources: the ownership records, by resource id as a string. A record contains the fields that were last
         applied.
+    endpoints: the ids of the named endpoints that runs have changed; see `Endpoints`.
     """
 
     lineage: str
@@ -31,6 +33,7 @@ class State:
     cluster_id: str
     resources: Mapping[str, OwnedRecord] = field(default_factory=dict)
     pending_cleanup: PendingCleanup = field(default_factory=dict)
+    endpoints: Endpoints = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

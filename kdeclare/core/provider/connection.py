@@ -121,6 +121,8 @@ class ConnectionType(Generic[_Settings]):
         descriptions of the fields. Values of type `SecretText` are never displayed.
     locate: converts the settings to a target. Raises KdeclareError if settings are invalid or missing.
     environment_fields: settings that are fields of the environment itself, not fields below ``providers``.
+    environment_field: the field of the environment that contains all settings, such as ``connect``. Providers
+        use it for named endpoints. None means that the settings are below ``providers``.
     is_always_needed: whether every command that reads systems needs this connection. The command then opens
         the connection early, while it is still reading files.
     find_files: returns the files that are needed to connect, given the settings and
@@ -134,6 +136,7 @@ class ConnectionType(Generic[_Settings]):
     settings: type[_Settings]
     locate: Callable[[_Settings, ConnectionContext], Target]
     environment_fields: frozenset[str] = frozenset()
+    environment_field: str | None = None
     is_always_needed: bool = False
     find_files: Callable[[_Settings, Mapping[str, str]], Iterable[SettingsFile]] = _find_no_files
     explain: Callable[[Fault, str], Diagnostic | None] = lambda fault, name: None
@@ -165,6 +168,10 @@ class AnyConnectionType(Protocol):
 
     @property
     def environment_fields(self) -> frozenset[str]:
+        """See `ConnectionType`."""
+
+    @property
+    def environment_field(self) -> str | None:
         """See `ConnectionType`."""
 
     @property

@@ -176,7 +176,18 @@ def find_connection_settings() -> Mapping[str, type[BaseModel]]:
     return {
         name: connection.settings
         for name, connection in connections.items()
-        if connection is not None and not connection.environment_fields and connection.settings.model_fields
+        if connection is not None
+        and not (connection.environment_fields or connection.environment_field)
+        and connection.settings.model_fields
+    }
+
+
+def find_environment_settings() -> Mapping[str, tuple[str, type[BaseModel]]]:
+    """Return the fields that providers add to environments, each with the provider's name and the model."""
+    return {
+        provider.connection.environment_field: (provider.name, provider.connection.settings)
+        for provider in load_providers()
+        if provider.connection is not None and provider.connection.environment_field is not None
     }
 
 

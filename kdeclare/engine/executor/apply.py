@@ -10,6 +10,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, denied, error
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import WaitPolicy
+from kdeclare.core.live.endpoints import validate_endpoints
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import Plan
@@ -47,6 +48,7 @@ from kdeclare.engine.executor.expectations import (
 from kdeclare.engine.executor.ownership import compute_next_state
 from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.executor.scheduler import Scheduler
+from kdeclare.engine.observation import list_endpoints
 from kdeclare.engine.planning.planfile import render_plan_file
 from kdeclare.engine.planning.prune_denied import evaluate_and_prune, replay_overrides
 from kdeclare.engine.planning.request import limit_deletions
@@ -136,6 +138,7 @@ class Applier:
             raise KdeclareError(*problems, exit_code=ExitCode.STALE)
         patience = WaitPolicy(timeout_s, self.progress, self.clock.monotonic, self.clock.sleep)
         observation = observe_operations(self.connections, plan.operations, patience)
+        validate_endpoints(plan.endpoints, list_endpoints(observation.live))
         mismatches = [
             *find_stale_ownership(plan, state.resources if state else {}),
             *find_stale_live(plan.operations, observation),
@@ -230,7 +233,7 @@ def _get_outcome(result: ApplyResult) -> Literal["complete", "partial", "interru
 def _validate_plan_base(plan: Plan, state: State | None) -> None:
     """Refuse a plan that cannot be applied for reasons other than the live state. Raises KdeclareError."""
     if plan.has_errors:
-        errors = [d for d in plan.diagnostics if d.is_error]
+        errors = [d for d in plan.diagnostics if d.blocks_plan]
         raise KdeclareError(*errors, exit_code=ExitCode.STALE if plan.is_stale else ExitCode.ERROR)
     # If no system had an id when the plan was made, the plan is not bound to a cluster.
     if state is not None and state.cluster_id and plan.cluster.id not in ("", state.cluster_id):

@@ -65,12 +65,13 @@ def compute_next_state(
     resources = compute_owned(plan, results, state.resources if state else {})
     cleanup = update_cleanup(plan, results, state.pending_cleanup if state else {})
     if state is None:
-        return State(str(uuid.uuid4()), 1, plan.cluster.id, resources, cleanup)
+        return State(str(uuid.uuid4()), 1, plan.cluster.id, resources, cleanup, plan.endpoints)
     unchanged = dict(state.resources) == resources and state.pending_cleanup == cleanup
     if unchanged and not any(map(_has_effect, results.values())):
         return None
     cluster_id = state.cluster_id or plan.cluster.id  # bound to the first system that has an id
-    return State(state.lineage, state.serial + 1, cluster_id, resources, cleanup)
+    endpoints = {**state.endpoints, **plan.endpoints}
+    return State(state.lineage, state.serial + 1, cluster_id, resources, cleanup, endpoints)
 
 
 def _has_effect(result: OperationResult | None) -> bool:

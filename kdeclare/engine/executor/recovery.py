@@ -106,8 +106,9 @@ def replay_missed_runs(store: StateStore) -> tuple[str, ...]:
         resources = compute_owned(plan, record.results, state.resources)
         cleanup = update_cleanup(plan, record.results, state.pending_cleanup)
         cluster_id = state.cluster_id or plan.cluster.id
+        endpoints = {**state.endpoints, **plan.endpoints}
         for serial in range(state.serial + 1, record.serial + 1):
-            store.write(State(state.lineage, serial, cluster_id, resources, cleanup))
+            store.write(State(state.lineage, serial, cluster_id, resources, cleanup, endpoints))
     return tuple(record.run_id for record in missed_runs)
 
 

@@ -7,6 +7,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, sort_
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.collector import WaitPolicy
+from kdeclare.core.live.endpoints import validate_endpoints
 from kdeclare.core.operations.operation import HAS_RECORDS, Operation, UndoResult, UnprovenDeletion
 from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
@@ -28,7 +29,7 @@ from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.expectations import find_unrevealable
 from kdeclare.engine.executor.ownership import compute_owned
-from kdeclare.engine.observation import Observation, observe_expected, select_all
+from kdeclare.engine.observation import Observation, list_endpoints, observe_expected, select_all
 from kdeclare.engine.planning import operation_graph
 from kdeclare.engine.planning.prune_denied import (
     POLICY_VIOLATION,
@@ -92,6 +93,7 @@ def build_rollback_plan(
     observation = observe_expected(
         connections, selections, created, patience or WaitPolicy(), await_unsettled=True
     )
+    validate_endpoints(run.endpoints, list_endpoints(observation.live))
     steps = [
         _bind_step(step, record, observation.live, options)
         for step in _build_steps(begun_operations, record, observation, allow_data_loss=allow_data_loss)
@@ -124,6 +126,7 @@ def build_rollback_plan(
         diagnostics=sort_diagnostics(dict.fromkeys(problems)),  # several batches can report the same problem
         undoes=record.run_id,
         racks=run.racks,
+        endpoints=run.endpoints,
     )
     verdicts, operations, denied_resources = apply_guards(plan.operations, hooks)
     blocked = frozenset(map(str, denied_resources))

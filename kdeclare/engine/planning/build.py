@@ -6,8 +6,16 @@ The order of the steps matters; comments give the reasons. Providers add to the 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error, sort_diagnostics
+from kdeclare.core.diagnostics import (
+    ENDPOINT_UNREACHABLE,
+    Diagnostic,
+    KdeclareError,
+    Severity,
+    error,
+    sort_diagnostics,
+)
 from kdeclare.core.live.collector import WaitPolicy
+from kdeclare.core.live.endpoints import validate_endpoints
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.plans.plan import ClusterRef, Ownership, Plan, PlanBase, Summary, Verdict
@@ -19,7 +27,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import ResourceComparison
 from kdeclare.core.resources.name_scope import report_out_of_scope
 from kdeclare.core.secrets.secret_refs import SecretSource
-from kdeclare.engine.observation import identify_system, observe, observe_owned
+from kdeclare.engine.observation import identify_system, list_endpoints, observe, observe_owned
 from kdeclare.engine.planning import operation_graph
 from kdeclare.engine.planning.comparison import check_names, compare_resources, list_selections_to_observe
 from kdeclare.engine.planning.operation_graph import link_operations
@@ -54,6 +62,7 @@ def build_plan(
     patience = WaitPolicy(scope.visibility_timeout_s, progress)
     observation = observe_owned(connections, selections, request.owned, patience)
     _validate_system(request, connections, observation.live)
+    validate_endpoints(request.state.endpoints if request.state else {}, list_endpoints(observation.live))
     inputs = PlanInputs(
         desired=request.desired,
         state=request.state,
@@ -165,8 +174,8 @@ class _Draft:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the plan has an error, so that it cannot be applied."""
-        return any(d.is_error for d in self.diagnostics)
+        """Whether the plan has an error because of which it cannot be applied."""
+        return any(d.blocks_plan for d in self.diagnostics)
 
     def locate(self, diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
         """Yield the diagnostics. A diagnostic without a position gets the position of its resource.
@@ -245,6 +254,7 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
         operations = step.operations
         draft.report(step.diagnostics)
     draft.block(refused_deletions.values(), MAX_DELETES)
+    draft.block(map(str, _find_blocked_dependents(draft.compared, operations)), ENDPOINT_UNREACHABLE)
     # This step comes after `refine`, because `refine` can change the objects that operations touch.
     step = link_operations(operations)
     draft.report(step.diagnostics)
@@ -253,6 +263,18 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
     except operation_graph.OperationCycleError as cycle:
         draft.report([_report_cycle(cycle)])
         return ()
+
+
+def _find_blocked_dependents(
+    compared: Sequence[ResourceComparison], operations: Sequence[Operation]
+) -> frozenset[ResourceId]:
+    """Return the resources with operations that require a resource whose endpoint did not respond."""
+    unreachable = {
+        item.id
+        for item in compared
+        if any(d.code == ENDPOINT_UNREACHABLE for d in item.difference.diagnostics)
+    }
+    return operation_graph.find_dependents(operations, unreachable) if unreachable else frozenset()
 
 
 def _report_cycle(cycle: operation_graph.OperationCycleError) -> Diagnostic:
@@ -325,6 +347,7 @@ def _assemble_plan(draft: _Draft, live: LiveState, operations: tuple[Operation, 
         labels=request.judge.find_labels_to_keep(request.desired, request.owned, ownership),
         racks={id_: place for hook in draft.hooks for id_, place in hook.locate_members(operations).items()},
         max_deletes=str(request.scope.max_deletes) if request.scope.max_deletes else None,
+        endpoints={name: s.id for name, s in sorted(list_endpoints(live).items()) if not s.problem},
     )
 
 

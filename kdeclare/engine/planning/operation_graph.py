@@ -12,6 +12,7 @@ from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, Key, Prefix
 from kdeclare.core.plans.plan_hooks import PlanStep
 from kdeclare.core.provider.registry import get_operation_type
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import CONTRADICTION, DesiredResource, report_contradiction
 from kdeclare.core.resources.plan_capabilities import (
     list_exclusive_settings,
@@ -181,6 +182,19 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
             problems.append(_report_use(op, used_names))
     return PlanStep(
         tuple(_with_edges(op, needs[op.id], follows[op.id]) for op in operations), tuple(problems)
+    )
+
+
+def find_dependents(operations: Iterable[Operation], required: Set[ResourceId]) -> frozenset[ResourceId]:
+    """Return the resources with operations that require one of these other resources by its name."""
+    required_keys = {(id_.kind, id_.name): id_ for id_ in required}
+    return frozenset(
+        op.resource
+        for op in operations
+        for touch in get_operation_type(op).compute_footprint(op)
+        if touch.access in _HARD_ACCESS
+        and isinstance(touch.key, str)
+        and required_keys.get((touch.sort, touch.key), op.resource) != op.resource
     )
 
 

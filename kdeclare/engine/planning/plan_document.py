@@ -102,6 +102,7 @@ def build_plan_sections(
         "undoes": plan.undoes,
         "max_deletes": plan.max_deletes,
         **({"labels": {topic: dict(found) for topic, found in plan.labels.items()}} if plan.labels else {}),
+        **({"endpoints": dict(plan.endpoints)} if plan.endpoints else {}),
         **({"racks": {str(broker): rack for broker, rack in plan.racks.items()}} if plan.racks else {}),
     }
 

@@ -12,7 +12,6 @@ system.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from kdeclare.core.diagnostics import Severity
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.operations.argument_binding import dump_arguments
@@ -284,9 +283,9 @@ def _check_risks(change: Change, minimum: Risk) -> Iterator[str]:
 
 
 def _is_denied_in_part(plan: Plan, change: Change) -> bool:
-    """Whether the plan shows that a policy or a guard denies a part of the change."""
+    """Whether the plan shows that a policy, a guard or an endpoint blocks a part of the change."""
     name = str(change.id)
-    denials = [d.resource for d in plan.diagnostics if d.severity is Severity.DENIED]
+    denials = [d.resource for d in plan.diagnostics if d.is_blocking and not d.blocks_plan]
     return name in denials or any(v.is_denial and v.resource == name for v in plan.verdicts)
 
 

@@ -54,6 +54,7 @@ def bind_plan(document: "PlanDocument") -> Plan:
         undoes=document["undoes"],
         max_deletes=document["max_deletes"],
         labels=document.get("labels", {}),
+        endpoints=document.get("endpoints", {}),
         racks={int(broker): rack for broker, rack in document.get("racks", {}).items()},
     )
 

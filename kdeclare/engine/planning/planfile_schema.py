@@ -237,6 +237,15 @@ class PlanDocument(TypedDict):
             ),
         ]
     ]
+    endpoints: NotRequired[
+        Annotated[
+            dict[str, str],
+            Field(
+                description="The ids of the named endpoints that the plan is for, by name, such as "
+                "connect/eu. An id is empty if the system has none."
+            ),
+        ]
+    ]
     racks: NotRequired[
         Annotated[
             dict[Annotated[str, Field(pattern="^(0|[1-9][0-9]*)$")], str],

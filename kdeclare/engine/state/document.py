@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_int, as_object, as_text, parse_json
+from kdeclare.core.live.endpoints import Endpoints
 from kdeclare.core.plans.state import State
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
@@ -87,6 +88,8 @@ def encode_state(state: State) -> str:
         f"    {_encode_json(name)}: {_encode_json(dump_record(state.resources[name]))}"
         for name in sorted(state.resources)
     ]
+    if state.endpoints:
+        header_lines.append(f'  "endpoints": {_encode_json(dict(state.endpoints))},')
     if state.pending_cleanup:
         header_lines.append(f'  "leftovers": {_encode_json(dict(state.pending_cleanup))},')
     body = '  "resources": {\n' + ",\n".join(lines) + "\n  }" if lines else '  "resources": {}'
@@ -116,7 +119,12 @@ def decode_state(text: str | bytes, location: str) -> State:
         cluster_id=_get_field(value, "cluster_id", as_text, location),
         resources=_bind_records(_get_field(value, "resources", as_object, location), location),
         pending_cleanup=_get_field({"leftovers": {}, **value}, "leftovers", as_object, location),
+        endpoints=_get_field({"endpoints": {}, **value}, "endpoints", _as_endpoints, location),
     )
+
+
+def _as_endpoints(value: JsonValue) -> Endpoints:
+    return {name: as_text(id_) for name, id_ in as_object(value).items()}
 
 
 def _bind_records(records: JsonObject, location: str) -> Mapping[str, OwnedRecord]:

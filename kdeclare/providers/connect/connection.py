@@ -3,11 +3,11 @@
 If workers are not ready for a change (during a rebalance, or with a new leader), the change is retried.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict, RootModel
 
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.frozen_dataclass import dataclass
@@ -15,9 +15,11 @@ from kdeclare.core.live.collector import Collector
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.retry import RetryPolicy, log_retry
 from kdeclare.core.parts import Connections
-from kdeclare.core.provider.connection import ConnectionContext, ConnectionType, References
+from kdeclare.core.provider.connection import ConnectionContext, ConnectionType, References, SettingsFile
 from kdeclare.providers.connect.client.port import ERRORS, Changes, ConnectWorkers, Validation, read_workers
 from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, PluginStatus, WorkerGroup
+from kdeclare.providers.http.endpoint_settings import HttpEndpointSettings
+from kdeclare.providers.http.target import HttpTarget
 
 ConnectClientFactory = Callable[[WorkerGroup], ConnectWorkers]
 """A function that returns the workers of a group. Raises KdeclareError.
@@ -37,10 +39,11 @@ class ConnectClients:
     open: ConnectClientFactory
 
 
-class ConnectSettings(BaseModel):
-    """The settings of an environment for Connect clusters. Currently, no settings exist."""
+class ConnectSettings(RootModel[dict[str, HttpEndpointSettings]]):
+    """The named Connect clusters of an environment. The URLs of each are the URLs of its workers."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
+    root: dict[str, HttpEndpointSettings] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class ConnectTarget:
     folder: Path
     references: References = field(repr=False)
     attempts: int | None = None
+    endpoints: tuple[tuple[str, HttpTarget], ...] = ()
 
     def open(self, timeout_s: float) -> ConnectClients:
         """See `Target`. Sends no request."""
@@ -85,8 +89,15 @@ def _build_retry_policy(attempts: int | None) -> RetryPolicy:
 
 
 def locate_workers(settings: ConnectSettings, context: ConnectionContext) -> ConnectTarget:
-    """Return the target for workers that the manifests of the project declare."""
-    return ConnectTarget(context.folder, context.references, context.attempts)
+    """Return the target for the named Connect clusters, and for workers that manifests declare inline."""
+    endpoints = tuple((name, one.build_target(context.folder)) for name, one in settings.root.items())
+    return ConnectTarget(context.folder, context.references, context.attempts, endpoints)
+
+
+def find_tls_files(settings: ConnectSettings, options: Mapping[str, str]) -> Iterator[SettingsFile]:
+    """Yield the TLS files of all named Connect clusters, for tasks on other machines."""
+    for endpoint in settings.root.values():
+        yield from endpoint.list_files()
 
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
@@ -101,7 +112,17 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
     )
 
 
-CONNECTION = ConnectionType(ConnectClients, ConnectSettings, locate_workers, explain=explain_fault)
+ENVIRONMENT_FIELD = "connect"
+"""The field of an environment that contains the named Connect clusters."""
+
+CONNECTION = ConnectionType(
+    ConnectClients,
+    ConnectSettings,
+    locate_workers,
+    environment_field=ENVIRONMENT_FIELD,
+    find_files=find_tls_files,
+    explain=explain_fault,
+)
 
 
 class RetryingWorkers:

@@ -17,9 +17,6 @@ from kdeclare.core.provider.provider import TypedSetting
 from kdeclare.core.secrets.secret_hashes import is_mark, mark_hash, mark_value
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, SecretRef, is_sensitive_key
 
-HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-"""The syntax of HTTP header names: a token of RFC 9110."""
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerGroup(Arguments):

@@ -27,12 +27,11 @@ from kdeclare.providers.connect.connection import ConnectTarget
 from kdeclare.providers.connect.worker_config.kind import ConnectWorkerConfigKind
 from kdeclare.providers.connect.worker_config.spec import (
     WorkerConfigBody,
-    explain_url_problem,
-    is_plain_http,
     warn_plain_http,
 )
 from kdeclare.providers.connect.worker_health import IN_STEP, OUT_OF_STEP, check_worker_health, explain_step
 from kdeclare.providers.connect.worker_state import GroupSnapshot, WorkerGroup, WorkerSnapshot, redact_value
+from kdeclare.providers.http.urls import explain_url_problem, is_plain_http
 
 
 def _sort_overrides(overrides: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -1,11 +1,8 @@
 """The spec of ConnectWorkerConfig manifests, and the checks that need no connection to workers."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any
-from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,7 +13,8 @@ from kdeclare.core.resources.kind import SpecPath, SpecProblem
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.core.secrets.secret_refs import Referenced, is_sensitive_key
 from kdeclare.core.units import Duration
-from kdeclare.providers.connect.worker_state import HEADER_NAME, WorkerGroup, is_placeholder
+from kdeclare.providers.connect.worker_state import WorkerGroup, is_placeholder
+from kdeclare.providers.http.urls import HEADER_NAME, explain_url_problem, is_plain_http
 from kdeclare.providers.kafka.config.config_value import ConfigValue, Unset, Value, as_secret, to_config_text
 
 RAW_SECRET = "raw-secret"
@@ -210,58 +208,3 @@ def _warn_literal_secret(resource: str, key: str) -> Diagnostic:
         resource=resource,
         subject=key,
     )
-
-
-_HOST_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-"""One label of a host name according to RFC 1123, section 2.1. Underscores, common in container networks, are
-accepted, too.
-"""
-_MAX_HOST_LENGTH = 253
-_BRACKETED_HOST = re.compile(r"\[[^\[\]]*\](?::\d*)?")
-_URL_FORM = "use https://HOST:PORT"
-
-
-def explain_url_problem(url: str) -> str:
-    """Describe the problem of a worker's URL, without passwords; empty if the URL is valid."""
-    if not (url.isascii() and url.isprintable()) or " " in url:
-        return f"A URL cannot contain spaces, control characters or non-ASCII characters: {_URL_FORM}."
-    if "@" in url:
-        return (
-            "A URL with credentials exposes the password. Use --header, or 'headers' in a manifest, instead."
-        )
-    try:
-        parts = urlsplit(url)
-        is_valid_port = parts.port != 0
-    except ValueError as e:
-        return f"'{url}' is not a valid URL: {e}."
-    if parts.scheme not in ("http", "https") or not parts.hostname or not is_valid_port:
-        return f"'{url}' is not of the form https://HOST:PORT."
-    if parts.path.strip("/") or "?" in url or "#" in url:
-        return f"'{url}' has parts other than scheme, host and port: {_URL_FORM}."
-    return (
-        ""
-        if _is_valid_host(parts)
-        else f"'{url}': '{parts.hostname}' is not a valid host name or IP address."
-    )
-
-
-def is_plain_http(url: str) -> bool:
-    """Whether requests to the URL are sent without encryption."""
-    return urlsplit(url).scheme == "http"
-
-
-def _is_valid_host(parts: SplitResult) -> bool:
-    if ("[" in parts.netloc or "]" in parts.netloc) and not _BRACKETED_HOST.fullmatch(parts.netloc):
-        return False  # urlsplit accepts brackets at every position, and ignores the characters before them.
-    host = (parts.hostname or "").removesuffix(".")
-    labels = host.split(".")
-    try:
-        if "[" in parts.netloc:
-            IPv6Address(host)
-        elif labels[-1].isdigit():
-            IPv4Address(host)
-        else:
-            return len(host) <= _MAX_HOST_LENGTH and all(map(_HOST_LABEL.fullmatch, labels))
-    except ValueError:
-        return False
-    return True

@@ -1,0 +1,93 @@
+"""Choose the named endpoint of a resource, and report resources whose endpoint is missing or unreachable."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from kdeclare.core.diagnostics import ENDPOINT_UNREACHABLE, Diagnostic, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.resources.kind import DesiredResource, Difference
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.suggestions import format_suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointChoice:
+    """The endpoint that a resource uses, or the reason why there is none.
+
+    name: the name of the endpoint within its provider (``eu``); None if no endpoint can be chosen.
+    problem: a sentence about the reason; empty if there is an endpoint.
+    hint: what the user can do.
+    """
+
+    name: str | None
+    problem: str = ""
+    hint: str = ""
+
+
+def choose_endpoint(declared: str | None, configured: Collection[str], setting: str) -> EndpointChoice:
+    """Return the endpoint with the declared name, or the only endpoint if the resource names none.
+
+    configured: the names of the endpoints that the environment configures.
+    setting: the field of the environment that contains the endpoints, for messages.
+    """
+    names = sorted(configured)
+    example = (
+        f"Add it to the environment in the project file: {setting}: {{{declared or 'NAME'}: {{urls: …}}}}."
+    )
+    if declared is None:
+        if len(names) == 1:
+            return EndpointChoice(names[0])
+        if not names:
+            return EndpointChoice(None, f"The environment has no endpoints under '{setting}'.", example)
+        listed = ", ".join(names)
+        return EndpointChoice(
+            None,
+            f"The environment has several endpoints under '{setting}': {listed}. The resource names none.",
+            "Name one of them in the manifest.",
+        )
+    if declared in configured:
+        return EndpointChoice(declared)
+    detail = f"The environment has no endpoint '{declared}' under '{setting}'."
+    if not names:
+        return EndpointChoice(None, detail, example)
+    return EndpointChoice(
+        None, detail, format_suggestion(declared, names) or f"Use one of the endpoints {', '.join(names)}."
+    )
+
+
+def report_missing_endpoint(choice: EndpointChoice, resource: str) -> Diagnostic:
+    """Return the error about a resource whose endpoint the environment does not configure."""
+    return error(
+        "endpoint-not-configured",
+        "Endpoint is not configured",
+        choice.problem,
+        hint=choice.hint,
+        resource=resource,
+    )
+
+
+def report_unreachable_endpoint(name: str, problem: str, resource: str) -> Diagnostic:
+    """Return the error about a resource whose endpoint did not respond. It blocks only this resource.
+
+    name: the full name of the endpoint, such as ``connect/eu``. problem: see `EndpointStatus`.
+    """
+    return error(
+        ENDPOINT_UNREACHABLE,
+        "Endpoint did not respond",
+        f"{name} did not respond: {problem.rstrip('.')}.",
+        hint="Check that the system is running and that its settings in the environment are correct. Then "
+        "plan again.",
+        resource=resource,
+        subject=name,
+    )
+
+
+def withhold_resource(
+    diagnostic: Diagnostic, desired: DesiredResource | None, owned: OwnedRecord | None
+) -> Difference:
+    """Return the difference of a resource that cannot be compared, for `PlanHooks.withhold`.
+
+    A resource that is no longer declared stays owned.
+    """
+    place = desired.source if desired is not None else None
+    return Difference(None, owned, diagnostics=(replace(diagnostic, place=place),))
