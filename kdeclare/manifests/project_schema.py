@@ -106,7 +106,10 @@ def build_project_model(
     plan_fields = {
         s.field: (s.model, Field(s.model(), description=s.environment_description)) for s in plan_settings
     }
-    connection_fields = {name: (model, None) for name, (_, model) in environment_settings.items()}
+    connection_fields = {
+        name: (model, Field(None, description=f"The named endpoints of the provider '{provider}'."))
+        for name, (provider, model) in environment_settings.items()
+    }
     environment = _extend_model(
         EnvironmentSpec, {"providers": (providers, providers()), **plan_fields, **connection_fields}
     )
