@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 
 from kdeclare.core.secrets.secret_refs import Secret
 
@@ -65,6 +65,8 @@ def _collect_leaves(annotation: Any) -> Iterator[Any]:
     origin = get_origin(annotation)
     if hasattr(annotation, "__value__"):  # a type alias
         yield from _collect_leaves(annotation.__value__)
+    elif _is_root_model(annotation):
+        yield from _collect_leaves(annotation.model_fields["root"].annotation)
     elif origin is Annotated:
         yield from _collect_leaves(get_args(annotation)[0])
     elif origin is Literal:
@@ -74,6 +76,11 @@ def _collect_leaves(annotation: Any) -> Iterator[Any]:
             yield from _collect_leaves(member)
     else:
         yield annotation
+
+
+def _is_root_model(annotation: Any) -> bool:
+    """Whether the annotation is a model of a plain value, which has no fields in the data."""
+    return isinstance(annotation, type) and issubclass(annotation, RootModel)
 
 
 def _is_scalar(leaf: Any) -> bool:
@@ -101,6 +108,9 @@ def _collect_annotations(model: type[BaseModel], path: Sequence[str | int]) -> l
 
 
 def _collect_models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if _is_root_model(annotation):
+        yield from _collect_models(annotation.model_fields["root"].annotation)
+        return
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
         return
