@@ -1,0 +1,273 @@
+"""The interface to the connectors of one Connect cluster (its REST API), and the values that it returns.
+
+How responses become Faults:
+
+============================================  ======================  =========
+Response                                      code                    kind
+============================================  ======================  =========
+no worker can be reached; nothing was sent    ``UNREACHABLE``         retriable
+a read request got no response                ``LOST``                retriable
+a change got no response                      ``LOST``                unknown
+500 "Request timed out" of a change           ``TIMED_OUT``           unknown
+any other 500 of a change                     ``LOST``                unknown
+409 because of a rebalance or a new leader    ``NOT_READY``           retriable
+409 because the connector exists              ``CONNECTOR_EXISTS``    refused
+404                                           ``CONNECTOR_MISSING``   refused
+400 of a change of offsets                    ``NOT_STOPPED``         refused
+any other 400                                 ``INVALID_CONNECTOR``   refused
+401, 403                                      ``NOT_AUTHORIZED``      refused
+the certificate is not trusted                ``NOT_TRUSTED``         refused
+a response that cannot be parsed              ``BAD_ANSWER``          refused
+============================================  ======================  =========
+
+A config provider that cannot resolve a placeholder is the exception among the 500s: the worker resolves
+placeholders before it writes, so the code is ``INVALID_CONNECTOR``, kind refused.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from enum import StrEnum
+from typing import Protocol
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.providers.connect.client.port import (
+    BAD_ANSWER,
+    LOST,
+    NOT_AUTHORIZED,
+    NOT_READY,
+    NOT_TRUSTED,
+    UNREACHABLE,
+)
+
+ConnectorConfig = Mapping[str, str]
+"""The whole config of a connector, with ``connector.class``. Placeholders are not resolved."""
+
+TIMED_OUT = "CONNECT_REQUEST_TIMED_OUT"
+CONNECTOR_EXISTS = "CONNECTOR_ALREADY_EXISTS"
+CONNECTOR_MISSING = "CONNECTOR_NOT_FOUND"
+INVALID_CONNECTOR = "INVALID_CONNECTOR_CONFIG"
+NOT_STOPPED = "CONNECTOR_NOT_STOPPED"
+CONNECTOR_ERRORS = frozenset(
+    {
+        UNREACHABLE,
+        NOT_TRUSTED,
+        LOST,
+        NOT_READY,
+        NOT_AUTHORIZED,
+        BAD_ANSWER,
+        TIMED_OUT,
+        CONNECTOR_EXISTS,
+        CONNECTOR_MISSING,
+        INVALID_CONNECTOR,
+        NOT_STOPPED,
+    }
+)
+"""All error codes of Faults about connectors."""
+
+
+class TargetState(StrEnum):
+    """The state that a connector is to have. Workers reach it some time after they have accepted it."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+
+
+class RunState(StrEnum):
+    """The states that Connect 4 reports for connectors and tasks. Later versions may report other states."""
+
+    UNASSIGNED = "UNASSIGNED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"  # connectors only
+    FAILED = "FAILED"
+    RESTARTING = "RESTARTING"
+    DESTROYED = "DESTROYED"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    """The status of one task.
+
+    state: one of `RunState`.
+    trace: the first line of the stack trace of a failed task, without secrets that this process knows;
+        otherwise empty.
+    """
+
+    id: int
+    state: str
+    worker_id: str = ""
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveConnector:
+    """A connector as its Connect cluster reports it.
+
+    type: ``source``, ``sink`` or ``unknown`` (the class is not installed).
+    config: the raw config, with ``name``. Literal secrets are in plain text.
+    state: one of `RunState`; empty if no status exists yet, as for a moment after the creation.
+    trace: like `TaskStatus.trace`.
+    tasks: in the order of their ids. Statuses are written later than configs: after a change, the tasks from
+        before the change are reported for up to a few seconds.
+    """
+
+    name: str
+    type: str
+    config: ConnectorConfig = field(repr=False)
+    state: str = ""
+    worker_id: str = ""
+    trace: str = ""
+    tasks: tuple[TaskStatus, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PluginClass:
+    """A connector class that is installed on the worker. Several versions of a class may be installed.
+
+    name: the full class name. type: ``source`` or ``sink``.
+    """
+
+    name: str
+    type: str
+    version: str = ""
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """The short names that Connect accepts as ``connector.class``, unless several classes share them."""
+        simple_name = self.name.rpartition(".")[2].rpartition("$")[2]
+        return frozenset({simple_name, simple_name.removesuffix("Connector") or simple_name})
+
+
+def find_class(plugins: Iterable[PluginClass], name_or_alias: str) -> str | None:
+    """Return the full name of the class that ``connector.class`` denotes.
+
+    Return None if no class is installed under this name, or if several classes share the alias.
+    """
+    names = {plugin.name for plugin in plugins if name_or_alias in plugin.aliases | {plugin.name}}
+    if name_or_alias in names:
+        return name_or_alias
+    return next(iter(names)) if len(names) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDefinition:
+    """A config key that a connector class defines. type: Kafka's name of the type, such as ``PASSWORD``."""
+
+    name: str
+    type: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigValidation:
+    """What a worker reports about a proposed config.
+
+    errors: the messages by key; keys without errors are missing. A message contains the raw value from the
+        request instead of the resolved value of a placeholder.
+    definitions: the keys that the class and the worker define. The worker does not report other keys, so
+        typos pass the validation.
+    """
+
+    errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    definitions: Mapping[str, ConfigDefinition] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """What a worker reports about itself.
+
+    kafka_cluster_id: the id of the Kafka cluster that stores the connectors. Connect does not report its
+        ``group.id``: two Connect clusters of one Kafka cluster have the same id.
+    """
+
+    version: str
+    kafka_cluster_id: str
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorOffset:
+    """One offset of a connector, in the format of its class. Sinks: ``kafka_topic``, ``kafka_partition``.
+
+    offset: None resets the partition (in changes only).
+    """
+
+    partition: Mapping[str, JsonValue]
+    offset: Mapping[str, JsonValue] | None
+
+
+ConnectorOffsets = tuple[ConnectorOffset, ...]
+"""All offsets of a connector."""
+
+
+class ConnectCluster(Protocol):
+    """The connectors of one Connect cluster. Safe to use from several threads.
+
+    Any worker answers every request; workers forward changes to their leader. Reads, and requests that were
+    not sent, are tried on one worker after the other. A change whose response was lost is never sent again.
+
+    Every method can raise Fault, with the codes and kinds above. All changes except creations and deletions
+    are asynchronous: they have been accepted, not completed.
+    """
+
+    def identify(self) -> ClusterInfo:
+        """Return what the first reachable worker reports about itself."""
+
+    def list_connectors(self) -> Mapping[str, LiveConnector]:
+        """Return all connectors by name. Sends two requests, however many connectors there are.
+
+        Connect leaves connectors without a status out of its list; they are described one by one.
+        """
+
+    def describe_connector(self, name: str) -> LiveConnector | None:
+        """Return one connector; None if it does not exist."""
+
+    def list_plugins(self) -> tuple[PluginClass, ...]:
+        """Return the installed connector classes."""
+
+    def validate_config(self, name: str, config: ConnectorConfig) -> ConfigValidation:
+        """Let a worker validate a config without changing anything. Plugins may call out to other systems.
+
+        Raises Fault INVALID_CONNECTOR if the class is missing or not installed, or if a config provider
+        cannot resolve a placeholder.
+        """
+
+    def create_connector(
+        self, name: str, config: ConnectorConfig, initial_state: TargetState | None = None
+    ) -> None:
+        """Create a connector. Raises Fault CONNECTOR_EXISTS if it exists, whatever its config is.
+
+        initial_state: None is the same as RUNNING.
+        """
+
+    def replace_config(self, name: str, config: ConnectorConfig) -> bool:
+        """Replace the whole config. The target state stays as it is.
+
+        If the connector does not exist, Connect creates it, RUNNING. Return whether it was created.
+        """
+
+    def set_state(self, name: str, state: TargetState) -> None:
+        """Pause, stop or resume a connector, depending on ``state``. Has no effect if it has this state."""
+
+    def restart_connector(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
+        """Restart a connector.
+
+        include_tasks: also restart its tasks. only_failed: restart only what is FAILED.
+        """
+
+    def delete_connector(self, name: str) -> None:
+        """Delete a connector. Its offsets stay: a later connector of the same name continues from them."""
+
+    def read_offsets(self, name: str) -> ConnectorOffsets:
+        """Return the offsets of a connector, in any state."""
+
+    def alter_offsets(self, name: str, offsets: ConnectorOffsets) -> None:
+        """Change these offsets. Raises Fault NOT_STOPPED unless the connector is STOPPED and has no tasks."""
+
+    def delete_offsets(self, name: str) -> None:
+        """Delete all offsets. Raises Fault NOT_STOPPED unless the connector is STOPPED and has no tasks."""
+
+    def close(self) -> None:
+        """Close connections. A second call has no effect."""
