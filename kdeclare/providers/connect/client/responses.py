@@ -1,4 +1,7 @@
-"""Convert the plug-in's JSON responses to values. Unknown fields are ignored."""
+"""Convert the JSON responses of workers to values. Unknown fields are ignored.
+
+The responses of the plug-in are parsed here, those about connectors in `connector_responses`.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -22,11 +25,13 @@ MAX_MESSAGE_CHARS = 2000
 """The maximum number of characters of a worker's message that kdeclare displays."""
 
 
-class _Response(BaseModel):
+class Response(BaseModel):
+    """The base class of models of JSON responses."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _Offset(_Response):
+class _Offset(Response):
     offset: int
 
 
@@ -35,13 +40,13 @@ class _AppliedUpdate(_Offset):
     sha256: str
 
 
-class _Refusal(_Response):
+class _Refusal(Response):
     offset: int | None = None
     at: str = ""
     message: str = ""
 
 
-class _Certificate(_Response):
+class _Certificate(Response):
     sha256: str
     subject: str = ""
     issuer: str = ""
@@ -49,13 +54,13 @@ class _Certificate(_Response):
     not_after: datetime
 
 
-class _Listener(_Response):
+class _Listener(Response):
     name: str
     port: int
     certificate: _Certificate | None = None
 
 
-class _Status(_Response):
+class _Status(Response):
     worker_id: str | None = None
     leader: bool | None = None
     plugin_version: str
@@ -68,12 +73,12 @@ class _Status(_Response):
     listeners: tuple[_Listener, ...] = ()
 
 
-class _Validation(_Response):
+class _Validation(Response):
     valid: bool
     errors: dict[str, tuple[str, ...]] = {}
 
 
-class _ErrorResponse(_Response):
+class _ErrorResponse(Response):
     message: str
 
 
@@ -85,12 +90,12 @@ _ERROR_RESPONSE = TypeAdapter(_ErrorResponse)
 
 def parse_overrides(body: bytes) -> Mapping[str, str]:
     """Parse the raw overrides. Raises Fault."""
-    return _parse_response(_OVERRIDES, body)
+    return parse_response(_OVERRIDES, body)
 
 
 def parse_status(body: bytes) -> PluginStatus:
     """Parse the status of a worker. Raises Fault."""
-    response = _parse_response(_STATUS, body)
+    response = parse_response(_STATUS, body)
     return PluginStatus(
         worker_id=response.worker_id or "",
         leader=response.leader,
@@ -113,7 +118,7 @@ def parse_status(body: bytes) -> PluginStatus:
 
 def parse_validation(body: bytes) -> Validation:
     """Parse a worker's validation of proposed overrides. Raises Fault."""
-    response = _parse_response(_VALIDATION, body)
+    response = parse_response(_VALIDATION, body)
     errors = {key: tuple(map(shorten, messages)) for key, messages in response.errors.items()}
     return Validation(response.valid, errors)
 
@@ -138,7 +143,8 @@ def _build_certificate(response: _Certificate | None) -> Certificate | None:
     return Certificate(response.sha256, response.subject, response.issuer, *times)
 
 
-def _parse_response(adapter: TypeAdapter[T], body: bytes) -> T:
+def parse_response(adapter: TypeAdapter[T], body: bytes) -> T:
+    """Parse a response. Raises Fault BAD_ANSWER, whose message contains no part of the response."""
     try:
         return adapter.validate_json(body)
     except ValidationError as exception:

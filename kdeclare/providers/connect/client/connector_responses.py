@@ -1,0 +1,274 @@
+"""Convert the JSON responses of Connect's REST API to values, and its error responses to Faults.
+
+Responses contain secrets that this process does not know: a worker resolves the placeholders of config providers
+before it validates a config, and its messages quote the resolved values. Such values are replaced here.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, TypeAdapter
+
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.secrets.scrubber import MIN_SECRET_LENGTH, SCRUBBED, SCRUBBER
+from kdeclare.core.secrets.secret_refs import is_sensitive_key
+from kdeclare.providers.connect.client.connectors_port import (
+    CONNECTOR_EXISTS,
+    CONNECTOR_MISSING,
+    INVALID_CONNECTOR,
+    NOT_STOPPED,
+    TIMED_OUT,
+    ClusterInfo,
+    ConfigDefinition,
+    ConfigValidation,
+    ConnectorConfig,
+    ConnectorOffset,
+    ConnectorOffsets,
+    LiveConnector,
+    PluginClass,
+    TaskStatus,
+)
+from kdeclare.providers.connect.client.port import LOST, NOT_AUTHORIZED, NOT_READY
+from kdeclare.providers.connect.client.responses import (
+    Response,
+    parse_error_message,
+    parse_response,
+    shorten,
+)
+from kdeclare.providers.connect.worker_state import is_placeholder
+
+
+def _drop_nulls(value: object) -> object:
+    return (
+        {key: item for key, item in value.items() if item is not None} if isinstance(value, dict) else value
+    )
+
+
+_Config = Annotated[dict[str, str], BeforeValidator(_drop_nulls)]
+"""A config. Connect accepts null values from clients that create a connector; they mean that the key is unset."""
+
+
+class _Root(Response):
+    version: str = ""
+    commit: str = ""
+    kafka_cluster_id: str
+
+
+class _Info(Response):
+    name: str
+    config: _Config
+    type: str | None = None
+
+
+class _State(Response):
+    state: str
+    worker_id: str | None = None
+    trace: str | None = None
+
+
+class _Task(_State):
+    id: int
+
+
+class _Status(Response):
+    connector: _State
+    tasks: tuple[_Task, ...] = ()
+    type: str | None = None
+
+
+class _Expanded(Response):
+    info: _Info
+    status: _Status
+
+
+class _Plugin(Response):
+    class_: str
+    type: str
+    version: str | None = None
+
+    model_config = Response.model_config | {"alias_generator": lambda name: name.rstrip("_")}
+
+
+class _Definition(Response):
+    name: str
+    type: str
+    required: bool = False
+
+
+class _Value(Response):
+    name: str
+    value: str | None = None
+    errors: tuple[str, ...] = ()
+
+
+class _ValidatedKey(Response):
+    definition: _Definition | None = None
+    value: _Value
+
+
+class _Validation(Response):
+    configs: tuple[_ValidatedKey, ...]
+
+
+class _Offset(Response):
+    partition: dict[str, Any]
+    offset: dict[str, Any] | None
+
+
+class _Offsets(Response):
+    offsets: tuple[_Offset, ...]
+
+
+_ROOT = TypeAdapter(_Root)
+_NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
+_INFO = TypeAdapter(_Info)
+_STATUS = TypeAdapter(_Status)
+_LIST: TypeAdapter[dict[str, _Expanded]] = TypeAdapter(dict[str, _Expanded])
+_PLUGINS: TypeAdapter[tuple[_Plugin, ...]] = TypeAdapter(tuple[_Plugin, ...])
+_VALIDATION = TypeAdapter(_Validation)
+_OFFSETS = TypeAdapter(_Offsets)
+
+
+def parse_cluster_info(body: bytes) -> ClusterInfo:
+    """Parse the response of ``GET /``. Raises Fault."""
+    root = parse_response(_ROOT, body)
+    return ClusterInfo(root.version, root.kafka_cluster_id, root.commit)
+
+
+def parse_names(body: bytes) -> tuple[str, ...]:
+    """Parse the response of ``GET /connectors``. Raises Fault."""
+    return parse_response(_NAMES, body)
+
+
+def parse_list(body: bytes) -> Mapping[str, LiveConnector]:
+    """Parse the response of ``GET /connectors?expand=info&expand=status``. Raises Fault."""
+    expanded = parse_response(_LIST, body)
+    return {name: _build_connector(one.info, one.status) for name, one in expanded.items()}
+
+
+def parse_connector(info: bytes, status: bytes | None) -> LiveConnector:
+    """Parse the responses of ``GET /connectors/{name}`` and ``GET …/status``. Raises Fault.
+
+    status: None if the connector has no status yet.
+    """
+    return _build_connector(
+        parse_response(_INFO, info), None if status is None else parse_response(_STATUS, status)
+    )
+
+
+def parse_plugins(body: bytes) -> tuple[PluginClass, ...]:
+    """Parse the response of ``GET /connector-plugins``. Raises Fault."""
+    return tuple(
+        PluginClass(plugin.class_, plugin.type, plugin.version or "")
+        for plugin in parse_response(_PLUGINS, body)
+    )
+
+
+def parse_validation(body: bytes, config: ConnectorConfig) -> ConfigValidation:
+    """Parse the response of ``PUT …/config/validate`` without the values, which are resolved. Raises Fault.
+
+    config: the config of the request.
+    """
+    keys = parse_response(_VALIDATION, body).configs
+    resolved = {key.value.name: key.value.value for key in keys if key.value.value}
+    errors = {
+        key.value.name: tuple(
+            shorten(_hide_resolved(message, key.value.name, config, resolved)) for message in key.value.errors
+        )
+        for key in keys
+        if key.value.errors
+    }
+    definitions = {
+        key.definition.name: ConfigDefinition(
+            key.definition.name, key.definition.type, key.definition.required
+        )
+        for key in keys
+        if key.definition is not None
+    }
+    return ConfigValidation(errors, definitions)
+
+
+def parse_offsets(body: bytes) -> ConnectorOffsets:
+    """Parse the response of ``GET …/offsets``. Raises Fault."""
+    return tuple(ConnectorOffset(one.partition, one.offset) for one in parse_response(_OFFSETS, body).offsets)
+
+
+def dump_offsets(offsets: Iterable[ConnectorOffset]) -> dict[str, JsonValue]:
+    """Return the body of ``PATCH …/offsets``."""
+    return {"offsets": [{"partition": one.partition, "offset": one.offset} for one in offsets]}
+
+
+def has_placeholders(config: ConnectorConfig) -> bool:
+    """Whether a value of the config contains a placeholder, which workers resolve."""
+    return any("${" in value for value in config.values())
+
+
+def _hide_resolved(
+    message: str, own_key: str, config: ConnectorConfig, resolved: Mapping[str, str | None]
+) -> str:
+    """Replace resolved values by the raw values of the config.
+
+    Short values of other keys stay, because they also occur in ordinary text.
+    """
+    for key, value in sorted(resolved.items(), key=lambda item: len(item[1] or ""), reverse=True):
+        raw = config.get(key, "")
+        if value and value != raw and "${" in raw and (key == own_key or len(value) >= MIN_SECRET_LENGTH):
+            message = message.replace(value, raw)
+    return message
+
+
+def _build_connector(info: _Info, status: _Status | None) -> LiveConnector:
+    type_ = info.type or (status.type if status else None) or "unknown"
+    if status is None:
+        return LiveConnector(info.name, type_, info.config)
+    return LiveConnector(
+        info.name,
+        type_,
+        info.config,
+        status.connector.state,
+        status.connector.worker_id or "",
+        _read_trace(status.connector.trace, info.config),
+        tuple(
+            TaskStatus(task.id, task.state, task.worker_id or "", _read_trace(task.trace, info.config))
+            for task in sorted(status.tasks, key=lambda task: task.id)
+        ),
+    )
+
+
+def _read_trace(trace: str | None, config: ConnectorConfig) -> str:
+    """Return the first line of a stack trace, without the literal secrets of the config."""
+    line = (trace or "").strip().partition("\n")[0].strip()
+    for key, value in config.items():
+        if len(value) >= MIN_SECRET_LENGTH and is_sensitive_key(key) and not is_placeholder(value):
+            line = line.replace(value, SCRUBBED)
+    return shorten(SCRUBBER.scrub(line))
+
+
+_REQUEST_TIMED_OUT = "Request timed out"
+_NOT_STOPPED = re.compile(r"must be in the STOPPED state")
+_EXISTS = re.compile(r"Connector .* already exists", re.DOTALL)
+
+
+def build_refusal_fault(method: str, path: str, status: int, body: bytes) -> Fault:
+    """Return the Fault for an error response. `connectors_port` lists the codes.
+
+    A request with a method other than GET counts as a change.
+    """
+    message = parse_error_message(body) or f"HTTP {status}"
+    is_change = method != "GET"
+    if status in (401, 403):
+        return Fault(NOT_AUTHORIZED, message)
+    if status == 404:
+        return Fault(CONNECTOR_MISSING, message)
+    if status == 409:
+        if _EXISTS.search(message):
+            return Fault(CONNECTOR_EXISTS, message)
+        return Fault(NOT_READY, message, FaultKind.RETRIABLE)
+    if status >= 500:
+        kind = FaultKind.UNKNOWN if is_change else FaultKind.RETRIABLE
+        return Fault(TIMED_OUT if message.startswith(_REQUEST_TIMED_OUT) else LOST, message, kind)
+    if _NOT_STOPPED.search(message):
+        return Fault(NOT_STOPPED, message)
+    return Fault(INVALID_CONNECTOR, message)
