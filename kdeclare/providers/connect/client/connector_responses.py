@@ -1,7 +1,7 @@
 """Convert the JSON responses of Connect's REST API to values, and its error responses to Faults.
 
-Responses contain secrets that this process does not know: a worker resolves the placeholders of config providers
-before it validates a config, and its messages quote the resolved values. Such values are replaced here.
+Responses contain secrets that this process does not know: a worker resolves the placeholders of config
+providers before it validates a config, and its messages quote the resolved values. They are replaced here.
 """
 
 import re
@@ -30,7 +30,7 @@ from kdeclare.providers.connect.client.connectors_port import (
     PluginClass,
     TaskStatus,
 )
-from kdeclare.providers.connect.client.port import LOST, NOT_AUTHORIZED, NOT_READY
+from kdeclare.providers.connect.client.port import BAD_ANSWER, LOST, NOT_AUTHORIZED, NOT_READY
 from kdeclare.providers.connect.client.responses import (
     Response,
     parse_error_message,
@@ -38,6 +38,7 @@ from kdeclare.providers.connect.client.responses import (
     shorten,
 )
 from kdeclare.providers.connect.worker_state import is_placeholder
+from kdeclare.providers.http.client import HttpResponse
 
 
 def _drop_nulls(value: object) -> object:
@@ -47,7 +48,7 @@ def _drop_nulls(value: object) -> object:
 
 
 _Config = Annotated[dict[str, str], BeforeValidator(_drop_nulls)]
-"""A config. Connect accepts null values from clients that create a connector; they mean that the key is unset."""
+"""A config without null values, which Connect accepts when a connector is created."""
 
 
 class _Root(Response):
@@ -247,20 +248,21 @@ def _read_trace(trace: str | None, config: ConnectorConfig) -> str:
 
 
 _REQUEST_TIMED_OUT = "Request timed out"
+_NO_SUCH_PATH = "HTTP 404 Not Found"
+"""Connect's message for an unknown path. Missing connectors have other messages."""
 _NOT_STOPPED = re.compile(r"must be in the STOPPED state")
 _EXISTS = re.compile(r"Connector .* already exists", re.DOTALL)
 
 
-def build_refusal_fault(method: str, path: str, status: int, body: bytes) -> Fault:
-    """Return the Fault for an error response. `connectors_port` lists the codes.
-
-    A request with a method other than GET counts as a change.
-    """
-    message = parse_error_message(body) or f"HTTP {status}"
-    is_change = method != "GET"
+def build_refusal_fault(response: HttpResponse, *, is_change: bool) -> Fault:
+    """Return the Fault for an error response. `connectors_port` lists the codes."""
+    status, connect_message = response.status, parse_error_message(response.body)
+    message = connect_message or f"HTTP {status} {response.reason}".strip()
     if status in (401, 403):
         return Fault(NOT_AUTHORIZED, message)
     if status == 404:
+        if connect_message in ("", _NO_SUCH_PATH):  # not a worker, so nothing is known about the connector
+            return Fault(BAD_ANSWER, f"it does not serve Connect's REST API ({message})")
         return Fault(CONNECTOR_MISSING, message)
     if status == 409:
         if _EXISTS.search(message):
@@ -269,6 +271,8 @@ def build_refusal_fault(method: str, path: str, status: int, body: bytes) -> Fau
     if status >= 500:
         kind = FaultKind.UNKNOWN if is_change else FaultKind.RETRIABLE
         return Fault(TIMED_OUT if message.startswith(_REQUEST_TIMED_OUT) else LOST, message, kind)
+    if not connect_message:
+        return Fault(BAD_ANSWER, f"it does not serve Connect's REST API ({message})")
     if _NOT_STOPPED.search(message):
         return Fault(NOT_STOPPED, message)
     return Fault(INVALID_CONNECTOR, message)

@@ -5,7 +5,7 @@ How responses become Faults:
 ============================================  ======================  =========
 Response                                      code                    kind
 ============================================  ======================  =========
-no worker can be reached; nothing was sent    ``UNREACHABLE``         retriable
+no worker can be reached; nothing was sent    ``UNREACHABLE``         refused
 a read request got no response                ``LOST``                retriable
 a change got no response                      ``LOST``                unknown
 500 "Request timed out" of a change           ``TIMED_OUT``           unknown
@@ -17,7 +17,7 @@ any other 500 of a change                     ``LOST``                unknown
 any other 400                                 ``INVALID_CONNECTOR``   refused
 401, 403                                      ``NOT_AUTHORIZED``      refused
 the certificate is not trusted                ``NOT_TRUSTED``         refused
-a response that cannot be parsed              ``BAD_ANSWER``          refused
+a response that is not one of Connect         ``BAD_ANSWER``          refused
 ============================================  ======================  =========
 
 A config provider that cannot resolve a placeholder is the exception among the 500s: the worker resolves
@@ -64,6 +64,14 @@ CONNECTOR_ERRORS = frozenset(
     }
 )
 """All error codes of Faults about connectors."""
+
+
+def is_addressable(name: str) -> bool:
+    """Whether the URLs of Connect's REST API can contain the name of a connector.
+
+    Connect also creates connectors with other names, but then cannot change or delete them.
+    """
+    return name not in ("", ".", "..") and not set(name) & set("/\\%")
 
 
 class TargetState(StrEnum):
