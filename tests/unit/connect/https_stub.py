@@ -1,4 +1,4 @@
-"""A stub of a worker's REST interface over TLS, with responses defined by tests."""
+"""A stub of a worker's REST interface, over TLS or plain HTTP, with responses defined by tests."""
 
 import http.server
 import json
@@ -57,6 +57,18 @@ def create_key_pair(folder: Path, name: str, host: str = "localhost") -> tuple[P
 @contextmanager
 def run_https_stub(cert: Path, key: Path, clients: Path | None = None) -> Iterator[Stub]:
     """Run a stub. clients: the certificates of which clients it requires."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    if clients is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(clients)
+    with run_http_stub(context) as stub:
+        yield stub
+
+
+@contextmanager
+def run_http_stub(context: ssl.SSLContext | None = None) -> Iterator[Stub]:
+    """Run a stub. context: the TLS context; None for plain HTTP."""
     stub = Stub()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -77,29 +89,23 @@ def run_https_stub(cert: Path, key: Path, clients: Path | None = None) -> Iterat
                 self.wfile.write(part)
                 time.sleep(stub.drip_s)
 
-        do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Discard log messages."""
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(cert, key)
-    if clients is not None:
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(clients)
 
     class Server(http.server.ThreadingHTTPServer):
         daemon_threads = True
 
         def get_request(self) -> tuple[Any, Any]:
             plain, address = super().get_request()
-            return context.wrap_socket(plain, server_side=True), address
+            return context.wrap_socket(plain, server_side=True) if context else plain, address
 
         def handle_error(self, request: object, client_address: object) -> None:
             """Ignore failed handshakes; they are the client's concern."""
 
     with Server(("localhost", 0), Handler) as server:
-        stub.url = f"https://localhost:{server.server_address[1]}"
+        stub.url = f"{'https' if context else 'http'}://localhost:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         try:

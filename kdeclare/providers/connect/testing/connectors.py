@@ -198,8 +198,8 @@ class MemoryConnectCluster:
             connector.config = _normalize(name, config)
             connector.connector_trace, connector.task_traces = "", {}
             self._count_tasks(connector)
-            unassigned = tuple(TaskStatus(n, RunState.UNASSIGNED) for n in range(connector.task_count))
-            self._report(connector, before, _Status(RunState.UNASSIGNED, unassigned))
+            unassigned = tuple(TaskStatus(n, RunState.UNASSIGNED.value) for n in range(connector.task_count))
+            self._report(connector, before, _Status(RunState.UNASSIGNED.value, unassigned))
             return False
 
         return self._run("replace_config", name, f"PUT /connectors/{name}/config", respond)
@@ -227,7 +227,7 @@ class MemoryConnectCluster:
             before = self._compute_status(connector)
             state = before.state
             if not only_failed or before.state == RunState.FAILED:
-                connector.connector_trace, state = "", RunState.RESTARTING
+                connector.connector_trace, state = "", RunState.RESTARTING.value
             restarting = {
                 task.id
                 for task in before.tasks
@@ -236,7 +236,9 @@ class MemoryConnectCluster:
             for task_id in restarting:
                 connector.task_traces.pop(task_id, None)
             tasks = (
-                TaskStatus(task.id, RunState.RESTARTING, task.worker_id) if task.id in restarting else task
+                TaskStatus(task.id, RunState.RESTARTING.value, task.worker_id)
+                if task.id in restarting
+                else task
                 for task in before.tasks
             )
             self._report(connector, _Status(state, tuple(tasks)))
@@ -378,16 +380,16 @@ class MemoryConnectCluster:
         """Return the status after all intermediate statuses."""
         tasks = tuple(self._compute_task(connector, task_id) for task_id in range(connector.task_count))
         if connector.connector_trace:
-            return _Status(RunState.FAILED, tasks, connector.connector_trace.partition("\n")[0])
+            return _Status(RunState.FAILED.value, tasks, connector.connector_trace.partition("\n")[0])
         return _Status(connector.target.value, tasks)
 
     def _compute_task(self, connector: _Connector, task_id: int) -> TaskStatus:
         trace = connector.task_traces.get(task_id) or self._find_failure(connector.config)
         if trace:
-            return TaskStatus(task_id, RunState.FAILED, _WORKER, trace.partition("\n")[0])
+            return TaskStatus(task_id, RunState.FAILED.value, _WORKER, trace.partition("\n")[0])
         if connector.target is TargetState.PAUSED and not self._lacks_topic(connector):
-            return TaskStatus(task_id, RunState.PAUSED, _WORKER)
-        return TaskStatus(task_id, RunState.RUNNING, _WORKER)
+            return TaskStatus(task_id, RunState.PAUSED.value, _WORKER)
+        return TaskStatus(task_id, RunState.RUNNING.value, _WORKER)
 
     def _lacks_topic(self, connector: _Connector) -> bool:
         plugin = self._find_plugin(connector.config)

@@ -1,0 +1,382 @@
+"""`RestConnectCluster` with stubs of workers: the requests, failover, and the meaning of error responses."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.operations.retry import RetryPolicy
+from kdeclare.core.secrets.scrubber import SCRUBBER
+from kdeclare.providers.connect.client import connectors_port as port
+from kdeclare.providers.connect.client.connectors_port import (
+    ClusterInfo,
+    ConfigDefinition,
+    ConnectCluster,
+    ConnectorOffset,
+    LiveConnector,
+    PluginClass,
+    TargetState,
+    TaskStatus,
+    find_class,
+)
+from kdeclare.providers.connect.client.connectors_rest import RestConnectCluster, open_rest_cluster
+from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
+from kdeclare.providers.connect.testing import MemoryConnectCluster
+from kdeclare.providers.http.target import HttpTarget
+from tests.unit.connect.https_stub import Stub, run_http_stub
+
+CONFIG = {"connector.class": "FileStreamSink", "topics": "orders"}
+LIST = "/connectors?expand=info&expand=status"
+RUNNING = {"state": "RUNNING", "worker_id": "w1:8083", "version": "4.3.1"}
+DOWN = "http://127.0.0.1:1"
+
+
+def build_info(name: str, **config: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "config": {"name": name, **CONFIG, **config},
+        "tasks": [{"connector": name, "task": 0}],
+        "type": "sink",
+    }
+
+
+def build_status(name: str, *tasks: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "connector": RUNNING, "tasks": list(tasks), "type": "sink"}
+
+
+def build_error(code: int, message: str) -> tuple[int, dict[str, Any]]:
+    return code, {"error_code": code, "message": message}
+
+
+def list_requests(stub: Stub) -> list[tuple[str, str]]:
+    return [(one.method, one.path) for one in stub.asked]
+
+
+def expect_fault(send: Callable[[], object]) -> Fault:
+    with pytest.raises(Fault) as caught:
+        send()
+    return caught.value
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with run_http_stub() as running:
+        yield running
+
+
+@pytest.fixture
+def second() -> Iterator[Stub]:
+    with run_http_stub() as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(stub: Stub) -> Iterator[RestConnectCluster]:
+    opened = open_rest_cluster(HttpTarget((stub.url,)), 5.0)
+    yield opened
+    opened.close()
+    opened.close()
+
+
+def test_worker_identifies_its_kafka_cluster(stub: Stub, cluster: ConnectCluster) -> None:
+    stub.answers["GET", "/"] = 200, {"version": "4.3.1", "commit": "ab", "kafka_cluster_id": "k1"}
+    assert cluster.identify() == ClusterInfo("4.3.1", "k1", "ab")
+
+
+def test_list_includes_connectors_without_a_status(stub: Stub, cluster: ConnectCluster) -> None:
+    task = {"id": 0, **RUNNING}
+    stub.answers["GET", LIST] = 200, {"a": {"info": build_info("a"), "status": build_status("a", task)}}
+    stub.answers["GET", "/connectors"] = 200, ["a", "new", "gone"]
+    stub.answers["GET", "/connectors/new"] = 200, build_info("new")
+    stub.answers["GET", "/connectors/new/status"] = build_error(404, "No status found for connector new")
+    stub.answers["GET", "/connectors/gone"] = build_error(404, "Connector gone not found")
+    assert cluster.list_connectors() == {
+        "a": LiveConnector(
+            "a",
+            "sink",
+            {"name": "a", **CONFIG},
+            "RUNNING",
+            "w1:8083",
+            tasks=(TaskStatus(0, "RUNNING", "w1:8083"),),
+        ),
+        "new": LiveConnector("new", "sink", {"name": "new", **CONFIG}),
+    }
+
+
+def test_missing_connector_is_none(stub: Stub, cluster: ConnectCluster) -> None:
+    stub.answers["GET", "/connectors/a"] = build_error(404, "Connector a not found")
+    assert cluster.describe_connector("a") is None
+
+
+@pytest.mark.parametrize("answer", [build_error(404, "HTTP 404 Not Found"), (404, b"<html>not found</html>")])
+def test_other_server_does_not_make_connectors_missing(
+    stub: Stub, cluster: ConnectCluster, answer: tuple[int, Any]
+) -> None:
+    stub.answers["GET", "/connectors/a"] = answer
+    fault = expect_fault(lambda: cluster.describe_connector("a"))
+    assert fault.error == port.BAD_ANSWER
+    assert stub.url in fault.message
+
+
+def test_names_are_quoted(stub: Stub, cluster: ConnectCluster) -> None:
+    stub.answers["PUT", "/connectors/a%20%3F%C3%BC%23/pause"] = 202, b""
+    cluster.set_state("a ?ü#", TargetState.PAUSED)
+    assert len(stub.asked) == 1
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "a%2Fb"])
+def test_unaddressable_names_are_not_sent(stub: Stub, cluster: ConnectCluster, name: str) -> None:
+    for send in (
+        lambda: cluster.describe_connector(name),
+        lambda: cluster.create_connector(name, CONFIG),
+        lambda: cluster.delete_connector(name),
+    ):
+        assert expect_fault(send).error == port.INVALID_CONNECTOR
+    assert stub.asked == []
+
+
+def test_create_sends_name_config_and_initial_state(stub: Stub, cluster: ConnectCluster) -> None:
+    stub.answers["POST", "/connectors"] = 201, build_info("a")
+    cluster.create_connector("a", CONFIG, TargetState.STOPPED)
+    cluster.create_connector("a", CONFIG)
+    bodies = [json.loads(one.body) for one in stub.asked]
+    assert bodies[0] == {"name": "a", "config": {**CONFIG, "name": "a"}, "initial_state": "STOPPED"}
+    assert bodies[1] == {"name": "a", "config": {**CONFIG, "name": "a"}}
+
+
+@pytest.mark.parametrize(("status", "is_created"), [(201, True), (200, False)])
+def test_replaced_config_tells_whether_it_created_the_connector(
+    stub: Stub, cluster: ConnectCluster, status: int, is_created: bool
+) -> None:
+    stub.answers["PUT", "/connectors/a/config"] = status, build_info("a")
+    assert cluster.replace_config("a", CONFIG) is is_created
+    assert json.loads(stub.asked[0].body) == {**CONFIG, "name": "a"}
+
+
+def test_states_restarts_deletions_and_offsets_have_their_requests(
+    stub: Stub, cluster: ConnectCluster
+) -> None:
+    offsets = {"offsets": [{"partition": {"filename": "f"}, "offset": {"position": 7}}]}
+    reset = ConnectorOffset({"filename": "f"}, None)
+    requests = {
+        ("PUT", "/connectors/a/pause"): (202, b""),
+        ("PUT", "/connectors/a/stop"): (204, b""),
+        ("PUT", "/connectors/a/resume"): (202, b""),
+        ("POST", "/connectors/a/restart?includeTasks=true&onlyFailed=false"): (202, build_status("a")),
+        ("GET", "/connectors/a/offsets"): (200, offsets),
+        ("PATCH", "/connectors/a/offsets"): (200, {"message": "done"}),
+        ("DELETE", "/connectors/a/offsets"): (200, {"message": "done"}),
+        ("DELETE", "/connectors/a"): (204, b""),
+    }
+    stub.answers.update(requests)
+    cluster.set_state("a", TargetState.PAUSED)
+    cluster.set_state("a", TargetState.STOPPED)
+    cluster.set_state("a", TargetState.RUNNING)
+    cluster.restart_connector("a", include_tasks=True, only_failed=False)
+    assert cluster.read_offsets("a") == (ConnectorOffset({"filename": "f"}, {"position": 7}),)
+    cluster.alter_offsets("a", (reset,))
+    cluster.delete_offsets("a")
+    cluster.delete_connector("a")
+    assert list_requests(stub) == list(requests)
+    altered = json.loads(stub.asked[5].body)
+    assert altered == {"offsets": [{"partition": {"filename": "f"}, "offset": None}]}
+
+
+REBALANCE = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+TIMEOUT = "Request timed out. The worker is currently reading to the end of the config topic"
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "code", "kind"),
+    [
+        (400, "Connector configuration is invalid", port.INVALID_CONNECTOR, FaultKind.REFUSED),
+        (401, "User cannot access the resource.", port.NOT_AUTHORIZED, FaultKind.REFUSED),
+        (403, "Forbidden", port.NOT_AUTHORIZED, FaultKind.REFUSED),
+        (404, "Connector a not found", port.CONNECTOR_MISSING, FaultKind.REFUSED),
+        (409, REBALANCE, port.NOT_READY, FaultKind.RETRIABLE),
+        (409, "Connector a already exists", port.CONNECTOR_EXISTS, FaultKind.REFUSED),
+        (500, TIMEOUT, port.TIMED_OUT, FaultKind.UNKNOWN),
+        (500, "Failed to write to the config topic", port.LOST, FaultKind.UNKNOWN),
+        (503, "Service Unavailable", port.LOST, FaultKind.UNKNOWN),
+    ],
+)
+def test_error_responses_of_changes_have_codes_and_kinds(
+    stub: Stub, cluster: ConnectCluster, status: int, message: str, code: str, kind: FaultKind
+) -> None:
+    stub.answers["POST", "/connectors"] = build_error(status, message)
+    fault = expect_fault(lambda: cluster.create_connector("a", CONFIG))
+    assert (fault.error, fault.kind) == (code, kind)
+    assert message in fault.message
+    assert len(stub.asked) == 1
+
+
+def test_offsets_of_a_running_connector_have_their_own_code(stub: Stub, cluster: ConnectCluster) -> None:
+    message = "Connectors must be in the STOPPED state before their offsets can be modified."
+    stub.answers["DELETE", "/connectors/a/offsets"] = build_error(400, message)
+    assert expect_fault(lambda: cluster.delete_offsets("a")).error == port.NOT_STOPPED
+
+
+def test_failed_read_is_retriable(stub: Stub, cluster: ConnectCluster) -> None:
+    stub.answers["GET", "/"] = build_error(500, TIMEOUT)
+    fault = expect_fault(cluster.identify)
+    assert (fault.error, fault.kind) == (port.TIMED_OUT, FaultKind.RETRIABLE)
+
+
+@pytest.mark.parametrize("body", [b"<html></html>", b"[]", b'{"version": 4}', b""])
+def test_response_of_another_server_is_rejected(stub: Stub, cluster: ConnectCluster, body: bytes) -> None:
+    stub.answers["GET", "/"] = 200, body
+    assert expect_fault(cluster.identify).error == port.BAD_ANSWER
+
+
+def test_change_without_response_is_unknown_and_not_sent_again(stub: Stub, second: Stub) -> None:
+    stub.silence_s = 0.0
+    cluster = open_rest_cluster(HttpTarget((stub.url, second.url)), 5.0)
+    fault = expect_fault(lambda: cluster.delete_connector("a"))
+    assert (fault.error, fault.kind) == (port.LOST, FaultKind.UNKNOWN)
+    assert list_requests(stub) == [("DELETE", "/connectors/a")]
+    assert second.asked == []
+
+
+def test_read_without_response_is_sent_to_the_next_worker(stub: Stub, second: Stub) -> None:
+    stub.silence_s = 0.0
+    second.answers["GET", "/connectors/a/offsets"] = 200, {"offsets": []}
+    cluster = open_rest_cluster(HttpTarget((stub.url, second.url)), 5.0)
+    assert cluster.read_offsets("a") == ()
+    assert (len(stub.asked), len(second.asked)) == (1, 1)
+    assert cluster.read_offsets("a") == ()
+    assert (len(stub.asked), len(second.asked)) == (1, 2), "the worker that responded is asked first"
+
+
+def test_validation_without_response_is_not_repeated(stub: Stub, second: Stub) -> None:
+    stub.silence_s = 0.0
+    cluster = open_rest_cluster(HttpTarget((stub.url, second.url)), 5.0)
+    fault = expect_fault(lambda: cluster.validate_config("a", CONFIG))
+    assert (fault.error, fault.kind) == (port.LOST, FaultKind.RETRIABLE)
+    assert second.asked == []
+
+
+def test_change_that_an_unreachable_worker_did_not_get_is_sent_to_the_next(stub: Stub, second: Stub) -> None:
+    stub.answers["DELETE", "/connectors/a"] = 204, b""
+    cluster = open_rest_cluster(HttpTarget((DOWN, stub.url, second.url)), 5.0)
+    cluster.delete_connector("a")
+    assert list_requests(stub) == [("DELETE", "/connectors/a")]
+    assert second.asked == []
+
+
+def test_unreachable_cluster_is_refused_with_the_url(stub: Stub) -> None:
+    cluster = open_rest_cluster(HttpTarget((DOWN,)), 5.0)
+    fault = expect_fault(lambda: cluster.delete_connector("a"))
+    assert (fault.error, fault.kind) == (port.UNREACHABLE, FaultKind.REFUSED)
+    assert DOWN in fault.message
+
+
+def test_plugins_are_listed_and_found_by_alias(stub: Stub, cluster: ConnectCluster) -> None:
+    file = {"class": "org.apache.kafka.connect.file.FileStreamSinkConnector", "type": "sink", "version": "4"}
+    stub.answers["GET", "/connector-plugins"] = 200, [file, {"class": "a.Copy", "type": "source"}]
+    plugins = cluster.list_plugins()
+    assert plugins == (PluginClass(file["class"], "sink", "4"), PluginClass("a.Copy", "source"))
+    for name in (file["class"], "FileStreamSinkConnector", "FileStreamSink"):
+        assert find_class(plugins, name) == file["class"]
+    assert find_class(plugins, "Copy") == "a.Copy"
+    assert find_class(plugins, "FileStream") is None
+
+
+def test_alias_of_two_classes_denotes_none() -> None:
+    plugins = [PluginClass("a.CopyConnector", "sink"), PluginClass("b.Copy", "sink")]
+    assert find_class(plugins, "Copy") is None
+    assert find_class(plugins, "CopyConnector") == "a.CopyConnector"
+    assert find_class(plugins, "b.Copy") == "b.Copy"
+    two_versions = [PluginClass("a.Copy", "sink", "1"), PluginClass("a.Copy", "sink", "2")]
+    assert find_class(two_versions, "Copy") == "a.Copy"
+
+
+SECRET, PLACEHOLDER = "resolved-s3cret", "${file:/etc/secrets.properties:path}"
+
+
+def build_validation(key: str, value: str, *errors: str) -> dict[str, Any]:
+    definition = {"name": key, "type": "STRING", "required": True, "default_value": None, "order": 1}
+    return {"definition": definition, "value": {"name": key, "value": value, "errors": list(errors)}}
+
+
+def test_validation_keeps_no_resolved_values(stub: Stub, cluster: ConnectCluster) -> None:
+    keys = [
+        build_validation("file", SECRET, f"Invalid value {SECRET} for configuration file: no"),
+        build_validation("topics", "orders"),
+        {
+            "definition": None,
+            "value": {"name": "other", "value": None, "errors": [f"{SECRET} is not a directory"]},
+        },
+    ]
+    path = "/connector-plugins/FileStreamSink/config/validate"
+    stub.answers["PUT", path] = 200, {"name": "x", "error_count": 2, "groups": [], "configs": keys}
+    validation = cluster.validate_config("a", {**CONFIG, "file": PLACEHOLDER})
+    assert SECRET not in repr(validation)
+    assert validation.errors == {
+        "file": (f"Invalid value {PLACEHOLDER} for configuration file: no",),
+        "other": (f"{PLACEHOLDER} is not a directory",),
+    }
+    assert validation.definitions == {
+        key: ConfigDefinition(key, "STRING", required=True) for key in ("file", "topics")
+    }
+    assert json.loads(stub.asked[0].body)["name"] == "a"
+
+
+@pytest.mark.parametrize("send", ["create_connector", "replace_config"])
+def test_rejected_config_with_placeholders_is_explained_by_a_validation(
+    stub: Stub, cluster: RestConnectCluster, send: str
+) -> None:
+    rejection = build_error(400, f"Connector configuration is invalid: Invalid value {SECRET}")
+    stub.answers["POST", "/connectors"] = stub.answers["PUT", "/connectors/a/config"] = rejection
+    keys = [build_validation("file", SECRET, f"Invalid value {SECRET} for configuration file: no")]
+    path = "/connector-plugins/FileStreamSink/config/validate"
+    stub.answers["PUT", path] = 200, {"name": "x", "configs": keys}
+    fault = expect_fault(lambda: getattr(cluster, send)("a", {**CONFIG, "file": PLACEHOLDER}))
+    assert (fault.error, fault.kind) == (port.INVALID_CONNECTOR, FaultKind.REFUSED)
+    assert fault.message == f"Invalid value {PLACEHOLDER} for configuration file: no"
+
+
+def test_rejection_is_not_shown_if_the_validation_fails(stub: Stub, cluster: ConnectCluster) -> None:
+    stub.answers["POST", "/connectors"] = build_error(400, f"Invalid value {SECRET}")
+    stub.answers["PUT", "/connector-plugins/FileStreamSink/config/validate"] = build_error(500, SECRET)
+    fault = expect_fault(lambda: cluster.create_connector("a", {**CONFIG, "file": PLACEHOLDER}))
+    assert fault.error == port.INVALID_CONNECTOR
+    assert SECRET not in fault.message
+
+
+def test_trace_is_one_line_without_secrets(stub: Stub, cluster: ConnectCluster) -> None:
+    SCRUBBER.register("known-s3cret")
+    trace = "ConnectException: jdbc:x?user=u&password=literal-s3cret and known-s3cret\n\tat a.B.start\n"
+    failed = {"id": 0, **RUNNING, "state": "FAILED", "trace": trace}
+    stub.answers["GET", "/connectors/a"] = 200, build_info("a", **{"db.password": "literal-s3cret"})
+    stub.answers["GET", "/connectors/a/status"] = 200, build_status("a", failed)
+    connector = cluster.describe_connector("a")
+    assert connector is not None
+    expected = "ConnectException: jdbc:x?user=u&password=(sensitive) and (sensitive)"
+    assert connector.tasks == (TaskStatus(0, "FAILED", "w1:8083", expected),)
+    assert "s3cret" not in repr(connector)
+
+
+def test_tasks_are_in_order_and_null_values_are_unset(stub: Stub, cluster: ConnectCluster) -> None:
+    tasks = [{"id": n, **RUNNING} for n in (10, 2, 0)]
+    stub.answers["GET", "/connectors/a"] = 200, build_info("a", file=None)
+    stub.answers["GET", "/connectors/a/status"] = 200, build_status("a", *tasks)
+    connector = cluster.describe_connector("a")
+    assert connector is not None
+    assert [task.id for task in connector.tasks] == [0, 2, 10]
+    assert connector.config == {"name": "a", **CONFIG}
+
+
+def test_rebalance_is_retried_and_a_lost_response_is_not() -> None:
+    memory = MemoryConnectCluster()
+    delays: list[float] = []
+    cluster = RetryingConnectCluster(memory, RetryPolicy(attempts=4, sleep=delays.append))
+    memory.rebalances = 3
+    cluster.create_connector("a", CONFIG)
+    assert (len(delays), memory.rebalances) == (3, 0)
+    memory.faults.time_out(after_effect=True, method="set_state")
+    assert expect_fault(lambda: cluster.set_state("a", TargetState.PAUSED)).kind is FaultKind.UNKNOWN
+    assert memory.requests().count("PUT /connectors/a/pause") == 1
+    memory.rebalances = 4
+    assert expect_fault(lambda: cluster.delete_connector("a")).error == port.NOT_READY
