@@ -23,6 +23,13 @@ from kdeclare.providers.connect.client.connectors_port import (
 )
 from kdeclare.providers.connect.client.connectors_rest import RestConnectCluster, open_rest_cluster
 from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
+from kdeclare.providers.connect.client.port import (
+    BAD_ANSWER,
+    LOST,
+    NOT_AUTHORIZED,
+    NOT_READY,
+    UNREACHABLE,
+)
 from kdeclare.providers.connect.testing import MemoryConnectCluster
 from kdeclare.providers.http.target import HttpTarget
 from tests.unit.connect.https_stub import Stub, run_http_stub
@@ -116,7 +123,7 @@ def test_other_server_does_not_make_connectors_missing(
 ) -> None:
     stub.answers["GET", "/connectors/a"] = answer
     fault = expect_fault(lambda: cluster.describe_connector("a"))
-    assert fault.error == port.BAD_ANSWER
+    assert fault.error == BAD_ANSWER
     assert stub.url in fault.message
 
 
@@ -192,14 +199,14 @@ TIMEOUT = "Request timed out. The worker is currently reading to the end of the 
     ("status", "message", "code", "kind"),
     [
         (400, "Connector configuration is invalid", port.INVALID_CONNECTOR, FaultKind.REFUSED),
-        (401, "User cannot access the resource.", port.NOT_AUTHORIZED, FaultKind.REFUSED),
-        (403, "Forbidden", port.NOT_AUTHORIZED, FaultKind.REFUSED),
+        (401, "User cannot access the resource.", NOT_AUTHORIZED, FaultKind.REFUSED),
+        (403, "Forbidden", NOT_AUTHORIZED, FaultKind.REFUSED),
         (404, "Connector a not found", port.CONNECTOR_MISSING, FaultKind.REFUSED),
-        (409, REBALANCE, port.NOT_READY, FaultKind.RETRIABLE),
+        (409, REBALANCE, NOT_READY, FaultKind.RETRIABLE),
         (409, "Connector a already exists", port.CONNECTOR_EXISTS, FaultKind.REFUSED),
         (500, TIMEOUT, port.TIMED_OUT, FaultKind.UNKNOWN),
-        (500, "Failed to write to the config topic", port.LOST, FaultKind.UNKNOWN),
-        (503, "Service Unavailable", port.LOST, FaultKind.UNKNOWN),
+        (500, "Failed to write to the config topic", LOST, FaultKind.UNKNOWN),
+        (503, "Service Unavailable", LOST, FaultKind.UNKNOWN),
     ],
 )
 def test_error_responses_of_changes_have_codes_and_kinds(
@@ -227,14 +234,14 @@ def test_failed_read_is_retriable(stub: Stub, cluster: ConnectCluster) -> None:
 @pytest.mark.parametrize("body", [b"<html></html>", b"[]", b'{"version": 4}', b""])
 def test_response_of_another_server_is_rejected(stub: Stub, cluster: ConnectCluster, body: bytes) -> None:
     stub.answers["GET", "/"] = 200, body
-    assert expect_fault(cluster.identify).error == port.BAD_ANSWER
+    assert expect_fault(cluster.identify).error == BAD_ANSWER
 
 
 def test_change_without_response_is_unknown_and_not_sent_again(stub: Stub, second: Stub) -> None:
     stub.silence_s = 0.0
     cluster = open_rest_cluster(HttpTarget((stub.url, second.url)), 5.0)
     fault = expect_fault(lambda: cluster.delete_connector("a"))
-    assert (fault.error, fault.kind) == (port.LOST, FaultKind.UNKNOWN)
+    assert (fault.error, fault.kind) == (LOST, FaultKind.UNKNOWN)
     assert list_requests(stub) == [("DELETE", "/connectors/a")]
     assert second.asked == []
 
@@ -253,7 +260,7 @@ def test_validation_without_response_is_not_repeated(stub: Stub, second: Stub) -
     stub.silence_s = 0.0
     cluster = open_rest_cluster(HttpTarget((stub.url, second.url)), 5.0)
     fault = expect_fault(lambda: cluster.validate_config("a", CONFIG))
-    assert (fault.error, fault.kind) == (port.LOST, FaultKind.RETRIABLE)
+    assert (fault.error, fault.kind) == (LOST, FaultKind.RETRIABLE)
     assert second.asked == []
 
 
@@ -268,7 +275,7 @@ def test_change_that_an_unreachable_worker_did_not_get_is_sent_to_the_next(stub:
 def test_unreachable_cluster_is_refused_with_the_url(stub: Stub) -> None:
     cluster = open_rest_cluster(HttpTarget((DOWN,)), 5.0)
     fault = expect_fault(lambda: cluster.delete_connector("a"))
-    assert (fault.error, fault.kind) == (port.UNREACHABLE, FaultKind.REFUSED)
+    assert (fault.error, fault.kind) == (UNREACHABLE, FaultKind.REFUSED)
     assert DOWN in fault.message
 
 
@@ -379,4 +386,4 @@ def test_rebalance_is_retried_and_a_lost_response_is_not() -> None:
     assert expect_fault(lambda: cluster.set_state("a", TargetState.PAUSED)).kind is FaultKind.UNKNOWN
     assert memory.requests().count("PUT /connectors/a/pause") == 1
     memory.rebalances = 4
-    assert expect_fault(lambda: cluster.delete_connector("a")).error == port.NOT_READY
+    assert expect_fault(lambda: cluster.delete_connector("a")).error == NOT_READY
