@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kdeclare.providers.kafka.client import KafkaCluster
     from kdeclare.sandbox import SandboxStatus
     from tests.browser.watched import WatchedPage
+    from tests.connect_beds import AnyConnectBed
 
 
 # `make test-properties` selects the thorough profile. A test that needs more examples uses a multiple.
@@ -208,6 +209,54 @@ def secured_bed(request: pytest.FixtureRequest) -> Iterator[AnyBed]:
         yield KafkaBed(cluster, secured.bootstrap)
     finally:
         cluster.close()
+
+
+@pytest.fixture(scope="session")
+def connect_sandbox(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus]":
+    """A running broker and Connect worker; tests use the fixture ``connect_bed``.
+
+    KDECLARE_TEST_SANDBOX_CONNECT works like KDECLARE_TEST_SANDBOX above.
+    """
+    from kdeclare import sandbox as kafka_sandbox
+    from kdeclare.sandbox import SandboxSettings
+
+    own = os.environ.get("KDECLARE_TEST_SANDBOX_CONNECT")
+    if own:
+        running = kafka_sandbox.status(Path(own))
+        assert running.ready, f"the sandbox in {own} is not ready"
+        yield running
+        return
+    settings = SandboxSettings(
+        tmp_path_factory.mktemp("connect"), 1, 1, free_port(1, workers=1), connect_workers=1
+    )
+    try:
+        yield kafka_sandbox.start(settings, print)
+    finally:
+        kafka_sandbox.reset(settings.folder)
+
+
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+def connect_bed(request: pytest.FixtureRequest, tmp_path: Path) -> "Iterator[AnyConnectBed]":
+    """A Connect cluster: in memory, and a real worker (marker ``kafka``)."""
+    from tests.connect_beds import MemoryConnectBed, RealConnectBed
+
+    if request.param == "memory":
+        yield MemoryConnectBed(tmp_path)
+        return
+    from kdeclare.providers.connect.client.connectors_rest import open_rest_cluster
+    from kdeclare.providers.http.target import HttpTarget
+    from kdeclare.providers.kafka.client import connect
+
+    running: SandboxStatus = request.getfixturevalue("connect_sandbox")
+    target = HttpTarget(tuple(worker.url for worker in running.workers), str(running.ca_file))
+    kafka, cluster = connect(running.bootstrap, {}), open_rest_cluster(target)
+    try:
+        made = RealConnectBed(cluster, kafka, tmp_path)
+        yield made
+        made.clean()
+    finally:
+        cluster.close()
+        kafka.close()
 
 
 @pytest.fixture(scope="session")

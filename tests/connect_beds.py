@@ -13,6 +13,7 @@ from kdeclare.providers.connect.client.connectors_port import (
     LiveConnector,
     TargetState,
 )
+from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
 from kdeclare.providers.connect.testing import MemoryConnectCluster
 from kdeclare.providers.kafka.port import Cluster, NewTopic
 
@@ -22,13 +23,12 @@ SOURCE, SINK = "FileStreamSource", "FileStreamSink"
 class ConnectBed:
     """The shared part of both beds.
 
-    folder: a folder in which connectors can create files. missing_file: a file whose folder does not exist.
+    folder: a folder in which connectors can create files.
     """
 
     def __init__(self, cluster: ConnectCluster, folder: Path) -> None:
         self.cluster = cluster
         self.folder = folder
-        self.missing_file = "/no/such/dir/x"
         self._prefix = f"c{uuid.uuid4().hex[:8]}"
         self._numbers = itertools.count(1)
         self._names: set[str] = set()
@@ -57,13 +57,25 @@ class ConnectBed:
         """Store a value where a config provider finds it, and return its placeholder."""
         raise NotImplementedError
 
-    def commit_offset(self, name: str) -> ConnectorOffset:
-        """Let a running file source read its file, and return its offset."""
+    def add_unresolvable(self) -> str:
+        """Return a placeholder that a config provider cannot resolve."""
         raise NotImplementedError
 
-    def name(self) -> str:
+    def commit_offset(self, name: str) -> ConnectorOffset:
+        """Let a running file source read its file, stop it, and return its offset."""
+        raise NotImplementedError
+
+    def forbid_folder(self, file: str) -> None:
+        """Let no connector create files in the folder of this file."""
+        raise NotImplementedError
+
+    def allow_folder(self, file: str) -> None:
+        """Let connectors create files in the folder of this file."""
+        raise NotImplementedError
+
+    def name(self, suffix: str = "") -> str:
         """Return a new name of a connector, which is deleted at the end if it exists."""
-        name = f"{self._prefix}-{next(self._numbers)}"
+        name = f"{self._prefix}-{next(self._numbers)}{suffix}"
         self._names.add(name)
         return name
 
@@ -90,22 +102,10 @@ class ConnectBed:
     ) -> str:
         """Create a connector, wait until it has its state, and return its name."""
         name = name or self.name()
-        self.send(lambda: self.cluster.create_connector(name, config, state))
+        self.cluster.create_connector(name, config, state)
         tasks = ["RUNNING"] if state in (None, TargetState.RUNNING) else []
         self.expect_states(name, (state or TargetState.RUNNING).value, *tasks)
         return name
-
-    def send(self, change: Callable[[], object]) -> None:
-        """Send a change, again as long as a rebalance rejects it."""
-
-        def check() -> None:
-            try:
-                change()
-            except Fault as fault:
-                assert fault.error != "WORKER_NOT_READY", fault.message
-                raise RuntimeError(str(fault)) from fault
-
-        self.eventually(check)
 
     def describe(self, name: str) -> LiveConnector:
         """Return a connector, which must exist."""
@@ -130,7 +130,7 @@ class ConnectBed:
         """Delete the connectors that were created, and their offsets."""
         for name in sorted(self._names):
             if self.cluster.describe_connector(name) is not None:
-                self.send(lambda name=name: self.cluster.delete_connector(name))  # type: ignore[misc]
+                self.cluster.delete_connector(name)
 
 
 class MemoryConnectBed(ConnectBed):
@@ -153,11 +153,25 @@ class MemoryConnectBed(ConnectBed):
         self.memory.placeholders[placeholder] = value
         return placeholder
 
+    def add_unresolvable(self) -> str:
+        """See `ConnectBed.add_unresolvable`."""
+        self.memory.unresolvable.add("${file:/missing.properties:key}")
+        return "${file:/missing.properties:key}"
+
     def commit_offset(self, name: str) -> ConnectorOffset:
         """See `ConnectBed.commit_offset`."""
-        offset = ConnectorOffset({"filename": self.describe(name).config["file"]}, {"position": 8})
+        offset = ConnectorOffset({"filename": self.describe(name).config["file"]}, {"position": 9})
         self.memory.set_offsets(name, (offset,))
+        self.memory.set_state(name, TargetState.STOPPED)
         return offset
+
+    def forbid_folder(self, file: str) -> None:
+        """See `ConnectBed.forbid_folder`."""
+        self.memory.missing_folders.add(str(Path(file).parent))
+
+    def allow_folder(self, file: str) -> None:
+        """See `ConnectBed.allow_folder`."""
+        self.memory.missing_folders.remove(str(Path(file).parent))
 
 
 class RealConnectBed(ConnectBed):
@@ -166,7 +180,7 @@ class RealConnectBed(ConnectBed):
     pause_s = 0.1
 
     def __init__(self, cluster: ConnectCluster, kafka: Cluster, folder: Path) -> None:
-        super().__init__(cluster, folder)
+        super().__init__(RetryingConnectCluster(cluster), folder)
         self._kafka = kafka
 
     def create_topic(self, name: str) -> None:
@@ -179,6 +193,10 @@ class RealConnectBed(ConnectBed):
         file.write_text(f"key={value}\n", encoding="utf-8")
         return f"${{file:{file}:key}}"
 
+    def add_unresolvable(self) -> str:
+        """See `ConnectBed.add_unresolvable`."""
+        return f"${{file:{self.folder / 'missing.properties'}:key}}"
+
     def commit_offset(self, name: str) -> ConnectorOffset:
         """See `ConnectBed.commit_offset`."""
         file = self.describe(name).config["file"]
@@ -186,10 +204,22 @@ class RealConnectBed(ConnectBed):
         expected = ConnectorOffset({"filename": file}, {"position": 9})
 
         def check() -> None:
+            self.cluster.set_state(name, TargetState.RUNNING)
+            time.sleep(1.5)  # the task looks for new lines once per second
+            self.cluster.set_state(name, TargetState.STOPPED)  # commits the offsets
+            self.expect_states(name, "STOPPED")
             assert self.cluster.read_offsets(name) == (expected,)
 
-        self.eventually(check, 90.0)  # workers commit offsets once per minute, and when a task stops
+        self.eventually(check)
         return expected
+
+    def forbid_folder(self, file: str) -> None:
+        """See `ConnectBed.forbid_folder`."""
+        assert not Path(file).parent.exists()
+
+    def allow_folder(self, file: str) -> None:
+        """See `ConnectBed.allow_folder`."""
+        Path(file).parent.mkdir()
 
 
 AnyConnectBed = MemoryConnectBed | RealConnectBed

@@ -130,8 +130,9 @@ class ConnectorModel:
     def _replace_config(self, name: str, connector: _Connector, config: ConnectorConfig) -> None:
         before = self._compute_status(connector)
         connector.config = _normalize(name, config)
-        connector.connector_trace, connector.task_traces = "", {}
+        connector.connector_trace = ""
         self._count_tasks(connector)
+        self._start_tasks(connector, range(connector.task_count))
         unassigned = tuple(TaskStatus(n, RunState.UNASSIGNED.value) for n in range(connector.task_count))
         self._report(connector, before, _Status(RunState.UNASSIGNED.value, unassigned))
 
@@ -154,8 +155,7 @@ class ConnectorModel:
             for task in before.tasks
             if include_tasks and (not only_failed or task.state == RunState.FAILED)
         }
-        for task_id in restarting:
-            connector.task_traces.pop(task_id, None)
+        self._start_tasks(connector, restarting)
         tasks = (
             TaskStatus(task.id, RunState.RESTARTING.value, task.worker_id) if task.id in restarting else task
             for task in before.tasks
@@ -164,10 +164,16 @@ class ConnectorModel:
 
     def _count_tasks(self, connector: _Connector) -> None:
         """Set the number of tasks. A paused connector keeps its tasks, whatever its new config is."""
+        count = connector.task_count
         if connector.target is TargetState.STOPPED:
             connector.task_count = 0
         elif connector.target is TargetState.RUNNING:
             connector.task_count = self._find_plugin(connector.config).count_tasks(connector.config)
+        self._start_tasks(connector, range(count, connector.task_count))
+
+    def _start_tasks(self, connector: _Connector, task_ids: Iterable[int]) -> None:
+        trace = self._find_failure(connector.config)
+        connector.task_traces |= dict.fromkeys(task_ids, trace)
 
     def _report(self, connector: _Connector, *statuses: _Status) -> None:
         connector.pending = [status for status in statuses for _ in range(self.lag)]
@@ -189,7 +195,7 @@ class ConnectorModel:
         return _Status(connector.target.value, tasks)
 
     def _compute_task(self, connector: _Connector, task_id: int) -> TaskStatus:
-        trace = connector.task_traces.get(task_id) or self._find_failure(connector.config)
+        trace = connector.task_traces.get(task_id)
         if trace:
             return TaskStatus(task_id, RunState.FAILED.value, _WORKER, trace.partition("\n")[0])
         if connector.target is TargetState.PAUSED and not self._lacks_topic(connector):
