@@ -1,6 +1,7 @@
 """Connectors through the `ConnectCluster` protocol: states, tasks, validation, offsets and refusals."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -61,10 +62,9 @@ def test_source_creates_fewer_tasks_than_it_may(connect_bed: AnyConnectBed) -> N
 def test_existing_connector_is_not_created_again(connect_bed: AnyConnectBed) -> None:
     config = connect_bed.new_sink()
     name = connect_bed.create(config)
-    for other in (config, {**config, "tasks.max": "5"}):
-        expect_refusal(
-            port.CONNECTOR_EXISTS, lambda other=other: connect_bed.cluster.create_connector(name, other)
-        )
+    for tasks in ("1", "5"):
+        other = {**config, "tasks.max": tasks}
+        expect_refusal(port.CONNECTOR_EXISTS, partial(connect_bed.cluster.create_connector, name, other))
     assert connect_bed.describe(name).config == {**config, "name": name}
 
 
