@@ -10,7 +10,7 @@ from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Arguments, Operation
 from kdeclare.core.operations.operation_type import Completion, OperationType, View, WorkProgress, WorkTracker
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.plans.run import MoveProgress, OperationResult, Status
+from kdeclare.core.plans.run import WORK_FAILED, MoveProgress, OperationResult, Status
 from kdeclare.core.provider import registry
 from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType
 from kdeclare.core.resources.ids import ResourceId
@@ -24,10 +24,11 @@ KETTLE, TEA = ResourceId("Kettle", "kitchen"), ResourceId("Tea", "green")
 
 @dataclass
 class Kitchen:
-    """The system: kettles by name, each with its temperature and whether it is on."""
+    """The system: kettles by name, each with its temperature, and those that are on or broken."""
 
     heat: dict[str, int] = field(default_factory=dict)
     on: set[str] = field(default_factory=set)
+    broken: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,19 @@ class Heating(Completion):
 
     def __init__(self, kitchen: Kitchen, limit_s: float | None = None) -> None:
         self.kitchen, self.limit_s = kitchen, limit_s
+        self.settle_s = self.settle_failure_s = 0.0
         self.tracked: list[list[str]] = []
 
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
         return get_kettle(op) in self.kitchen.on
+
+    def find_failure(self, op: Operation, live: LiveState) -> OperationResult | None:
+        if get_kettle(op) not in self.kitchen.broken:
+            return None
+        return OperationResult(op.id, Status.FAILED, WORK_FAILED, "It is broken.")
+
+    def find_settle_s(self, op: Operation, *, has_failed: bool) -> float:
+        return self.settle_failure_s if has_failed else self.settle_s
 
     def find_limit_s(self, op: Operation) -> float | None:
         return self.limit_s
@@ -166,6 +176,47 @@ def test_tracker_reports_overridden_work_after_repeated_polls(kitchen: Kitchen, 
         looks += 1
     assert looks > 1  # observations may lag behind
     assert [(r.status, r.error) for r in ended] == [(Status.FAILED, "went-cold")]
+
+
+def test_tracker_reports_failed_work_although_it_is_ongoing(kitchen: Kitchen, heating: Heating) -> None:
+    watched = TrackerHarness()
+    kitchen.on.add("kitchen")
+    watched.tracker.follow([HEAT])
+    assert watched.tracker.look(give_up=False) == []
+    kitchen.broken.add("kitchen")
+    (result,) = watched.tracker.look(give_up=False)
+    assert (result.status, result.error, result.message) == (Status.FAILED, WORK_FAILED, "It is broken.")
+    assert result.is_partial
+    assert result.had_effect
+    assert watched.tracker.is_idle
+
+
+def test_tracker_waits_until_end_of_work_has_settled(kitchen: Kitchen, heating: Heating) -> None:
+    heating.settle_s = 2.0
+    watched = TrackerHarness()
+    kitchen.heat["kitchen"] = 100
+    watched.tracker.follow([HEAT])
+    assert watched.tracker.look(give_up=False) == []
+    watched.clock.sleep(1.5)
+    kitchen.on.add("kitchen")  # it starts again
+    assert watched.tracker.look(give_up=False) == []
+    kitchen.on.clear()
+    watched.clock.sleep(1.5)
+    assert watched.tracker.look(give_up=False) == []  # the time starts anew
+    watched.clock.sleep(2.0)
+    assert [r.status for r in watched.tracker.look(give_up=False)] == [Status.DONE]
+
+
+def test_tracker_waits_longer_until_failure_has_settled(kitchen: Kitchen, heating: Heating) -> None:
+    heating.settle_failure_s = 5.0
+    watched = TrackerHarness()
+    kitchen.heat["kitchen"] = 100
+    kitchen.broken.add("kitchen")  # the state from before the operation
+    watched.tracker.follow([HEAT])
+    watched.clock.sleep(4.0)
+    assert watched.tracker.look(give_up=False) == []
+    kitchen.broken.clear()
+    assert [r.status for r in watched.tracker.look(give_up=False)] == [Status.DONE]
 
 
 @pytest.mark.parametrize(("own", "limit"), [(None, 60), (5.0, 5)])

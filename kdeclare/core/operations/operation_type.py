@@ -123,6 +123,23 @@ class Completion(Protocol):
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
         """Whether work on the objects of ``op`` is still ongoing."""
 
+    def find_failure(self, op: Operation, live: LiveState) -> OperationResult | None:
+        """Return the result to report for ``op`` if its work has failed, so that waiting is useless.
+
+        Return None if the work is ongoing or has ended in any other way. If the work has already changed the
+        system, the result has the error code `WORK_FAILED`.
+        """
+        return None
+
+    def find_settle_s(self, op: Operation, *, has_failed: bool) -> float:
+        """Return how long, in seconds, the system must show the end of the work until it counts as ended.
+
+        Members of some systems show an old or intermediate state for a moment.
+
+        has_failed: whether the system shows a failure (`find_failure`) instead of the requested result.
+        """
+        return 0.0
+
     def find_limit_s(self, op: Operation) -> float | None:
         """Return the time limit for the work of ``op``, in seconds; None to use the limit of the run."""
         return None
@@ -259,6 +276,15 @@ class OperationType(Protocol):
     def goes_on(self) -> bool:
         """Whether the work continues in the system after the response to the request."""
         return self.completion is not None
+
+    @property
+    def can_be_refused_in_part(self) -> bool:
+        """Whether the system can refuse parts of an operation and execute its other parts.
+
+        The operation then counts as failed, but a rollback still has to undo the executed parts. By default,
+        this is true if the work continues after the response.
+        """
+        return self.goes_on
 
     @property
     def awaits_others(self) -> bool:

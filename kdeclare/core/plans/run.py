@@ -31,6 +31,11 @@ NOT_PROPAGATED = "not-everywhere"
 """The error code for an operation that was executed, but has not taken effect on all members of the system.
 """
 
+WORK_FAILED = "work-failed"
+"""The error code for an operation that was executed, but whose work in the system failed afterward."""
+
+_PARTIAL_ERRORS = frozenset({NOT_PROPAGATED, WORK_FAILED})
+
 
 @dataclass(frozen=True, slots=True)
 class OperationResult:
@@ -63,7 +68,7 @@ class OperationResult:
     @property
     def is_partial(self) -> bool:
         """Whether the operation failed after changing something."""
-        return self.status is Status.FAILED and self.error == NOT_PROPAGATED
+        return self.status is Status.FAILED and self.error in _PARTIAL_ERRORS
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ class ProgressTracker:
         self._not_awaited: set[str] = set()
         self._released: set[str] = set()
         self._mismatch_counts: dict[str, int] = {}
+        self._ends: dict[str, tuple[OperationResult, float]] = {}  # with the time since which they are shown
         self._live: LiveState | None = None
 
     @property
@@ -145,17 +146,41 @@ class ProgressTracker:
     def _find_ended(self, live: LiveState) -> list[OperationResult]:
         ended: list[OperationResult] = []
         for op, _ in self._working.values():
-            operation_type = get_operation_type(op)
-            if operation_type.completion is None or operation_type.completion.is_ongoing(op, live):
+            completion = get_operation_type(op).completion
+            if completion is None:
                 continue
-            if operation_type.compute_view(op, live) == operation_type.expected_state(op):
-                ended.append(build_done_result(op))
-            elif self._mismatch_counts.setdefault(op.id, 0) >= _MAX_MISMATCHES:
-                ended.append(operation_type.completion.report_overridden(op))
-            else:
-                self._mismatch_counts[op.id] += 1
+            result = completion.find_failure(op, live)
+            has_failed = result is not None
+            if result is None and not completion.is_ongoing(op, live):
+                result = self._build_ended_result(op, completion, live)
+            if self._has_settled(op, result, completion.find_settle_s(op, has_failed=has_failed)):
+                assert result is not None
+                ended.append(result)
         self._report_progress(live)
         return ended
+
+    def _build_ended_result(
+        self, op: Operation, completion: Completion, live: LiveState
+    ) -> OperationResult | None:
+        """Return the result of work that has ended; None if the view may still change."""
+        if get_operation_type(op).compute_view(op, live) == get_operation_type(op).expected_state(op):
+            return build_done_result(op)
+        if self._mismatch_counts.setdefault(op.id, 0) >= _MAX_MISMATCHES:
+            return completion.report_overridden(op)
+        self._mismatch_counts[op.id] += 1
+        return None
+
+    def _has_settled(self, op: Operation, result: OperationResult | None, settle_s: float) -> bool:
+        """Whether the system has shown the same end of the work for long enough."""
+        if result is None:
+            self._ends.pop(op.id, None)
+            return False
+        now_s = self._clock.monotonic()
+        shown_result, since_s = self._ends.get(op.id, (result, now_s))
+        if (shown_result.status, shown_result.error) != (result.status, result.error):
+            since_s = now_s
+        self._ends[op.id] = (result, since_s)
+        return now_s - since_s >= settle_s
 
     def _report_progress(self, live: LiveState) -> None:
         working = [op for op, _ in self._working.values()]

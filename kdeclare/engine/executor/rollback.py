@@ -140,7 +140,7 @@ def _needs_undo(op: Operation, record: RunRecord) -> bool:
     while its other partitions are moving (KIP-455).
     """
     result = record.results.get(op.id)
-    if result is None or get_operation_type(op).goes_on or result.is_partial:
+    if result is None or get_operation_type(op).can_be_refused_in_part or result.is_partial:
         return True
     is_refused = result.status is Status.FAILED and result.error != OUTCOME_UNCLEAR
     untouched_statuses = (Status.DENIED, Status.STALE, Status.SKIPPED, Status.INTERRUPTED)
