@@ -11,6 +11,7 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.request import PlanRequest, PlanScope
 from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.evaluation import ProjectPolicyGate
+from kdeclare.providers.connect.client.connectors_port import ConnectCluster
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
@@ -38,16 +39,20 @@ def topic(name: str, **spec: Any) -> DesiredResource:
 
 @dataclass
 class World(world.World):
-    """A project's engine with an in-memory cluster. workers: Connect workers by their URLs."""
+    """A project's engine with an in-memory cluster.
+
+    workers: Connect workers by their URLs. connect_clusters: Connect clusters by name.
+    """
 
     cluster: MemoryCluster = field(default_factory=MemoryCluster)
     workers: dict[tuple[str, ...], ConnectWorkers] = field(default_factory=dict, kw_only=True)
+    connect_clusters: dict[str, ConnectCluster] = field(default_factory=dict, kw_only=True)
     pace: Pace = field(default_factory=Pace, kw_only=True)
     policies: tuple[ConfiguredPolicy, ...] = field(default=(), kw_only=True)
 
     def connect(self) -> Connections:
         """Return connections to the current cluster."""
-        return connections_to(self.cluster, self.workers)
+        return connections_to(self.cluster, self.workers, self.connect_clusters)
 
     def find_policy_gate(self) -> PolicyGate:
         """Return the policies of the project."""

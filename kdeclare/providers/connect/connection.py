@@ -5,6 +5,7 @@ If workers are not ready for a change (during a rebalance, or with a new leader)
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import cache, partial
 from pathlib import Path
 
 from pydantic import ConfigDict, RootModel
@@ -16,6 +17,9 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.retry import RetryPolicy, log_retry
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.connection import ConnectionContext, ConnectionType, References, SettingsFile
+from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint
+from kdeclare.providers.connect.client.connectors_port import CONNECTOR_ERRORS, ConnectCluster
+from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
 from kdeclare.providers.connect.client.port import ERRORS, Changes, ConnectWorkers, Validation, read_workers
 from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, PluginStatus, WorkerGroup
 from kdeclare.providers.http.endpoint_settings import HttpEndpointSettings
@@ -27,6 +31,9 @@ ConnectClientFactory = Callable[[WorkerGroup], ConnectWorkers]
 The first call for a group reads the group's TLS files and resolves the references in its headers.
 """
 
+ConnectClusterFactory = Callable[[], ConnectCluster]
+"""A function that returns the connectors of one Connect cluster. Raises KdeclareError."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectClients:
@@ -34,9 +41,27 @@ class ConnectClients:
 
     Callers do not have to close workers, because no connections stay open. The shell opens the workers again
     for each command, so it reads the current content of certificate files.
+
+    clusters: the named Connect clusters of the environment.
     """
 
     open: ConnectClientFactory
+    clusters: Mapping[str, ConnectClusterFactory] = field(default_factory=dict)
+
+    def choose_cluster(self, declared: str | None) -> EndpointChoice:
+        """Return the Connect cluster with this name; the only one of the environment for None."""
+        return choose_endpoint(declared, self.clusters, ENVIRONMENT_FIELD)
+
+    def open_cluster(self, name: str) -> ConnectCluster:
+        """Return the connectors of a named Connect cluster.
+
+        Raises KdeclareError, for example if a TLS file cannot be used.
+        """
+        return self.clusters[name]()
+
+
+ENVIRONMENT_FIELD = "connect"
+"""The field of an environment that contains the named Connect clusters."""
 
 
 class ConnectSettings(RootModel[dict[str, HttpEndpointSettings]]):
@@ -65,7 +90,8 @@ class ConnectTarget:
                 opened_groups[group] = RetryingWorkers(workers, _build_retry_policy(self.attempts))
             return opened_groups[group]
 
-        return ConnectClients(open_group)
+        clusters = {name: partial(open_cluster, target, timeout_s) for name, target in self.endpoints}
+        return ConnectClients(open_group, {name: cache(opener) for name, opener in clusters.items()})
 
 
 def open_workers(
@@ -80,6 +106,16 @@ def open_workers(
     )
 
     return open_rest_workers(group, folder, references.resolve, timeout_s)
+
+
+def open_cluster(target: HttpTarget, timeout_s: float) -> ConnectCluster:
+    """Return the connectors of a Connect cluster. Retry changes during rebalances. Raises KdeclareError.
+
+    timeout_s: how long to wait for the response to a read request, in seconds.
+    """
+    from kdeclare.providers.connect.client.connectors_rest import open_rest_cluster  # imports httpx
+
+    return RetryingConnectCluster(open_rest_cluster(target, timeout_s))
 
 
 def _build_retry_policy(attempts: int | None) -> RetryPolicy:
@@ -102,6 +138,13 @@ def find_tls_files(settings: ConnectSettings, options: Mapping[str, str]) -> Ite
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
     """Return a diagnostic if the fault is a failed request to Connect workers; otherwise None."""
+    if fault.error in CONNECTOR_ERRORS - ERRORS:
+        return error(
+            "connect-request-failed",
+            "Request to a Connect cluster failed",
+            f"{fault.message or 'No reason is given'} ({fault.error}).",
+            hint="Check that the workers are running, and the settings under 'connect' in the environment.",
+        )
     if fault.error not in ERRORS:
         return None
     return error(
@@ -111,9 +154,6 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
         hint="Check that the workers are running with kdeclare's plug-in, and that their URLs are correct.",
     )
 
-
-ENVIRONMENT_FIELD = "connect"
-"""The field of an environment that contains the named Connect clusters."""
 
 CONNECTION = ConnectionType(
     ConnectClients,

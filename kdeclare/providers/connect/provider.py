@@ -1,5 +1,7 @@
 """The Kafka Connect provider, and its checks for `kdeclare doctor`."""
 
+from dataclasses import replace
+
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.provider.provider import (
@@ -13,6 +15,13 @@ from kdeclare.core.provider.provider import (
 )
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.connection import CONNECTION, WORKERS, ConnectSettings, locate_workers
+from kdeclare.providers.connect.connector.collector import CONNECTORS
+from kdeclare.providers.connect.connector.config_operations import CONFIGURE, CREATE, DELETE
+from kdeclare.providers.connect.connector.fleet import ConnectorCodec
+from kdeclare.providers.connect.connector.kind import ConnectorKind
+from kdeclare.providers.connect.connector.planning import ConnectorPlanning
+from kdeclare.providers.connect.connector.settings import is_sensitive_setting
+from kdeclare.providers.connect.connector.state_operations import DELETE_OFFSETS, RESTART, SET_STATE
 from kdeclare.providers.connect.operations import PatchWorkers
 from kdeclare.providers.connect.worker_config.kind import ConnectWorkerConfigKind
 from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody
@@ -54,11 +63,21 @@ def _check_worker(workers: ConnectWorkers, url: str) -> Check:
 
 PROVIDER = Provider(
     "connect",
-    kinds=(ConnectWorkerConfigKind(),),
-    operation_types=(PatchWorkers(),),
+    kinds=(ConnectWorkerConfigKind(), ConnectorKind()),
+    operation_types=(
+        PatchWorkers(),
+        CREATE,
+        CONFIGURE,
+        SET_STATE,
+        RESTART,
+        DELETE_OFFSETS,
+        DELETE,
+    ),
     builds_on=("kafka",),
     connection=CONNECTION,
     examine=examine_workers,
-    collectors=(WORKERS,),
+    collectors=(WORKERS, replace(CONNECTORS, codec=ConnectorCodec())),
+    start_plan=ConnectorPlanning,
+    may_hold_secret=is_sensitive_setting,
     is_secret_setting=is_secret_setting,
 )

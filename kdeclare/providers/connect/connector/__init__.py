@@ -1,0 +1,1 @@
+"""Connectors of Connect clusters: the kind `Connector`, its operations, and its planning."""

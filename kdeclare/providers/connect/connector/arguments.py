@@ -1,0 +1,142 @@
+"""The arguments of operations on connectors."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import field
+from typing import Annotated
+
+from pydantic import Field
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.operations.argument_binding import OMIT_EMPTY, OMIT_NONE
+from kdeclare.core.operations.operation import Arguments
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SecretRef
+from kdeclare.providers.connect.client.connectors_port import LiveConnector
+from kdeclare.providers.connect.connector.record import StatedSetting
+from kdeclare.providers.connect.connector.settings import NAME, mark_setting, mark_stated
+from kdeclare.providers.connect.connector.spec import StateName
+
+EXISTS = "exists"
+"""The view element that shows whether the connector exists."""
+OTHER_KEYS = "(other keys)"
+"""The view element with the names of keys that the operation does not know, and that it would remove."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorArgs(Arguments):
+    """The connector that an operation changes. endpoint: the name of its Connect cluster."""
+
+    endpoint: Annotated[str, Field(min_length=1)]
+    connector: Annotated[str, Field(min_length=1)]
+
+    @property
+    def location(self) -> str:
+        """A string that identifies the connector among all Connect clusters of the environment."""
+        return f"{self.endpoint}/{self.connector}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigArgs(ConnectorArgs):
+    """A whole config.
+
+    config: the config without ``name``. Secrets that the operation sends are `SecretRef` objects.
+    was: the secrets that the operation replaces or deletes, for a rollback.
+    hidden: keys whose values are secrets although their names do not indicate it.
+    needs: the ids of resources that are created before the connector and deleted after it.
+    """
+
+    config: Mapping[str, StatedSetting]
+    was: Annotated[Mapping[str, SecretRef], OMIT_EMPTY] = field(default_factory=dict)
+    hidden: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
+    needs: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
+
+    @property
+    def needed_resources(self) -> tuple[ResourceId, ...]:
+        """The resources that are created before the connector and deleted after it."""
+        return tuple(map(ResourceId.parse, self.needs))
+
+    def mark_live(self, key: str, connector: LiveConnector | None, stated: StatedSetting | None) -> JsonValue:
+        """Return a live value for views; see `mark_setting`. stated: the value that the operation sets."""
+        text = connector.config.get(key) if connector is not None else None
+        return mark_setting(self.location, key, text, stated, self.was.get(key), self.hidden)
+
+    def find_other_keys(self, connector: LiveConnector | None, known_keys: Collection[str]) -> list[str]:
+        """Return the live keys that are neither in the config nor among ``known_keys``."""
+        live_keys = set(connector.config) if connector is not None else set()
+        return sorted(live_keys - {*self.config, *known_keys, NAME})
+
+    @property
+    def secrets(self) -> Mapping[str, SecretRef]:
+        """The secrets that the operation sends."""
+        return {key: stated for key, stated in self.config.items() if isinstance(stated, SecretRef)}
+
+
+@dataclass(frozen=True, slots=True)
+class CreateConnectorArgs(ConfigArgs):
+    """A connector to create. state: the initial state; None for Connect's default, RUNNING."""
+
+    state: Annotated[StateName | None, OMIT_NONE] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigureConnectorArgs(ConfigArgs):
+    """The whole new config of a connector.
+
+    removed: the keys that the config has before and not afterward.
+    masked: the keys that are set although their live values are unknown.
+    ignore: the keys that keep their live values and are not part of the view.
+    others: the keys of other clients, which also keep their live values.
+    awaited: the state to wait for, which the operation does not change.
+    """
+
+    removed: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
+    masked: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
+    ignore: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
+    others: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
+    awaited: Annotated[StateName | None, OMIT_NONE] = None
+
+    @property
+    def keys(self) -> list[str]:
+        """All keys that the operation sets or removes."""
+        return sorted({*self.config, *self.removed})
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteConnectorArgs(ConfigArgs):
+    """A connector to delete, with the config and the state with which a rollback creates it again.
+
+    config: the values that are not secret. ``was`` contains the secrets.
+    lost: the keys of secrets that kdeclare does not know.
+    ignore: the keys that can change before the deletion.
+    """
+
+    state: Annotated[StateName | None, OMIT_NONE] = None
+    lost: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
+    ignore: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetStateArgs(ConnectorArgs):
+    """The new state of a connector.
+
+    is_deletion: whether the operation prepares the deletion of the connector.
+    """
+
+    state: StateName
+    is_deletion: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RestartArgs(ConnectorArgs):
+    """The connector to restart, together with its tasks. Only what has failed is restarted."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOffsetsArgs(ConnectorArgs):
+    """The connector whose offsets are deleted, as a part of its deletion."""
+
+
+def mark_config(args: ConfigArgs) -> Mapping[str, JsonValue]:
+    """Return the values that an operation sets, as views represent them."""
+    return {key: mark_stated(stated) for key, stated in args.config.items()}

@@ -1,0 +1,144 @@
+"""The base class of the operation types for connectors."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.faults import Explanation, Fault, FaultCause, Result
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.operation import Arguments, Operation
+from kdeclare.core.operations.operation_type import (
+    Access,
+    Footprint,
+    FootprintEntry,
+    OperationType,
+)
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.resources.changes import Risk
+from kdeclare.core.secrets.secret_refs import SecretRef, SecretSource, ValuePath
+from kdeclare.providers.connect.client.connectors_port import (
+    CONNECTOR_EXISTS,
+    CONNECTOR_MISSING,
+    ConnectCluster,
+    LiveConnector,
+)
+from kdeclare.providers.connect.client.port import NOT_AUTHORIZED
+from kdeclare.providers.connect.connection import ConnectClients
+from kdeclare.providers.connect.connector.arguments import ConfigArgs, ConnectorArgs
+from kdeclare.providers.connect.connector.live import ConnectorKey, ConnectorSelection, ConnectorState
+from kdeclare.providers.connect.connector.settings import CONNECTOR, find_path
+
+
+class ConnectorOperationType(OperationType):
+    """An operation type that changes one connector. Its requests are sent one after the other.
+
+    Every change of a config or a state starts a rebalance, during which Connect rejects further changes, so
+    concurrent requests would only be repeated.
+    """
+
+    arguments: type[Arguments] = ConnectorArgs
+    access: ClassVar[Access] = Access.UPDATE
+    """The access to the connector in footprints."""
+    deletion_risk = Risk.DISRUPTIVE
+    contents = "offsets"
+
+    @property
+    def can_be_refused_in_part(self) -> bool:
+        """Return False: Connect refuses a request as a whole, although the work continues afterward."""
+        return False
+
+    def describe_target(self, op: Operation) -> tuple[str, str]:
+        """Return the Connect cluster and the connector."""
+        return "connector", _get_args(op).location
+
+    def is_confined(self, op: Operation) -> bool:
+        """Whether the resource is a Connector. Its manifest can give the connector another name."""
+        return op.resource.kind == CONNECTOR
+
+    def select(self, op: Operation) -> Selections:
+        """Select the connector."""
+        args = _get_args(op)
+        return (ConnectorSelection(frozenset({ConnectorKey(args.endpoint, args.connector)})),)
+
+    def get_batch_key(self, op: Operation) -> str:
+        """Return the Connect cluster and the connector."""
+        return _get_args(op).location
+
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
+        """Return all claims of the operation."""
+        return frozenset(self.claims(op).values())
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """Return one claim per element of the view."""
+        location = _get_args(op).location
+        return {element: f"connectors/{location}/{element}" for element in self.list_elements(op)}
+
+    @abstractmethod
+    def list_elements(self, op: Operation) -> Sequence[str]:
+        """Return the elements of the operation's view."""
+
+    def compute_footprint(self, op: Operation) -> Footprint:
+        """Return the connector itself."""
+        return (FootprintEntry(CONNECTOR, op.resource.name, self.access),)
+
+    def find_element(self, op: Operation, at: ValuePath) -> str:
+        """Return the element of a config key."""
+        if len(at) > 1 and at[0] == "config":
+            return find_path(str(at[1]))
+        return super().find_element(op, at)
+
+    def explain(self, op: Operation, fault: Fault) -> Explanation:
+        """Explain a missing permission, an existing connector, and a missing connector."""
+        if fault.error == NOT_AUTHORIZED:
+            right = f"permission to change connectors of {_get_args(op).endpoint}"
+            return Explanation(FaultCause.NOT_AUTHORIZED, right)
+        if fault.error == CONNECTOR_EXISTS and self.creates:
+            return Explanation(FaultCause.EXISTS)
+        if fault.error == CONNECTOR_MISSING and self.deletes:
+            return Explanation(FaultCause.GONE_ALREADY)
+        return Explanation()
+
+    def execute(
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
+    ) -> Mapping[str, Result]:
+        """Send the requests one after the other. The provider's planning hooks validate configs."""
+        clients = connections.get(ConnectClients)
+        return {op.id: self._try_to_send(clients, op, secrets) for op in ops}
+
+    def _try_to_send(self, clients: ConnectClients, op: Operation, secrets: SecretSource) -> Result:
+        try:
+            self.send(clients.open_cluster(_get_args(op).endpoint), op, secrets)
+        except Fault as fault:
+            return fault
+        return None
+
+    @abstractmethod
+    def send(self, cluster: ConnectCluster, op: Operation, secrets: SecretSource) -> None:
+        """Send the request of one operation. Raises Fault."""
+
+
+def find_connector(op: Operation, live: LiveState) -> LiveConnector | None:
+    """Return the connector of an operation; None if it does not exist.
+
+    Raises Fault if the Connect cluster does not respond.
+    """
+    args = _get_args(op)
+    return live.get(ConnectorState).get_cluster(args.endpoint).find(args.connector)
+
+
+def reveal_config(args: ConfigArgs, secrets: SecretSource) -> dict[str, str]:
+    """Return the config to send. Raises KdeclareError if a secret is not available."""
+    return {
+        key: secrets.reveal(stated) if isinstance(stated, SecretRef) else stated
+        for key, stated in args.config.items()
+    }
+
+
+def _get_args(op: Operation) -> ConnectorArgs:
+    return get_arguments(op, ConnectorArgs)

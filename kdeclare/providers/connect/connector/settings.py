@@ -1,0 +1,140 @@
+"""The settings in the config of a connector: the keys that fields declare, secrets, and masked values."""
+
+import re
+from collections.abc import Collection, Mapping
+
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.secrets.secret_hashes import mark_hash, mark_value
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef, is_sensitive_key
+from kdeclare.providers.connect.worker_state import is_placeholder
+
+CONNECTOR = "Connector"
+"""The name of the kind, which is also the type of connectors in footprints and snapshots."""
+
+NAME = "name"
+CLASS = "connector.class"
+TASKS_MAX = "tasks.max"
+FIELD_KEYS = frozenset({NAME, CLASS, TASKS_MAX})
+"""The keys whose values are fields of the manifest (``name``, ``class`` and ``tasksMax``)."""
+
+CONFIG_FIELD_PREFIX = "config."
+_PATHS = {CLASS: "class", TASKS_MAX: "tasksMax"}
+_KEYS = {path: key for key, path in _PATHS.items()}
+
+Setting = str | Secret
+"""A declared value. Values that come from kdeclare's references are always secrets."""
+
+MASKED = "********"
+"""The value that stands for a live value that kdeclare cannot read, such as a secret in a snapshot."""
+
+_MASK = re.compile(r"[*•]+")
+_PLACEHOLDER = re.compile(r"\$\{[^{}]*?:[^{}]*?\}")
+_JAAS_OPTION = re.compile(r"""([\w.-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s;]*)""")
+
+
+def find_path(key: str) -> str:
+    """Return the path of a config key in changes and views: ``class``, ``tasksMax`` or ``config.KEY``."""
+    return _PATHS.get(key, CONFIG_FIELD_PREFIX + key)
+
+
+def find_key(path: str) -> str | None:
+    """Return the config key of a path; None if the path does not belong to the config."""
+    if path.startswith(CONFIG_FIELD_PREFIX):
+        return path.removeprefix(CONFIG_FIELD_PREFIX)
+    return _KEYS.get(path)
+
+
+def is_sensitive_setting(key: str) -> bool:
+    """Whether the name of a config key indicates that its value must be hidden.
+
+    Keys of connectors are often named differently than Kafka's keys, for example ``aws.secret.access.key``.
+    """
+    return key not in FIELD_KEYS and (is_sensitive_key(key) or key.lower().endswith("key"))
+
+
+def is_public(key: str, text: str) -> bool:
+    """Whether the value of a sensitive key can be displayed, because it contains only placeholders.
+
+    Workers resolve the placeholders of Connect's config providers. A JAAS config is public if all of its
+    secret options are placeholders.
+    """
+    if is_placeholder(text) or not text:
+        return True
+    if not key.endswith("jaas.config"):
+        return False
+    options = _JAAS_OPTION.findall(_PLACEHOLDER.sub("", text))
+    return bool(options) and not any(
+        is_sensitive_setting(name) and value.strip("\"'") for name, value in options
+    )
+
+
+def is_masked(text: str | None) -> bool:
+    """Whether a live value consists only of mask characters, so that the real value is unknown."""
+    return text is not None and _MASK.fullmatch(text) is not None
+
+
+def is_hidden(key: str, text: str | None, password_keys: Collection[str] = ()) -> bool:
+    """Whether output must not contain a live value of this key.
+
+    password_keys: the keys that the connector class defines as PASSWORD.
+    """
+    return (
+        text is not None
+        and (is_sensitive_setting(key) or key in password_keys)
+        and (is_masked(text) or not is_public(key, text))
+    )
+
+
+def to_shown_value(key: str, text: str | None) -> JsonValue:
+    """Return a value as changes and policies show it. ``tasks.max`` is an integer if possible."""
+    if key == TASKS_MAX and text is not None and text.isascii() and text.removeprefix("-").isdigit():
+        return int(text)
+    return text
+
+
+def redact_setting(key: str, text: str | None, password_keys: Collection[str] = ()) -> JsonValue:
+    """Return a live value for display. If the value is hidden or unknown, return a mask instead."""
+    if is_hidden(key, text, password_keys) or is_masked(text):
+        return SENSITIVE_MASK
+    return to_shown_value(key, text)
+
+
+def mark_setting(
+    location: str,
+    key: str,
+    text: str | None,
+    stated: str | SecretRef | None,
+    was: SecretRef | None,
+    hidden_keys: Collection[str] = (),
+) -> JsonValue:
+    """Return a live value for views. A secret is replaced by a string that contains a part of its hash.
+
+    location: the connector. stated: the value that the operation sets. was: the record of the secret that the
+    operation replaces. hidden_keys: keys whose values are secrets although their names do not indicate it.
+
+    A masked value is treated as if the operation had already set it, because its real value is unknown.
+    Raises KdeclareError if the hashes were made with a key that is not set.
+    """
+    if is_masked(text) and stated is not None:
+        return mark_stated(stated)
+    known_hashes = [item.secret for item in (stated, was) if isinstance(item, SecretRef)]
+    if text is not None and (known_hashes or is_hidden(key, text, hidden_keys)):
+        return mark_value(location, key, text, known_hashes)
+    return text
+
+
+def mark_stated(stated: str | SecretRef | None) -> JsonValue:
+    """Return the value that an operation sets, as views represent it."""
+    return mark_hash(stated.secret) if isinstance(stated, SecretRef) else stated
+
+
+def to_argument(setting: Setting) -> str | SecretRef:
+    """Return a declared value as an operation argument and as a part of an ownership record."""
+    return setting.ref if isinstance(setting, Secret) else setting
+
+
+def redact_config(config: Mapping[str, str], password_keys: Collection[str] = ()) -> dict[str, JsonValue]:
+    """Return a live config for display, without the keys that are fields of the manifest."""
+    return {
+        key: redact_setting(key, text, password_keys) for key, text in config.items() if key not in FIELD_KEYS
+    }

@@ -1,0 +1,68 @@
+"""The topics and users that the config of a connector names."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from kdeclare.core.operations.operation_type import Access, FootprintEntry, Key, Prefix
+from kdeclare.core.patterns import PatternError, compile_pattern
+from kdeclare.providers.connect.connector.settings import Setting
+
+TOPIC = "Topic"
+"""The kind of topics, which is also their type in footprints."""
+
+_LIST_KEY = "topics"
+_NAME_KEYS = ("topic", "kafka.topic", "errors.deadletterqueue.topic.name")
+_REGEX_KEY = "topics.regex"
+_PLACEHOLDER_START = "${"
+
+
+def list_topics(config: Mapping[str, object]) -> frozenset[str]:
+    """Return the names of the topics in a config. Secrets and placeholders are left out."""
+    texts = [config.get(key) for key in _NAME_KEYS]
+    listed = config.get(_LIST_KEY)
+    if isinstance(listed, str):
+        texts += listed.split(",")
+    names = (text.strip() for text in texts if isinstance(text, str))
+    return frozenset(name for name in names if name and _PLACEHOLDER_START not in name)
+
+
+def list_topic_entries(
+    config: Mapping[str, object], access: Access = Access.REQUIRES
+) -> Iterator[FootprintEntry]:
+    """Yield the footprint entries of the topics in a config. access: the access to the named topics.
+
+    A connector need not use all topics that match ``topics.regex``, so these only determine the order.
+    """
+    for name in sorted(list_topics(config)):
+        yield FootprintEntry(TOPIC, name, access)
+    regex = config.get(_REGEX_KEY)
+    if isinstance(regex, str) and regex and _PLACEHOLDER_START not in regex:
+        yield FootprintEntry(TOPIC, _compile_regex(regex), Access.AFTER)
+
+
+def _compile_regex(regex: str) -> Key:
+    """Return the pattern of a regular expression in Java's syntax; all topics if RE2 does not support it."""
+    try:
+        return compile_pattern(regex)
+    except PatternError:
+        return Prefix("")
+
+
+_OVERRIDE = re.compile(r"(producer|consumer|admin)\.override\.sasl\.jaas\.config")
+_USER_NAME = re.compile(r"""\busername\s*=\s*(?:"([^"$]+)"|'([^'$]+)'|([^\s;"'$]+))""")
+
+
+def list_override_users(config: Mapping[str, Setting]) -> frozenset[str]:
+    """Return the users as which the clients of a connector log in, as far as the config tells.
+
+    Without such overrides, the clients log in as the user of the worker, which kdeclare does not know.
+    """
+    values = (
+        setting if isinstance(setting, str) else setting.value
+        for key, setting in config.items()
+        if _OVERRIDE.fullmatch(key)
+    )
+    matches = (_USER_NAME.search(value) for value in values)
+    return frozenset(
+        next(group for group in match.groups() if group is not None) for match in matches if match is not None
+    )
