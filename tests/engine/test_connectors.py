@@ -19,10 +19,22 @@ from kdeclare.providers.connect.client.connectors_port import ConnectorOffset, T
 from kdeclare.providers.connect.client.port import LOST, UNREACHABLE
 from kdeclare.providers.connect.testing import MemoryConnectCluster
 from kdeclare.report.plan.plan_text import plan_text
-from tests.engine.world import World, desired, topic
+from tests.engine.world import World, declare, desired, topic
 
-SOURCE = {"class": "FileStreamSource", "tasksMax": 1, "config": {"file": "in.txt", "topic": "ft"}}
-SINK = {"class": "FileStreamSink", "tasksMax": 2, "config": {"topics": "ft", "file": "out.txt"}}
+SOURCE: dict[str, Any] = {
+    "class": "FileStreamSource",
+    "tasksMax": 1,
+    "config": {"file": "in.txt", "topic": "ft"},
+}
+SINK: dict[str, Any] = {
+    "class": "FileStreamSink",
+    "tasksMax": 2,
+    "config": {"topics": "ft", "file": "out.txt"},
+}
+PASSWORD_SINK: dict[str, Any] = {
+    "class": "org.example.PasswordSinkConnector",
+    "config": {"topics": "ft", "url": "x"},
+}
 DELETES = PlanScope(allow_deletes=True)
 
 
@@ -45,6 +57,11 @@ class Bed:
     def plan(self, *declared: DesiredResource, scope: PlanScope | None = None) -> Plan:
         return self.world.plan(*declared, scope=scope)
 
+    def disconnect(self) -> None:
+        """Make the workers unreachable."""
+        for method in ("identify", "list_connectors", "describe_connector"):
+            self.connect.faults.fail(Fault(UNREACHABLE, "connection refused"), nth=None, method=method)
+
     def config(self, name: str = "src") -> dict[str, str]:
         found = self.other.describe_connector(name)
         assert found is not None
@@ -62,10 +79,10 @@ def bed() -> Bed:
     return Bed()
 
 
-def connector(name: str = "src", base: dict[str, Any] = SOURCE, **spec: Any) -> DesiredResource:
+def connector(name: str = "src", base: dict[str, Any] = SOURCE, /, **spec: Any) -> DesiredResource:
     """Declare a connector. Keys of ``config`` are added to the config of ``base``; None removes a key."""
     config = {**base["config"], **spec.pop("config", {})}
-    return desired("Connector", name, **{**base, **spec, "config": config})
+    return declare("Connector", name, {**base, **spec, "config": config})
 
 
 def list_verbs(plan: Plan) -> list[str]:
@@ -423,9 +440,8 @@ def test_plan_is_stale_if_others_change_config(bed: Bed, change: dict[str, str])
 @pytest.mark.parametrize("after_effect", [False, True])
 def test_lost_response_is_settled_by_reading(bed: Bed, method: str, after_effect: bool) -> None:
     final = connector(state="PAUSED", config={"batch.size": "5"})
-    bed.connect.faults.fail(
-        Fault(LOST, "it did not respond", FaultKind.UNKNOWN), method=method, after_effect=after_effect
-    )
+    lost = Fault(LOST, "it did not respond", FaultKind.UNKNOWN)
+    bed.connect.faults.time_out(fault=lost, method=method, after_effect=after_effect)
     assert bed.apply(connector(state="RUNNING")).complete
     assert bed.apply(final).complete
     assert (bed.state(), bed.config()["batch.size"]) == ("PAUSED", "5")
@@ -498,11 +514,7 @@ def test_masked_values_count_as_applied(bed: Bed) -> None:
 
 
 def test_literal_value_of_password_key_is_refused(bed: Bed) -> None:
-    sink = {
-        "class": "org.example.PasswordSinkConnector",
-        "config": {"topics": "ft", "url": "x", "pin": "12345678"},
-    }
-    plan = bed.plan(connector("sink", sink))
+    plan = bed.plan(connector("sink", PASSWORD_SINK, config={"pin": "12345678"}))
     assert [(d.code, d.subject) for d in plan.diagnostics] == [("literal-password", "spec.config.pin")]
     assert not plan.operations
     assert "12345678" not in plan_text(plan)
@@ -512,14 +524,13 @@ def test_live_value_of_password_key_is_not_shown(bed: Bed) -> None:
     bed.other.create_connector(
         "sink",
         {
-            "connector.class": "org.example.PasswordSinkConnector",
+            "connector.class": PASSWORD_SINK["class"],
             "topics": "ft",
             "url": "x",
             "pin": "12345678",
         },
     )
-    sink = {"class": "org.example.PasswordSinkConnector", "config": {"topics": "ft", "url": "x"}}
-    plan = bed.plan(connector("sink", sink))
+    plan = bed.plan(connector("sink", PASSWORD_SINK))
     assert list_fields(plan, "sink") == {"config.pin": ("DELETE", "(sensitive)", None)}
     assert "12345678" not in render_plan_file(plan)[0]
 
@@ -568,7 +579,7 @@ def test_messages_of_validation_contain_no_secrets(bed: Bed) -> None:
 
 def test_unreachable_cluster_blocks_only_its_connectors(bed: Bed) -> None:
     us = bed.world.connect_clusters["us"] = MemoryConnectCluster()
-    bed.connect.faults.fail(Fault(UNREACHABLE, "connection refused"), nth=None)
+    bed.disconnect()
     plan = bed.plan(
         connector("a", connect="eu"),
         connector("b", connect="us"),
@@ -583,7 +594,7 @@ def test_unreachable_cluster_blocks_only_its_connectors(bed: Bed) -> None:
 
 def test_orphan_of_unreachable_cluster_stays_owned(bed: Bed) -> None:
     bed.apply(connector())
-    bed.connect.faults.fail(Fault(UNREACHABLE, "connection refused"), nth=None)
+    bed.disconnect()
     plan = bed.plan(scope=DELETES)
     assert not plan.operations
     assert not plan.ownership

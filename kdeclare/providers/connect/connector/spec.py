@@ -148,11 +148,11 @@ class ConnectorBody:
 
     @property
     def whole_config(self) -> Mapping[str, Setting]:
-        """The whole config of the connector, without ``name``."""
+        """The whole config of the connector, without ``name``, in a stable order."""
         fields: dict[str, Setting] = {CLASS: self.class_name}
         if self.tasks_max is not None:
             fields[TASKS_MAX] = str(self.tasks_max)
-        return {**fields, **self.config}
+        return {**fields, **dict(sorted(self.config.items()))}
 
 
 def parse_connector(name: str, spec: ConnectorSpec) -> tuple[ConnectorBody, tuple[SpecProblem, ...]]:
