@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kdeclare.app.field_positions import locate_fields
 from kdeclare.app.policies import RULES, ActivePolicies, open_active_policies, open_project_policies
 from kdeclare.app.recovery import recover_before_plan
 from kdeclare.app.secrets import ProjectSecrets, seal_secrets
@@ -126,7 +127,9 @@ def plan_manifests(
         judge=active_policies.judge,
         names=project.scope,
     )
-    return PlanResult(build_plan(request, connections, secrets, progress), secrets, notices)
+    plan = build_plan(request, connections, secrets, progress)
+    plan = replace(plan, diagnostics=sort_diagnostics(locate_fields(workspace, plan.diagnostics)))
+    return PlanResult(plan, secrets, notices)
 
 
 def complete_options(options: PlanOptions, project: Project) -> PlanOptions:

@@ -22,6 +22,14 @@ Unlike any other error, it blocks only the resource and what depends on it.
 """
 
 
+FIELD_SUBJECT_PREFIX = "spec."
+"""The prefix of a `Diagnostic.subject` that names a field of a manifest.
+
+The rest is the path of the field as in changes, such as ``spec.config.file``. Plans show the position of the
+field.
+"""
+
+
 class Severity(StrEnum):
     """The severity of a diagnostic.
 
