@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -225,6 +225,7 @@ def _build_cached_application(command_name: str) -> Application:
     """Build an application and cache it. In a kdeclare shell, rebuilding it for each line would be slow."""
     application = build_application(command_name)
     _hide_argument_types(application.root)
+    _reject_unusable_values(application.root)
     return application
 
 
@@ -235,6 +236,30 @@ def _hide_argument_types(click_command: Any) -> None:
             param.display_type_rich = lambda ctx: ""
     for subcommand in getattr(click_command, "commands", {}).values():
         _hide_argument_types(subcommand)
+
+
+def _reject_unusable_values(click_command: Any) -> None:
+    """Make empty values, and values with a NUL character, wrong usage for all parameters of a command.
+
+    An empty value usually comes from an unset variable of a script. Without this check, `pathlib` would take
+    an empty path for the current folder, and an empty ``--env`` would mean the default environment.
+    """
+    for param in click_command.params:
+        param.process_value = functools.partial(_process_usable_value, param, param.process_value)
+    for subcommand in getattr(click_command, "commands", {}).values():
+        _reject_unusable_values(subcommand)
+
+
+def _process_usable_value(
+    param: Any, process_value: Callable[[typer.Context, Any], Any], context: typer.Context, value: Any
+) -> Any:
+    """Pass the text from the command line on to Click. Raises BadParameter if it is empty or contains NUL."""
+    for text in value if isinstance(value, list | tuple) else (value,):
+        if text == "":
+            raise typer.BadParameter("The value is empty.", ctx=context, param=param)
+        if isinstance(text, str) and "\0" in text:
+            raise typer.BadParameter("The value contains a NUL character.", ctx=context, param=param)
+    return process_value(context, value)
 
 
 def _show_version(is_requested: bool) -> None:

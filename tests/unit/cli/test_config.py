@@ -181,7 +181,7 @@ def test_config_alter_reports_undefined_reference(kdeclare: CommandLine) -> None
         (("--entity-type", "topics", "--entity-default"), "topics have no default entity"),
         (("--group", "g", "--entity-default"), "groups have no default entity"),
         (("--group", "g", "--client-metrics", "m"), "use only one of these options in a command"),
-        (("--group", ""), "a name is empty"),
+        (("--group", ""), "The value is empty."),
         (("--broker", "one"), "is not a broker id"),
     ],
 )

@@ -194,7 +194,7 @@ REFUSED = {
     f"{BOTH} --entity-name a --entity-default --add-config {RATE}=5": "--client-defaults",
     f"{BOTH} --entity-name a --entity-name b --entity-name c --add-config {RATE}=5": "at most one",
     f"--entity-type users --add-config {RATE}=5": "name the users",
-    f"--entity-type users --entity-name= --add-config {RATE}=5": "a name is empty",
+    f"--entity-type users --entity-name= --add-config {RATE}=5": "The value is empty.",
     f"--user a --append-config {RATE}=5": "are not lists",
     f"--user a --add-config {RATE}=5 --write-manifest": "Change the manifest yourself",
     "--user a": "specify a change",

@@ -117,7 +117,7 @@ def test_init_overwrites_nothing(kdeclare: CommandLine, empty_folder: Path) -> N
     assert (empty_folder / "kdeclare.yaml").read_text() == before
 
 
-@pytest.mark.parametrize("name", ["a/b", "..", "", "a\nb"])
+@pytest.mark.parametrize("name", ["a/b", "..", "a\nb"])
 def test_init_rejects_invalid_project_name(kdeclare: CommandLine, empty_folder: Path, name: str) -> None:
     ran = kdeclare("init", "--name", name)
     assert (ran.code, "error: Invalid project name" in ran.err) == (1, True)

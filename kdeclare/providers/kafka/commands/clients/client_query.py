@@ -82,8 +82,6 @@ def build_client_query(
         raise typer.BadParameter(
             "an IP address cannot be combined with a user or a client id.", param_hint="--ip"
         )
-    if any(name == "" for type_names in named.values() for name in type_names):
-        raise typer.BadParameter("a name is empty.", param_hint="--entity-name")
     return ClientEntityQuery({type_: named[type_] for type_ in EntityType if type_ in named})
 
 
