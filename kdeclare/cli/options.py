@@ -70,6 +70,30 @@ def validate_duration(value: float | None) -> float | None:
     return value
 
 
+def validate_location(value: str | None) -> str | None:
+    """Return ``value`` unchanged. Raises BadParameter if it cannot be the location of a state."""
+    if value is not None:
+        from kdeclare.core.diagnostics import KdeclareError
+        from kdeclare.engine.state.local_store import parse_folder
+
+        try:
+            parse_folder(value)
+        except KdeclareError as problem:
+            raise typer.BadParameter(" ".join(f"{d.detail} {d.hint}" for d in problem.diagnostics)) from None
+    return value
+
+
+def validate_addresses(value: str | None) -> str | None:
+    """Return ``value`` unchanged. Raises BadParameter if it is not a list of addresses."""
+    for address in value.split(",") if value is not None else ():
+        host, _, port = address.strip().rpartition(":")
+        if not (host and port.isascii() and port.isdecimal() and 0 < int(port) < 65536):
+            raise typer.BadParameter(
+                f"'{address}' does not have the form HOST:PORT, for example localhost:9092."
+            )
+    return value
+
+
 FollowTimeout = Annotated[
     float,
     typer.Option(
@@ -154,7 +178,11 @@ class StateOptions(ProjectOptions):
 
     state: Annotated[
         str | None,
-        typer.Option(metavar="DIR|URI", help="Location of the state (default: from the project file)."),
+        typer.Option(
+            metavar="DIR|URI",
+            callback=validate_location,
+            help="Location of the state (default: from the project file).",
+        ),
     ] = None
 
     def workspace(self) -> "Workspace":
@@ -170,6 +198,7 @@ class ClusterOptions(StateOptions):
         str | None,
         typer.Option(
             metavar="HOST:PORT[,…]",
+            callback=validate_addresses,
             help="Bootstrap servers of the cluster (default: from the project file).",
         ),
     ] = None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import RE2_HINT, Pattern, PatternError, compile_pattern
 from kdeclare.core.provider.connection import is_not_configured
@@ -77,17 +78,17 @@ def _build_result(kind: str, name: str, text: str) -> ImportResult:
 def write_manifests(imported: Iterable[ImportResult], folder: Path) -> None:
     """Write the manifests to ``folder`` without overwriting files. Raises KdeclareError."""
     results = list(imported)
-    existing_files = [folder / item.file for item in results if (folder / item.file).exists()]
-    if existing_files:
-        raise KdeclareError(
-            error(
-                "file-exists",
-                "Manifests already exist",
-                f"The import would overwrite {len(existing_files)} files, including {existing_files[0]}.",
-                hint="Choose an empty folder with --out, or remove the existing files first.",
-            )
-        )
     try:
+        existing_files = [folder / item.file for item in results if (folder / item.file).exists()]
+        if existing_files:
+            raise KdeclareError(
+                error(
+                    "file-exists",
+                    "Manifests already exist",
+                    f"The import would overwrite {len(existing_files)} files, including {existing_files[0]}.",
+                    hint="Choose an empty folder with --out, or remove the existing files first.",
+                )
+            )
         for item in results:
             target = folder / item.file
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -115,5 +116,6 @@ def _compile_match(match: str | None) -> Pattern:
                 f"--match '{match}': {pattern_error.located_reason}.",
                 hint="Pass the name of one topic, or a prefix followed by '.*' for several topics. "
                 f"{RE2_HINT}",
-            )
+            ),
+            exit_code=ExitCode.USAGE,
         ) from None

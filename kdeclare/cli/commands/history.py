@@ -1,5 +1,6 @@
 """``kdeclare history``."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -52,7 +53,7 @@ def history(
         raise typer.BadParameter("html requires exactly one RUN_ID.", param_hint="--format")
     match words or []:
         case []:
-            _show_list(console, where, limit or None)
+            _show_list(console, where, min(limit, sys.maxsize) or None)
         case ["diff", a, b]:
             _show_difference(console, where, a, b)
         case [run_id] if run_id != _DIFF:

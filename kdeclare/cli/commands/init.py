@@ -8,6 +8,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import validate_addresses
 from kdeclare.core.exit_codes import ExitCode
 
 _EPILOG = build_epilog(
@@ -41,6 +42,7 @@ def init(
         str | None,
         typer.Option(
             metavar="HOST:PORT[,…]",
+            callback=validate_addresses,
             help="Bootstrap servers of the cluster (default: those of a sandbox, 127.0.0.1:19092).",
         ),
     ] = None,

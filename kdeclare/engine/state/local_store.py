@@ -162,7 +162,7 @@ def open_store(location: str | Path, project: str, env: str) -> StateStore:
 
 def resolve_folder(location: str | Path, project: str, env: str) -> Path:
     """Return the folder of a project's store in an environment. Raises the same errors as `open_store`."""
-    folder = _parse_folder(str(location))
+    folder = parse_folder(str(location))
     for subject, name in (("project", project), ("environment", env)):
         if not is_folder_name(name):
             raise build_location_error(
@@ -172,7 +172,8 @@ def resolve_folder(location: str | Path, project: str, env: str) -> Path:
     return folder / project / env
 
 
-def _parse_folder(location: str) -> Path:
+def parse_folder(location: str) -> Path:
+    """Return the folder that a path or a ``file`` URI names. Raises KdeclareError for all other URIs."""
     scheme = _SCHEME.match(location)
     if scheme is None:
         if not location:

@@ -183,3 +183,20 @@ def test_validate_suggests_number_for_unit(kdeclare: CommandLine) -> None:
     said = kdeclare("validate").out
     assert "hint: Write 604800000 instead of 7d: Kafka does not accept units.\n" in said
     assert said.count("hint:") == 1
+
+
+def test_history_accepts_a_limit_above_any_number_of_runs(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes")
+    ran = kdeclare("history", "--limit", "99999999999999999999")
+    assert ran.code == 0
+    assert len(ran.out.splitlines()) == 2
+
+
+def test_import_into_folder_with_impossible_name_says_why(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes")
+    ran = kdeclare("import", "--out", "x" * 300)
+    assert ran.code == 1
+    assert "error: Manifests cannot be written\n" in ran.err
+    assert "File name too long" in ran.err

@@ -409,7 +409,7 @@ def test_json_result_has_one_entry_per_group(shop: CommandLine) -> None:
         (["billing", "--all-topics", "--to-latest", "--dry-run", "--execute"], "because nothing is changed"),
         (["billing", "mail", "--from-file", "plain.csv"], "each line must start with a group"),
         (["billing", "--all-topics", "--from-file", "plain.csv"], "the file names the partitions"),
-        (["", "--all-topics", "--to-latest"], "an id is empty"),
+        (["", "--all-topics", "--to-latest"], "The value is empty."),
     ],
 )
 def test_usage_errors_are_explained(shop: CommandLine, arguments: list[str], message: str) -> None:

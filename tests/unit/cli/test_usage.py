@@ -59,6 +59,13 @@ GROUPS = {
         "plan --selector team",
         "plan --rf-guard nobody",
         "plan --project",
+        "plan --bootstrap-server localhost",
+        "plan --bootstrap-server localhost:0",
+        "plan --bootstrap-server localhost:9092,",
+        "plan --bootstrap-server localhost:http",
+        "plan --state s3://bucket/state",
+        "init --bootstrap-server localhost",
+        "group list --in-state Idle",
         "show",
         "show one two",
         "apply --skip-stale",
@@ -80,6 +87,24 @@ def test_wrong_usage_exits_with_usage_error(kdeclare: CommandLine, line: str) ->
     assert ran.code == 64
     assert not ran.out
     assert "Usage: kdeclare" in ran.err or "Try 'kdeclare" in ran.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import --match (",
+        "topic list (",
+        "topic describe --topic (",
+        "topic delete --topic ( --yes",
+        "config describe --topic (",
+        "config alter --topic ( --add-config retention.ms=1 --yes",
+    ],
+)
+def test_invalid_regular_expression_is_wrong_usage(kdeclare: CommandLine, line: str) -> None:
+    ran = kdeclare(*line.split())
+    assert ran.code == 64
+    assert not ran.out
+    assert "error: Invalid regular expression\n" in ran.err
 
 
 @pytest.mark.parametrize(

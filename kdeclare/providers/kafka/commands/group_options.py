@@ -40,8 +40,6 @@ class GroupSelectionOptions:
         from kdeclare.providers.kafka.commands.group_changes import GroupNames
 
         names = tuple(dict.fromkeys([*(self.names or ()), *(self.group or ())]))
-        if not all(names):
-            raise typer.BadParameter("an id is empty.", param_hint="--group")
         if names and self.all_groups:
             raise typer.BadParameter("cannot be combined with ids of groups.", param_hint="--all-groups")
         if not names and not self.all_groups:
@@ -67,8 +65,19 @@ class ListFilter:
     ] = None
 
     def states(self) -> frozenset[str]:
-        """Return the states in lower case. An empty set means all states."""
-        return frozenset(state.lower() for state in split_names(self.in_state))
+        """Return the states in lower case. An empty set means all states.
+
+        Raises BadParameter for an unknown state.
+        """
+        from kdeclare.providers.kafka.consumer_group.group import GROUP_STATES
+
+        names = split_names(self.in_state)
+        for name in names:
+            if name.lower() not in map(str.lower, GROUP_STATES):
+                raise typer.BadParameter(
+                    f"'{name}' is not a state; use {', '.join(GROUP_STATES)}.", param_hint="--in-state"
+                )
+        return frozenset(name.lower() for name in names)
 
     def types(self) -> "frozenset[GroupType]":
         """Return the types. An empty set means all types. Raises BadParameter for an unknown type."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern
 from kdeclare.core.suggestions import format_suggestion
@@ -46,8 +47,8 @@ def is_topic_pattern(name: str) -> bool:
 def select_named_topics(names: Sequence[str], existing_topics: Collection[str]) -> TopicSelection:
     """Select topics by names and regular expressions. If no names are given, select all existing topics.
 
-    A regular expression (RE2) must match the whole name. Raises KdeclareError (``bad-pattern``) if an
-    expression is invalid.
+    A regular expression (RE2) must match the whole name. Raises KdeclareError (``bad-pattern``, wrong usage)
+    if an expression is invalid.
     """
     if not names:
         return TopicSelection(tuple(sorted(existing_topics)), ())
@@ -82,7 +83,7 @@ def _find_matches(name: str, existing_topics: Collection[str]) -> list[str]:
     try:
         pattern = compile_pattern(name)
     except PatternError as pattern_error:
-        raise KdeclareError(_report_bad_pattern(name, pattern_error)) from None
+        raise KdeclareError(_report_bad_pattern(name, pattern_error), exit_code=ExitCode.USAGE) from None
     return sorted(filter(pattern.matches, existing_topics))
 
 

@@ -17,6 +17,18 @@ KIND = "Group"
 _CONSUMER_PROTOCOLS = ("", "consumer")
 _INACTIVE_STATES = ("Empty", "Dead")
 
+GROUP_STATES = (
+    "Stable",
+    "Empty",
+    "Dead",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+)
+"""The names of the states of groups of all types (org.apache.kafka.common.GroupState)."""
+
 
 class GroupType(StrEnum):
     """The protocol that the members of a group use (org.apache.kafka.common.GroupType)."""
