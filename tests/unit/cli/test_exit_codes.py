@@ -141,6 +141,13 @@ def apply_partially(k: CommandLine) -> CommandResult:
     return ran
 
 
+def apply_without_success(k: CommandLine) -> CommandResult:
+    """The run has begun and did not reach its aim: 5, as for a run in which one of many operations failed."""
+    k.topic("orders")
+    k.cluster.faults.fail(Fault("INVALID_TOPIC_EXCEPTION", "Not today."), method="create_topics")
+    return k("apply", "--yes", "--no-preflight")
+
+
 def apply_locked_state(k: CommandLine) -> CommandResult:
     k.topic("orders")
     with LocalStore(k.folder / "state" / "shop" / "lab").lock("kdeclare apply, by someone else"):
@@ -195,6 +202,7 @@ CASES: list[tuple[int, Case, str]] = [
     (3, apply_denied_change, "1 denied"),
     (4, apply_stale_plan, "The plan is stale"),
     (5, apply_partially, "Not today."),
+    (5, apply_without_success, "Nothing was applied to shop/lab (lab:9092): 1 failed."),
     (6, apply_locked_state, "by someone else"),
     (64, apply_without_terminal, "--yes"),
     (64, pass_unknown_option, "No such option: --frobnicate"),
