@@ -1,5 +1,6 @@
 """Invalid ScramUser manifests: errors offline with position, and never the password (P-SCR-02, P-SCR-04)."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.secrets.secret_refs import Secret
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
+from kdeclare.providers.kafka.scram_user.kind import name_password_variables
 from kdeclare.providers.kafka.scram_user.spec import (
     DeclaredCredential,
     ScramUserBody,
@@ -18,7 +20,7 @@ from tests.unit.cli.command_line import CommandLine
 
 DOCUMENT = """apiVersion: kdeclare/v1
 kind: ScramUser
-metadata: {{name: a}}
+metadata: {{name: {user}}}
 spec:
   mechanisms:
     {credential}
@@ -38,10 +40,10 @@ BAD = {
 }
 
 
-def write(kdeclare: CommandLine, credential: str) -> None:
-    path = kdeclare.folder / "manifests" / "a.yaml"
+def write(kdeclare: CommandLine, credential: str, user: str = "a") -> None:
+    path = kdeclare.folder / "manifests" / f"{user}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(DOCUMENT.format(credential=credential))
+    path.write_text(DOCUMENT.format(user=user, credential=credential))
     kdeclare.monkeypatch.setenv("P", "correct horse battery")
 
 
@@ -108,8 +110,37 @@ def test_import_writes_references_to_fill_in(kdeclare: CommandLine) -> None:
     assert result.code == ExitCode.OK, result.err
     (path,) = (kdeclare.folder / "imported").rglob("*.yaml")
     text = path.read_text()
-    assert text.count("password: ${env.KDECLARE_CHANGE_ME}") == 2
+    assert text.count("password: ${env.A_PASSWORD}") == 2
     assert "SCRAM-SHA-256" in text
+    assert "Set these environment variables before you plan: A_PASSWORD." in result.err
+
+
+def test_plan_of_imported_users_shows_no_changes_once_their_variables_are_set(kdeclare: CommandLine) -> None:
+    for user in ("alice", "bob"):
+        write(kdeclare, f"SCRAM-SHA-512: {{{GOOD}}}", user)
+    assert kdeclare("apply", "--yes").code == ExitCode.OK
+    assert kdeclare("import", "--match", "alice|bob", "--out", "imported").code == ExitCode.OK
+    ran = kdeclare("plan", "imported", "--state", "other", "--detailed-exitcode")
+    assert ran.code == ExitCode.ERROR
+    assert "ALICE_PASSWORD" in ran.err
+    assert "BOB_PASSWORD" in ran.err
+    kdeclare.monkeypatch.setenv("ALICE_PASSWORD", "secret of alice")
+    kdeclare.monkeypatch.setenv("BOB_PASSWORD", "secret of bob")
+    ran = kdeclare("plan", "imported", "--state", "other", "--detailed-exitcode")
+    assert ran.code == ExitCode.OK
+    assert "No changes." in ran.out
+    assert "Password not verified" in ran.out
+
+
+def test_users_have_different_password_variables() -> None:
+    users = ["a.b", "a-b", "A_B", "a_b_2", "7up", "é", "_", "x"]
+    variables = name_password_variables(users)
+    assert set(variables) == set(users)
+    assert len(set(variables.values())) == len(users)
+    assert all(re.fullmatch(r"[A-Z][A-Z0-9_]*_PASSWORD", name) for name in variables.values())
+    assert variables["x"] == "X_PASSWORD"
+    assert variables["7up"] == "USER_7UP_PASSWORD"
+    assert variables == name_password_variables(reversed(users))
 
 
 POLICY = """apiVersion: kdeclare/v1

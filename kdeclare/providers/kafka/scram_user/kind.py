@@ -1,6 +1,8 @@
 """The kind `ScramUser`, its export to manifests, and the fields of users for policies."""
 
-from collections.abc import Collection, Iterator, Mapping
+import itertools
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pydantic import BaseModel
@@ -78,7 +80,7 @@ def describe_credentials(user: str, credentials: Credentials) -> Mapping[str, ob
 def export_scram_users(live: ScramState, request: ExportRequest) -> Export:
     """Return a manifest for each user.
 
-    Each password is a reference to fill in, because Kafka does not return it.
+    Each password is a reference to an environment variable of its user, because Kafka does not return it.
     """
     if not live.is_visible:
         reason = "ScramUser: the principal is not permitted to describe SCRAM credentials"
@@ -86,27 +88,44 @@ def export_scram_users(live: ScramState, request: ExportRequest) -> Export:
     requested = [user for user in sorted(live.users) if request.matches(user)]
     permitted = [user for user in requested if request.permits(ResourceId(SCRAM_USER, user))]
     out_of_scope_count = len(requested) - len(permitted)
+    variables = name_password_variables(live.users)
     return Export(
-        {user: _render_manifest(user, live.of(user)) for user in permitted},
+        {user: _render_manifest(user, live.of(user), variables[user]) for user in permitted},
         (OmittedObjects(out_of_scope_count, "user", "users", "outside the scope of the project"),),
     )
 
 
-def _render_manifest(user: str, credentials: Credentials) -> str:
+def name_password_variables(users: Iterable[str]) -> Mapping[str, str]:
+    """Return the name of an environment variable for each user, such as ``ALICE_PASSWORD``.
+
+    Users whose names differ only in case or in special characters get different variables. Pass all users of
+    the cluster, so that the names do not depend on which users are imported.
+    """
+    variables: dict[str, str] = {}
+    for user in sorted(users):
+        base = re.sub(r"[^A-Z0-9]", "_", user.upper())
+        base = base if base[:1].isalpha() else f"USER_{base}"
+        numbered_bases = itertools.chain([base], (f"{base}_{number}" for number in itertools.count(2)))
+        taken = variables.values()
+        variables[user] = next(n for b in numbered_bases if (n := f"{b}_PASSWORD") not in taken)
+    return variables
+
+
+def _render_manifest(user: str, credentials: Credentials, variable: str) -> str:
     return render_manifest(
         SCRAM_USER,
         user,
         [
             "mechanisms:",
-            *(line for mechanism in sorted(credentials) for line in _render_mechanism(mechanism)),
+            *(line for mechanism in sorted(credentials) for line in _render_mechanism(mechanism, variable)),
         ],
-        ["Kafka does not return passwords. Replace each reference with a reference to the password."],
+        [f"Kafka does not return passwords. Set {variable}, or replace the reference."],
     )
 
 
-def _render_mechanism(mechanism: Mechanism) -> Iterator[str]:
+def _render_mechanism(mechanism: Mechanism, variable: str) -> Iterator[str]:
     yield f"  {mechanism.value}:"
-    yield "    password: ${env.KDECLARE_CHANGE_ME}"
+    yield f"    password: ${{env.{variable}}}"
 
 
 class ScramUserKind:
