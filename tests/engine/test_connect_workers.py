@@ -131,7 +131,7 @@ def test_orphan_with_unreachable_workers_stays_owned(world: World, workers: Memo
     for worker in workers.workers.values():
         worker.down = True
     plan = world.plan(scope=PlanScope(allow_deletes=True))
-    assert "workers-unreachable" in list_codes(plan)
+    assert "endpoint-unreachable" in list_codes(plan)
     assert not plan.operations
     assert "ConnectWorkerConfig/eu" in world.owned()
 
@@ -180,7 +180,7 @@ def test_unreachable_workers_are_an_error(world: World, workers: MemoryWorkers) 
         worker.down = True
     plan = world.plan(declare_workers(workers))
     (problem,) = plan.diagnostics
-    assert (problem.code, problem.severity) == ("workers-unreachable", Severity.ERROR)
+    assert (problem.code, problem.severity) == ("endpoint-unreachable", Severity.ERROR)
     assert all(url in problem.detail for url in workers.urls)
     assert not plan.operations
 

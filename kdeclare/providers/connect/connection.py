@@ -5,12 +5,13 @@ If workers are not ready for a change (during a rebalance, or with a new leader)
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 
 from pydantic import ConfigDict, RootModel
 
-from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Collector
 from kdeclare.core.live.faults import Fault
@@ -21,7 +22,13 @@ from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpo
 from kdeclare.providers.connect.client.connectors_port import CONNECTOR_ERRORS, ConnectCluster
 from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
 from kdeclare.providers.connect.client.port import ERRORS, Changes, ConnectWorkers, Validation, read_workers
-from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, PluginStatus, WorkerGroup
+from kdeclare.providers.connect.worker_state import (
+    Certificate,
+    GroupSnapshot,
+    PluginStatus,
+    WorkerGroup,
+    WorkerSnapshot,
+)
 from kdeclare.providers.http.endpoint_settings import HttpEndpointSettings
 from kdeclare.providers.http.target import HttpTarget
 
@@ -224,11 +231,22 @@ class WorkerState:
 
 
 def collect_workers(connections: Connections, selection: WorkerSelection) -> WorkerState:
-    """Read the workers of every group. The result includes workers that do not respond."""
+    """Read the workers of every group. The result includes workers that do not respond.
+
+    It also includes groups whose TLS files or headers cannot be used, so that other groups are still read.
+    """
     clients = connections.get(ConnectClients)
-    return WorkerState(
-        {group: read_workers(clients.open(group)) for group in sorted(selection.groups, key=str)}
-    )
+    return WorkerState({group: _read_group(clients, group) for group in sorted(selection.groups, key=str)})
+
+
+def _read_group(clients: ConnectClients, group: WorkerGroup) -> GroupSnapshot:
+    try:
+        workers = clients.open(group)
+    except KdeclareError as problem:
+        trouble = " ".join(d.detail.rstrip(".") for d in problem.diagnostics)
+        snapshots = tuple(WorkerSnapshot(url, trouble=trouble) for url in group.urls)
+        return GroupSnapshot(datetime.now(UTC), None, snapshots)
+    return read_workers(workers)
 
 
 WORKERS = Collector(WorkerSelection, collect_workers)

@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.providers.connect.client.port import Changes
+from kdeclare.providers.connect import connection
+from kdeclare.providers.connect.client.port import Changes, ConnectWorkers
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
-from kdeclare.providers.connect.worker_state import Certificate
+from kdeclare.providers.connect.worker_state import Certificate, WorkerGroup
 from tests.unit.cli.command_line import CommandLine
+
+open_real_workers = connection.open_workers
+"""The function that the fixture `kdeclare` replaces."""
 
 PLACEHOLDER = "${file:/etc/connect/secrets.properties:keystore}"
 URLS = ("https://w1:8083", "https://w2:8083", "https://w3:8083")
@@ -549,3 +553,33 @@ def test_policies_evaluate_worker_configs(cli: CommandLine, workers: MemoryWorke
     assert cli("plan").code == 3
     assert cli("rollback", "--yes").code == 3
     assert workers.current()[LOCATION] == "/new"
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"tls": {"caFile": "gone.pem"}}, "caFile 'gone.pem' cannot be used: no such file or directory"),
+        ({"tls": {"certFile": "gone.pem", "keyFile": "gone.key"}}, "certFile 'gone.pem' cannot be used"),
+    ],
+)
+def test_group_with_unusable_tls_file_blocks_only_itself(
+    cli: CommandLine, spec: Mapping[str, Any], reason: str
+) -> None:
+    memory = connection.open_workers
+
+    def open_some(group: WorkerGroup, *more: Any) -> ConnectWorkers:
+        return (open_real_workers if group.urls == ("https://us:8083",) else memory)(group, *more)
+
+    cli.monkeypatch.setattr(connection, "open_workers", open_some)
+    declare_workers(cli)
+    declare_workers(cli, "us", workers=["https://us:8083"], **spec)
+    cli.topic("orders")
+    plan = cli("plan")
+    assert plan.code == 1
+    assert reason in " ".join((plan.out + plan.err).split())
+    ran = cli("apply", "--yes")
+    assert ran.code == 5
+    assert cli.topics == {"orders"}
+    assert "ConnectWorkerConfig/us" not in cli("history", "--format", "json").out
+    (cli.folder / "manifests" / "us.yaml").unlink()
+    assert cli("plan", "--detailed-exitcode").code == 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.diagnostics import ENDPOINT_UNREACHABLE, Diagnostic, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import (
     JsonObject,
@@ -204,9 +204,10 @@ def _build_applied_record(config_value: ConfigValue) -> AppliedRecord:
 def _build_unreadable_error(
     resource: ResourceId, desired: DesiredResource | None, snapshot: GroupSnapshot
 ) -> Diagnostic:
+    """Return the error for a group of workers that cannot be read. It blocks only this group."""
     reasons = "\n".join(f"{standing.url}: {standing.why}." for standing in find_silent(snapshot))
     return error(
-        "workers-unreachable",
+        ENDPOINT_UNREACHABLE,
         "No Connect worker reports its configuration",
         f"{resource} cannot be compared.\n{reasons}".rstrip(),
         hint="Check 'workers', 'tls' and 'headers' in the manifest, and install kdeclare's plug-in on the "
