@@ -13,6 +13,8 @@ SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 _AMOUNT = re.compile(r"([0-9]+) ?([A-Za-z]+)")
 _MILLISECONDS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_SIZE = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*(?:([kmgtKMGT])(i?))?B")
+_SIZE_PREFIXES = " kmgt"
 _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
@@ -29,6 +31,21 @@ def parse_amount(key: str, text: str) -> int | None:
         return None
     amount = _AMOUNT.fullmatch(text.strip())
     return int(amount[1]) * units[amount[2]] if amount and amount[2] in units else None
+
+
+def parse_size(text: str) -> int | None:
+    """Convert a string such as ``50MiB`` or ``1.5 GB`` to bytes. Return None if the string is not a size.
+
+    Units with an ``i`` are powers of 1,024, and units without it are powers of 1,000.
+    """
+    size = _SIZE.fullmatch(text.strip())
+    if size is None:
+        return None
+    number, prefix, binary = size.groups()
+    exponent = _SIZE_PREFIXES.index(prefix.lower()) if prefix else 0
+    factor = (1024 if binary else 1000) ** exponent
+    whole, _, decimals = number.partition(".")
+    return int(whole + decimals) * factor // 10 ** len(decimals)
 
 
 def format_amount(key: str, number: int) -> str:

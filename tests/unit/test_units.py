@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.core.units import parse_amount
+from kdeclare.core.units import parse_amount, parse_size
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,29 @@ from kdeclare.core.units import parse_amount
 )
 def test_parse_amount_returns_number(key: str, text: str, number: int | None) -> None:
     assert parse_amount(key, text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("10B", 10),
+        ("10MB", 10_000_000),
+        ("10 MiB", 10 * 2**20),
+        ("1.5kB", 1500),
+        ("0.5GiB", 2**29),
+        ("9007199254740993KB", 9_007_199_254_740_993_000),
+        ("3TB", 3 * 10**12),
+        (" 2 tiB ", 2**41),
+        ("0.3kB", 300),
+        ("9" * 5000 + "MB", None),
+        ("10", None),
+        ("10M", None),
+        ("10iB", None),
+        ("10MBit", None),
+        ("-1MB", None),
+        ("1,5MB", None),
+        ("", None),
+    ],
+)
+def test_parse_size_returns_bytes(text: str, size: int | None) -> None:
+    assert parse_size(text) == size

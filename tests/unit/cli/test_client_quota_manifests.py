@@ -35,7 +35,7 @@ BAD = {
     "too large": ("{user: c}", "producer_byte_rate: 9007199254740994", "7:25", "at most 9,007,199,254"),
     "half a byte": ("{user: d}", "producer_byte_rate: 10.5", "7:25", "must be a whole number"),
     "half a connection": ("{ip: 10.0.0.1}", "connection_creation_rate: 0.5", "7:31", "a whole number"),
-    "wrong unit": ("{user: d}", "producer_byte_rate: 10 MB", "7:25", "an amount such as 10MiB"),
+    "wrong unit": ("{user: d}", "producer_byte_rate: 10 MBit", "7:25", "an amount such as 10MiB"),
     "amount of percent": ("{user: d}", "request_percentage: 10KiB", "7:25", "takes a number."),
     "truth": (
         "{user: d}",

@@ -35,6 +35,17 @@ def test_saved_quota_plan_is_shown_applied_and_rolled_back(kdeclare: CommandLine
     assert read_limits(kdeclare) == {}
 
 
+@pytest.mark.parametrize(
+    ("amount", "limit"), [("10MB", 10e6), ("10 MB/s", 10e6), ("10MiB/s", 10 * 2.0**20), ("1.5kB", 1500.0)]
+)
+def test_limits_accept_the_units_of_throttles(kdeclare: CommandLine, amount: str, limit: float) -> None:
+    declare_quota(kdeclare, producer_byte_rate=amount)
+    assert kdeclare("apply", "--yes").code == 0
+    assert read_limits(kdeclare) == {"producer_byte_rate": limit}
+    kdeclare("config", "alter", "--user", "alice", "--add-config", f"consumer_byte_rate={amount}", "--yes")
+    assert read_limits(kdeclare)["consumer_byte_rate"] == limit
+
+
 @pytest.mark.parametrize("target", ["ClientQuota/alice", "ClientQuota/bob"])
 def test_target_limits_applied_quotas(kdeclare: CommandLine, target: str) -> None:
     declare_quota(kdeclare, producer_byte_rate=1)

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.units import format_amount, parse_amount
+from kdeclare.core.units import format_amount, parse_size
 
 
 class EntityType(StrEnum):
@@ -148,7 +148,7 @@ def parse_limit(key: str, raw: int | float | str) -> int | float:
     elif _NUMBER.fullmatch(raw.strip()):
         number = float(raw)
     elif key.endswith("byte_rate"):
-        number = parse_amount("bytes", raw.strip().removesuffix("/s"))
+        number = parse_size(raw.strip().removesuffix("/s"))
     if number is None:
         amounts = ", or an amount such as 10MiB" if key.endswith("byte_rate") else ""
         raise ValueError(f"takes a number{amounts}")

@@ -1,11 +1,10 @@
 """The pace of moves (throttle, batches, pauses and timeout), and how manifests declare it."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, TypeAdapter, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, as_int_or_none, as_number
@@ -13,22 +12,20 @@ from kdeclare.core.operations.argument_binding import OMIT_NONE
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.parts import PlanOptions
 from kdeclare.core.plans.plan_hooks import PlanSettings
-from kdeclare.core.units import Duration
-
-_RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgtKMGT]?i?B)/s")
-_SIZE = TypeAdapter(ByteSize)
+from kdeclare.core.units import Duration, parse_size
 
 
 def parse_rate(value: object) -> int:
     """Parse ``50MiB/s`` or a number; return bytes per second. Raises ValueError for an invalid rate."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    rate_match = _RATE.fullmatch(value) if isinstance(value, str) else None
-    if rate_match is None:
+    text = value.removesuffix("/s") if isinstance(value, str) else ""
+    rate = parse_size(text) if text != value else None  # the "/s" is required
+    if rate is None:
         raise ValueError(
             f"'{value}' is not a rate; write a rate such as 50MiB/s, or a number of bytes per second"
         )
-    return int(_SIZE.validate_python("".join(rate_match.groups())))
+    return rate
 
 
 Rate = Annotated[
