@@ -41,7 +41,7 @@ def format_value(value: JsonValue, path: str = "") -> str:
     if is_secret(value):
         return SENSITIVE_MASK
     if isinstance(value, dict):
-        return sanitize_for_terminal(json.dumps(value, ensure_ascii=False))
+        return _format_object(value)
     return str(value) + _format_unit_note(path, str(value))
 
 
@@ -53,6 +53,21 @@ def strip_configs_prefix(path: str) -> str:
 def truncate(text: str, max_length: int) -> str:
     """Truncate a text to ``max_length`` characters, including the ``…`` at the end of a truncated text."""
     return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
+
+
+def _format_object(value: dict[str, JsonValue]) -> str:
+    """Format an object as ``iterations 8192, password (sensitive)``; an object with objects as JSON."""
+    if not value or any(isinstance(item, dict | list) and not is_secret(item) for item in value.values()):
+        return sanitize_for_terminal(json.dumps(value, ensure_ascii=False))
+    return ", ".join(
+        f"{sanitize_for_terminal(key)} {_format_item(item)}" for key, item in sorted(value.items())
+    )
+
+
+def _format_item(item: JsonValue) -> str:
+    """Format a value in an object. Text that could be mistaken for several items is quoted."""
+    is_ambiguous = isinstance(item, str) and ("," in item or '"' in item)
+    return sanitize_for_terminal(json.dumps(item, ensure_ascii=False)) if is_ambiguous else format_value(item)
 
 
 def _format_text(value: str, path: str) -> str:

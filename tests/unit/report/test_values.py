@@ -37,6 +37,14 @@ from tests.jsontypes import Json
         ("x", True, "true"),
         ("x", {"a": [1]}, '{"a": [1]}'),
         ("x", {"secret": "hash", "reference": None}, "(sensitive)"),
+        ("x", {}, "{}"),
+        ("x", {"password": "(sensitive)", "iterations": 8192}, "iterations 8192, password (sensitive)"),
+        (
+            "x",
+            {"password": {"secret": "hash", "reference": None}, "n": None},
+            "n (unset), password (sensitive)",
+        ),
+        ("x", {"a": "b, c d", "e": "\x1b"}, r'a "b, c d", e \x1b'),
     ],
 )
 def test_format_value_matches_samples(path: str, value: Json, text: str) -> None:
