@@ -47,10 +47,12 @@ def schema(
         list_overlay_kinds,
         list_schema_kinds,
     )
+    from kdeclare.core.suggestions import format_suggestion
 
     kinds = list_overlay_kinds() if overlay else list_schema_kinds()
     if kind is not None and kind not in kinds:
         problem = "is not a kind with overlays" if overlay else "is not a kind"
-        raise typer.BadParameter(f"'{kind}' {problem}. Use one of {', '.join(kinds)}.", param_hint="--kind")
+        suggestion = format_suggestion(kind, kinds) or f"Use one of {', '.join(kinds)}."
+        raise typer.BadParameter(f"'{kind}' {problem}. {suggestion}", param_hint="--kind")
     console.write_json(build_overlay_file_schema(kind) if overlay else build_manifest_schema(kind))
     return ExitCode.OK

@@ -108,6 +108,22 @@ def test_invalid_regular_expression_is_wrong_usage(kdeclare: CommandLine, line: 
 
 
 @pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("schema --kind topic", "'topic' is not a kind. Did you mean 'Topic'?"),
+        ("schema --kind Tpoic --overlay", "'Tpoic' is not a kind with overlays. Did you mean 'Topic'?"),
+        ("schema --kind Elephant", "'Elephant' is not a kind. Use one of Topic, "),
+        ("doctor --kind topic", "Did you mean 'Topic'?"),
+        ("plan --target topic/orders", "'topic' is not a kind. Did you mean 'Topic'?"),
+    ],
+)
+def test_unknown_kind_gets_a_suggestion(kdeclare: CommandLine, line: str, hint: str) -> None:
+    ran = kdeclare(*line.split())
+    assert ran.code == 64
+    assert hint in ran.err
+
+
+@pytest.mark.parametrize(
     "options",
     [
         "--target Topic/orders",
