@@ -24,7 +24,7 @@ def connections_to(
     """Return connections to a cluster, to Connect workers, and to named Connect clusters."""
 
     def open_group(group: WorkerGroup) -> ConnectWorkers:
-        return (workers or {})[group.urls]
+        return (workers or {})[group.names]
 
     openers = {name: partial(_return, found) for name, found in (connect_clusters or {}).items()}
     return Connections(KafkaConnection(cluster), ConnectClients(open_group, openers))

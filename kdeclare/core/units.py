@@ -45,7 +45,7 @@ def parse_size(text: str) -> int | None:
     exponent = _SIZE_PREFIXES.index(prefix.lower()) if prefix else 0
     factor = (1024 if binary else 1000) ** exponent
     whole, _, decimals = number.partition(".")
-    return int(whole + decimals) * factor // 10 ** len(decimals)
+    return int(whole + decimals) * factor // int(10 ** len(decimals))
 
 
 def format_amount(key: str, number: int) -> str:

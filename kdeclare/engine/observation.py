@@ -77,12 +77,14 @@ def identify_system(live: LiveState, preferred_id: str = "") -> str:
 
 def list_endpoints(live: LiveState) -> dict[str, EndpointStatus]:
     """Return the named endpoints that were read, by full name."""
-    return {
-        name: status
-        for collector in load_collectors()
-        if isinstance(collector, ListsEndpoints)
-        for name, status in collector.list_endpoints(live).items()
-    }
+    statuses: dict[str, EndpointStatus] = {}
+    for collector in load_collectors():
+        if isinstance(collector, ListsEndpoints):
+            for name, status in collector.list_endpoints(live).items():
+                # Two collectors can read the same endpoint. The one that knows more wins.
+                if name not in statuses or status.id or status.problem:
+                    statuses[name] = status
+    return statuses
 
 
 def _observe_until_shown(

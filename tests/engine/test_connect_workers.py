@@ -15,8 +15,9 @@ from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.engine.planning.planfile import render_plan_file
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.connect.client.port import Changes, Validation
-from kdeclare.providers.connect.testing import MemoryWorkers
+from kdeclare.providers.connect.testing import MemoryConnectCluster, MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
+from kdeclare.providers.connect.worker_config.spec import ConnectWorkerConfigSpec, parse_worker_config
 from kdeclare.providers.connect.worker_state import Certificate
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
@@ -528,3 +529,51 @@ def test_added_workers_are_recorded_without_change(world: World, workers: Memory
     assert not plan.operations
     assert world.run(plan).complete
     assert world.owned()["ConnectWorkerConfig/eu"]["workers"]["urls"] == list(workers.urls)
+
+
+# Named Connect clusters.
+
+
+@pytest.fixture
+def named(world: World, workers: MemoryWorkers) -> DesiredResource:
+    """The declaration of overrides for the workers that the environment names eu."""
+    world.workers["connect/eu",] = workers
+    world.connect_clusters["eu"] = MemoryConnectCluster(kafka_cluster_id="KAFKA-1")
+    return desired(
+        "ConnectWorkerConfig", "eu", connect="eu", config={LOCATION: "/old", PASSWORD: PLACEHOLDER}
+    )
+
+
+def test_named_workers_are_configured_and_rolled_back(
+    world: World, workers: MemoryWorkers, named: DesiredResource
+) -> None:
+    plan = world.plan(named)
+    assert plan.endpoints == {"connect/eu": "KAFKA-1"}
+    assert dump_args(plan.operations[0])["workers"] == {"endpoint": "eu"}
+    assert "connect/eu" in plan_text(plan)
+    assert world.apply(named).complete
+    assert workers.overrides(workers.urls[0])[LOCATION] == "/old"
+    assert not world.plan(named).has_changes
+    assert world.rollback().complete
+    assert not workers.overrides(workers.urls[0])
+
+
+def test_plan_for_another_named_connect_cluster_is_refused(world: World, named: DesiredResource) -> None:
+    assert world.apply(named).complete
+    world.connect_clusters["eu"] = MemoryConnectCluster(kafka_cluster_id="KAFKA-2")
+    with pytest.raises(KdeclareError, match="connect/eu now has the id KAFKA-2"):
+        world.plan(named)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({}, ()),
+        ({"connect": "eu", "workers": ["https://worker:8083"]}, ("workers",)),
+        ({"connect": "eu", "tls": {"caFile": "ca.pem"}}, ("tls",)),
+    ],
+)
+def test_manifest_names_workers_in_exactly_one_way(spec: dict[str, Any], field: tuple[str, ...]) -> None:
+    parsed = ConnectWorkerConfigSpec.model_validate({"config": {LOCATION: "/old"}, **spec})
+    _, problems = parse_worker_config("eu", parsed)
+    assert [problem.path for problem in problems] == [field]

@@ -55,7 +55,7 @@ def choose_endpoint(declared: str | None, configured: Collection[str], setting: 
     )
 
 
-def report_missing_endpoint(choice: EndpointChoice, resource: str) -> Diagnostic:
+def report_missing_endpoint(choice: EndpointChoice, resource: str | None = None) -> Diagnostic:
     """Return the error about a resource whose endpoint the environment does not configure."""
     return error(
         "endpoint-not-configured",

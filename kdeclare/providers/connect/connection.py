@@ -14,11 +14,12 @@ from pydantic import ConfigDict, RootModel
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Collector
+from kdeclare.core.live.endpoints import EndpointStatus
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.retry import RetryPolicy, log_retry
-from kdeclare.core.parts import Connections
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.provider.connection import ConnectionContext, ConnectionType, References, SettingsFile
-from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint
+from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint, report_missing_endpoint
 from kdeclare.providers.connect.client.connectors_port import CONNECTOR_ERRORS, ConnectCluster
 from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
 from kdeclare.providers.connect.client.port import ERRORS, Changes, ConnectWorkers, Validation, read_workers
@@ -77,6 +78,10 @@ class ConnectSettings(RootModel[dict[str, HttpEndpointSettings]]):
     model_config = ConfigDict(frozen=True, defer_build=True)
     root: dict[str, HttpEndpointSettings] = {}
 
+    def build_targets(self, folder: Path) -> tuple[tuple[str, HttpTarget], ...]:
+        """Return the data for connecting, by name. ``folder`` is the folder of the project file."""
+        return tuple((name, endpoint.build_target(folder)) for name, endpoint in self.root.items())
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectTarget:
@@ -93,7 +98,11 @@ class ConnectTarget:
 
         def open_group(group: WorkerGroup) -> ConnectWorkers:
             if group not in opened_groups:
-                workers = open_workers(group, self.folder, self.references, timeout_s)
+                workers = (
+                    open_workers(group, self.folder, self.references, timeout_s)
+                    if group.endpoint is None
+                    else open_named_workers(group.endpoint, dict(self.endpoints), timeout_s)
+                )
                 opened_groups[group] = RetryingWorkers(workers, _build_retry_policy(self.attempts))
             return opened_groups[group]
 
@@ -115,6 +124,16 @@ def open_workers(
     return open_rest_workers(group, folder, references.resolve, timeout_s)
 
 
+def open_named_workers(name: str, endpoints: Mapping[str, HttpTarget], timeout_s: float) -> ConnectWorkers:
+    """Return the workers of a named Connect cluster. Raises KdeclareError."""
+    from kdeclare.providers.connect.client.rest import open_workers_of  # imports httpx
+
+    choice = choose_endpoint(name, endpoints, ENVIRONMENT_FIELD)
+    if choice.name is None:
+        raise KdeclareError(report_missing_endpoint(choice))
+    return open_workers_of(endpoints[choice.name], timeout_s)
+
+
 def open_cluster(target: HttpTarget, timeout_s: float) -> ConnectCluster:
     """Return the connectors of a Connect cluster. Retry changes during rebalances. Raises KdeclareError.
 
@@ -133,7 +152,7 @@ def _build_retry_policy(attempts: int | None) -> RetryPolicy:
 
 def locate_workers(settings: ConnectSettings, context: ConnectionContext) -> ConnectTarget:
     """Return the target for the named Connect clusters, and for workers that manifests declare inline."""
-    endpoints = tuple((name, one.build_target(context.folder)) for name, one in settings.root.items())
+    endpoints = settings.build_targets(context.folder)
     return ConnectTarget(context.folder, context.references, context.attempts, endpoints)
 
 
@@ -225,9 +244,13 @@ class WorkerSelection:
 
 @dataclass(frozen=True, slots=True)
 class WorkerState:
-    """The live state of Connect workers, by group."""
+    """The live state of Connect workers, by group.
+
+    endpoints: the named Connect clusters among the groups, by full name.
+    """
 
     groups: Mapping[WorkerGroup, GroupSnapshot]
+    endpoints: Mapping[str, EndpointStatus] = field(default_factory=dict)
 
 
 def collect_workers(connections: Connections, selection: WorkerSelection) -> WorkerState:
@@ -236,7 +259,24 @@ def collect_workers(connections: Connections, selection: WorkerSelection) -> Wor
     It also includes groups whose TLS files or headers cannot be used, so that other groups are still read.
     """
     clients = connections.get(ConnectClients)
-    return WorkerState({group: _read_group(clients, group) for group in sorted(selection.groups, key=str)})
+    groups = {group: _read_group(clients, group) for group in sorted(selection.groups, key=str)}
+    statuses = {
+        str(group): _find_status(clients, group.endpoint, snapshot)
+        for group, snapshot in groups.items()
+        if group.endpoint is not None
+    }
+    return WorkerState(groups, statuses)
+
+
+def _find_status(clients: ConnectClients, endpoint: str, snapshot: GroupSnapshot) -> EndpointStatus:
+    """Return the id of a named Connect cluster, or the reason why none of its workers responded."""
+    if snapshot.overrides is None:
+        troubles = [worker.trouble for worker in snapshot.workers if worker.trouble]
+        return EndpointStatus(problem="; ".join(dict.fromkeys(troubles)) or "no reason is known")
+    try:
+        return EndpointStatus(clients.open_cluster(endpoint).identify().kafka_cluster_id)
+    except Fault:
+        return EndpointStatus()  # the overrides were read, so the workers can be used without an id
 
 
 def _read_group(clients: ConnectClients, group: WorkerGroup) -> GroupSnapshot:
@@ -244,9 +284,15 @@ def _read_group(clients: ConnectClients, group: WorkerGroup) -> GroupSnapshot:
         workers = clients.open(group)
     except KdeclareError as problem:
         trouble = " ".join(d.detail.rstrip(".") for d in problem.diagnostics)
-        snapshots = tuple(WorkerSnapshot(url, trouble=trouble) for url in group.urls)
+        snapshots = tuple(WorkerSnapshot(name, trouble=trouble) for name in group.names)
         return GroupSnapshot(datetime.now(UTC), None, snapshots)
     return read_workers(workers)
 
 
-WORKERS = Collector(WorkerSelection, collect_workers)
+def list_worker_endpoints(live: LiveState) -> Mapping[str, EndpointStatus]:
+    """Return the named Connect clusters whose workers were read, by full name."""
+    state = live.find(WorkerState)
+    return state.endpoints if state is not None else {}
+
+
+WORKERS = Collector(WorkerSelection, collect_workers, find_endpoints=list_worker_endpoints)

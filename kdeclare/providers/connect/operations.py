@@ -82,7 +82,7 @@ class PatchWorkers(OperationType):
 
     def describe_target(self, op: Operation) -> tuple[str, str]:
         """Return the URLs of the workers."""
-        return "workers", ", ".join(get_group(op).urls)
+        return "workers", ", ".join(get_group(op).names)
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
         """Explain a fault. The only cause that is recognized is a missing permission."""

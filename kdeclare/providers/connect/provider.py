@@ -44,7 +44,7 @@ def examine_workers(request: ExaminationRequest) -> ExaminationResult:
         try:
             workers = clients.open(group)
         except KdeclareError as problem:
-            checks.append(build_error_check(", ".join(group.urls), CheckStatus.FAILED, problem, _WHY))
+            checks.append(build_error_check(", ".join(group.names), CheckStatus.FAILED, problem, _WHY))
             continue
         try:
             checks += [_check_worker(workers, url) for url in workers.urls]

@@ -10,7 +10,7 @@ from pydantic import Field, PlainSerializer
 
 from kdeclare.core.clock import format_second
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.jsontypes import JsonValue, as_list, as_text_or_none, as_texts, hash_json
+from kdeclare.core.jsontypes import JsonValue, as_list, as_text, as_text_or_none, as_texts, hash_json
 from kdeclare.core.operations.argument_binding import OMIT_EMPTY, OMIT_NONE
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.provider.provider import TypedSetting
@@ -22,21 +22,34 @@ from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, SecretRef, is_sens
 class WorkerGroup(Arguments):
     """The workers of one Connect cluster, and the connection settings, without secrets.
 
+    If the environment configures the workers as a named Connect cluster, only ``endpoint`` is set.
+
     urls: one URL per worker (``https://host:port``).
     ca_file: a PEM file, relative to the project folder; None for the trust store of the system.
     cert_file, key_file: PEM files of the client certificate; None without a client certificate.
     headers: the names and values of headers for every request. A value is a reference (``Bearer
         ${env.TOKEN}``).
+    endpoint: the name of the Connect cluster in the environment.
     """
 
-    urls: Annotated[tuple[str, ...], Field(min_length=1)]
+    urls: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
     ca_file: Annotated[str | None, OMIT_NONE] = None
     cert_file: Annotated[str | None, OMIT_NONE] = None
     key_file: Annotated[str | None, OMIT_NONE] = None
     headers: Annotated[tuple[tuple[str, str], ...], OMIT_EMPTY] = ()
+    endpoint: Annotated[str | None, OMIT_NONE] = None
+
+    def __post_init__(self) -> None:
+        if bool(self.urls) is (self.endpoint is not None):
+            raise ValueError("a group of workers has either URLs or the name of an endpoint")
 
     def __str__(self) -> str:
-        return ",".join(self.urls)
+        return ",".join(self.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The URLs of the workers; for a named Connect cluster, only its full name."""
+        return self.urls if self.endpoint is None else (f"connect/{self.endpoint}",)
 
 
 _UtcSecond = Annotated[
@@ -146,6 +159,8 @@ def hash_overrides(overrides: Mapping[str, str]) -> str:
 def dump_group(group: WorkerGroup) -> dict[str, JsonValue]:
     """Convert a group to plain data for operations and records. Unset fields are omitted."""
     files = {"ca_file": group.ca_file, "cert_file": group.cert_file, "key_file": group.key_file}
+    if group.endpoint is not None:
+        return {"endpoint": group.endpoint}
     document: dict[str, JsonValue] = {"urls": list(group.urls)}
     document |= {name: file for name, file in files.items() if file is not None}
     return document | ({"headers": [list(pair) for pair in group.headers]} if group.headers else {})
@@ -153,6 +168,8 @@ def dump_group(group: WorkerGroup) -> dict[str, JsonValue]:
 
 def bind_group(document: Mapping[str, JsonValue]) -> WorkerGroup:
     """Restore a group from the result of `dump_group`."""
+    if "endpoint" in document:
+        return WorkerGroup(endpoint=as_text(document["endpoint"]))
     return WorkerGroup(
         as_texts(document["urls"]),
         as_text_or_none(document.get("ca_file")),

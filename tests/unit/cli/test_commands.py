@@ -288,7 +288,7 @@ def test_import_then_plan_has_no_changes(kdeclare: CommandLine) -> None:
     assert ran.out.count("kind: Topic") == 2
     assert ran.out.count("\n---\n") >= 1
     assert "orders" not in kdeclare("import", "--match", "pay.*").out
-    assert kdeclare("import", "--match", "(").code == 1
+    assert kdeclare("import", "--match", "(").code == 64
     ran = kdeclare("import", "--out", "manifests")
     assert ran.code == 0
     assert not ran.out

@@ -458,7 +458,7 @@ spec:
         ),
         ({"tls": {"keyFile": "k"}}, "'certFile', which is missing", "invalid-worker-config"),
         ({"config": {LOCATION: ["/a"]}}, "takes a single value", "invalid-config"),
-        ({"workers": []}, "workers", "bad-value"),
+        ({"workers": []}, "names no workers", "invalid-worker-config"),
         ({"confg": {}}, "config", "unknown-field"),
         ({"warnBeforeExpiry": "soon"}, "'soon' is not a duration", "bad-value"),
     ],

@@ -84,7 +84,7 @@ def test_limit_accepts_count_or_percentage(text: str, count: int) -> None:
     assert str(limit) == text
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1.5", "101%", "ten", "²", "٣", "1 %", "1e3", "9999999999"])
+@pytest.mark.parametrize("text", ["-1", "1.5", "101%", "ten", "²", "٣", "1 %", "1e3", "9999999999"])
 def test_invalid_limit_is_usage_error(kdeclare: CommandLine, text: str) -> None:
     ran = kdeclare("plan", f"--max-deletes={text}")
     assert ran.code == 64

@@ -156,6 +156,7 @@ def test_providers_are_loaded_after_their_dependencies() -> None:
         "ScramUser",
         "Acl",
         "ConnectWorkerConfig",
+        "Connector",
     ]
 
 

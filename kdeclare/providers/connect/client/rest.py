@@ -187,8 +187,13 @@ def open_rest_workers(
     """
     headers = tuple((name, resolve(reference)) for name, reference in group.headers)
     target = HttpTarget(group.urls, group.ca_file, group.cert_file, group.key_file, folder, headers)
+    return open_workers_of(target, timeout_s)
+
+
+def open_workers_of(target: HttpTarget, timeout_s: float) -> RestWorkers:
+    """Return the workers behind the URLs of ``target`` without sending a request. Raises KdeclareError."""
     return RestWorkers(
-        group.urls,
+        target.urls,
         open_http_client(target, timeout_s, CODES),
         unverified_context=target.create_unverified_tls_context(),
         timeout_s=timeout_s,

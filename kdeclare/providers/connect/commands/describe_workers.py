@@ -23,7 +23,7 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.manifests.syntax.reference_limits import Limits
 from kdeclare.providers.connect.client.port import ConnectWorkers, read_workers
-from kdeclare.providers.connect.connection import ConnectTarget
+from kdeclare.providers.connect.connection import ConnectSettings, ConnectTarget
 from kdeclare.providers.connect.worker_config.kind import ConnectWorkerConfigKind
 from kdeclare.providers.connect.worker_config.spec import (
     WorkerConfigBody,
@@ -182,11 +182,14 @@ def open_requested_workers(workspace: Workspace, workers_request: WorkersRequest
         if is_plain_http(url):
             _log.warning("%s", warn_plain_http(url).detail)
     references = ProjectReferences(folder, workspace.environ, limits)
-    workers = ConnectTarget(folder, references).open(workers_request.timeout_s).open(group)
+    settings = workspace.project.environment.providers.get("connect")
+    named = settings.build_targets(workspace.project.folder) if isinstance(settings, ConnectSettings) else ()
+    target = ConnectTarget(folder, references, endpoints=named)
+    workers = target.open(workers_request.timeout_s).open(group)
     matching_manifests = [
         item
         for item in declared
-        if not set(item.get_body(WorkerConfigBody).group.urls).isdisjoint(group.urls)
+        if not set(item.get_body(WorkerConfigBody).group.names).isdisjoint(group.names)
     ]
     try:
         yield OpenWorkers(workers, matching_manifests, manifest_error is not None)

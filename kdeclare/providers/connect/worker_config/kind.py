@@ -94,7 +94,7 @@ class ConnectWorkerConfigKind:
             k: SENSITIVE_MASK if isinstance(w, Secret) else dump_config_value(w)["value"]
             for k, w in set_values.items()
         }
-        return {"configs": configs, "workers": list(body.group.urls)}
+        return {"configs": configs, "workers": list(body.group.names)}
 
     def describe_live(
         self,
@@ -111,7 +111,7 @@ class ConnectWorkerConfigKind:
         if snapshot.overrides is None:
             return None
         configs = {key: redact_value(key, value) for key, value in snapshot.overrides.items()}
-        return {"configs": configs, "workers": list(group.urls)}
+        return {"configs": configs, "workers": list(group.names)}
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `providers.kafka.risks`."""
@@ -131,7 +131,7 @@ class ConnectWorkerConfigKind:
         return {
             f"{key} at {url}": dump_config_value(wish)["value"]
             for key, wish in body.configs.items()
-            for url in body.group.urls
+            for url in body.group.names
             if not isinstance(wish, Secret)
         }
 

@@ -41,14 +41,21 @@ class TlsSpec(BaseModel):
 
 
 class ConnectWorkerConfigSpec(BaseModel):
-    """The ``spec`` of a ConnectWorkerConfig manifest.
+    """The ``spec`` of a ConnectWorkerConfig manifest. It has either ``connect`` or ``workers``.
 
+    connect: the name of the Connect cluster in the environment.
     workers: the URLs of all workers.
     config: the overrides by key. The keys must be on the plug-in's whitelist.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    workers: Annotated[list[str], Field(min_length=1, description="The URLs of all workers of the group.")]
+    connect: Annotated[
+        str | None, Field(description="The name of the Connect cluster in the environment's 'connect'.")
+    ] = None
+    workers: Annotated[
+        list[str],
+        Field(description="The URLs of all workers of the group, if they have no name in the environment."),
+    ] = []
     tls: Annotated[TlsSpec, Field(description="TLS settings, as PEM files.")] = TlsSpec()
     headers: Annotated[
         dict[str, Any],
@@ -89,7 +96,11 @@ def parse_worker_config(
 ) -> tuple[WorkerConfigBody, tuple[SpecProblem, ...]]:
     """Return the body of a spec and the problems of the spec. Sends no requests to workers."""
     resource = f"ConnectWorkerConfig/{name}"
-    problems = [*_check_urls(resource, spec.workers), *_check_tls(resource, spec.tls)]
+    problems = [
+        *_check_choice(resource, spec),
+        *_check_urls(resource, spec.workers),
+        *_check_tls(resource, spec.tls),
+    ]
     if spec.headers:
         problems += _check_plain_http(resource, spec.workers)
     headers: list[tuple[str, str]] = []
@@ -107,7 +118,11 @@ def parse_worker_config(
             config_values[key] = config_value
     tls = spec.tls
     urls = tuple(dict.fromkeys(url.rstrip("/") for url in spec.workers))
-    group = WorkerGroup(urls, tls.caFile, tls.certFile, tls.keyFile, tuple(headers))
+    group = (
+        WorkerGroup(endpoint=spec.connect or "")
+        if spec.connect is not None or not urls
+        else WorkerGroup(urls, tls.caFile, tls.certFile, tls.keyFile, tuple(headers))
+    )
     warn_before_s = _THIRTY_DAYS_S if spec.warnBeforeExpiry is None else spec.warnBeforeExpiry
     return WorkerConfigBody(group, config_values, warn_before_s, spec.lifecycle.adopt), tuple(problems)
 
@@ -128,6 +143,25 @@ def parse_value(resource: str, key: str, raw: object) -> tuple[ConfigValue | Non
     return secret, (
         _warn_literal_secret(resource, key) if secret.reference is None else warn_raw_secret(resource, key),
     )
+
+
+def _check_choice(resource: str, spec: ConnectWorkerConfigSpec) -> Iterator[SpecProblem]:
+    """Require exactly one of ``connect`` and ``workers``. A named Connect cluster has its own settings."""
+    if spec.connect is None and not spec.workers:
+        detail = "The manifest names no workers."
+        hint = "Set 'connect' to the name of a Connect cluster in the environment, or 'workers' to URLs."
+        yield _build_problem(resource, (), detail, hint)
+    if spec.connect is None:
+        return
+    other_fields = {
+        "workers": bool(spec.workers),
+        "tls": spec.tls != TlsSpec(),
+        "headers": bool(spec.headers),
+    }
+    for name, is_set in other_fields.items():
+        if is_set:
+            detail = f"'{name}' cannot be combined with 'connect', because the environment contains it."
+            yield _build_problem(resource, (name,), detail, "Remove one of the two fields.")
 
 
 def _check_urls(resource: str, urls: list[str]) -> Iterator[SpecProblem]:
