@@ -47,7 +47,7 @@ def test_deletion_limit_counts_resources_once() -> None:
     owned = [f"Flower/{n}" for n in range(9)]
     parts = [pluck("rose", number, last=False) for number in range(9)]
     deletions = [pluck(str(n), number, last=True) for n in range(3) for number in range(4)]
-    assert check_deletion_limit([*parts, *deletions], owned, None) == []
-    assert filter_deletions([*parts, *deletions], {"Flower"}) == deletions
-    (problem,) = check_deletion_limit([*deletions, pluck("8", 1, last=True)], owned, None)
+    assert check_deletion_limit([*parts, *deletions], frozenset(), owned, None) == []
+    assert filter_deletions([*parts, *deletions], frozenset(), {"Flower"}) == deletions
+    (problem,) = check_deletion_limit([*deletions, pluck("8", 1, last=True)], frozenset(), owned, None)
     assert "4 of 9 owned resources of kind Flower" in problem.detail

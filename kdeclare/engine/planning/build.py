@@ -240,7 +240,10 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
         except CannotPlanError as reason:
             draft.report([reason.problem])
     # Remove excess deletions first: objects that are not deleted can still be used.
-    deletion_problems, refused_deletions = _check_deletion_count(request, planned)
+    released = frozenset(
+        item.id for item in draft.compared if item.owned is not None and item.difference.owned is None
+    )
+    deletion_problems, refused_deletions = _check_deletion_count(request, planned, released)
     operations = tuple(op for op in planned if op.id not in refused_deletions)
     draft.report(
         [
@@ -288,7 +291,7 @@ def _report_cycle(cycle: operation_graph.OperationCycleError) -> Diagnostic:
 
 
 def _check_deletion_count(
-    request: PlanRequest, operations: Sequence[Operation]
+    request: PlanRequest, operations: Sequence[Operation], released: Set[ResourceId]
 ) -> tuple[list[Diagnostic], dict[str, str]]:
     """Return a denial for each kind with too many deletions. Also return the refused resources by operation
     id.
@@ -297,8 +300,8 @@ def _check_deletion_count(
     """
     if request.scope.by_hand:
         return [], {}
-    problems = check_deletion_limit(operations, request.owned, request.scope.max_deletes)
-    refused_operations = filter_deletions(operations, {d.subject for d in problems})
+    problems = check_deletion_limit(operations, released, request.owned, request.scope.max_deletes)
+    refused_operations = filter_deletions(operations, released, {d.subject for d in problems})
     return problems, {op.id: str(op.resource) for op in refused_operations}
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import field, replace
 
 from kdeclare.core.diagnostics import Diagnostic, denied
@@ -61,14 +61,19 @@ def compute_default_count(owned: int) -> int:
 
 
 def check_deletion_limit(
-    operations: Iterable[Operation], owned: Collection[str], limit: DeletionLimit | None
+    operations: Iterable[Operation],
+    released: Set[ResourceId],
+    owned: Collection[str],
+    limit: DeletionLimit | None,
 ) -> list[Diagnostic]:
     """Return a denial for each kind with more deletions than ``limit`` allows. None means the default limit.
 
-    operations: the operations, without those that a command requested by name. owned: the ids of the
-        resources in the state. The ``subject`` of each denial is the kind.
+    operations: the operations, without those that a command requested by name. released: the resources that
+        the plan no longer owns afterwards. An operation on such a resource counts as a deletion, even if the
+        object itself always exists, such as the settings of a broker. owned: the ids of the resources in the
+        state. The ``subject`` of each denial is the kind.
     """
-    deleted_resources = {op.resource for op in operations if _is_deletion(op)}
+    deleted_resources = {op.resource for op in operations if _is_deletion(op, released)}
     deleted_counts = Counter(resource.kind for resource in deleted_resources)
     owned_counts = Counter(ResourceId.parse(text).kind for text in owned)
     diagnostics = []
@@ -92,10 +97,13 @@ def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
     requested_ids = {change.id for change in plan.changes if change.reason is Reason.ASKED}
     counted_operations = [op for op in plan.operations if op.resource not in requested_ids]
     limit = DeletionLimit.parse(plan.max_deletes) if plan.max_deletes is not None else None
-    problems = check_deletion_limit(counted_operations, owned, limit)
+    released = frozenset(
+        entry.id for entry in plan.ownership if entry.before is not None and entry.after is None
+    )
+    problems = check_deletion_limit(counted_operations, released, owned, limit)
     if not problems:
         return plan
-    refused_deletions = filter_deletions(counted_operations, {d.subject for d in problems})
+    refused_deletions = filter_deletions(counted_operations, released, {d.subject for d in problems})
     remaining = operation_graph.exclude_operations(plan.operations, [op.id for op in refused_deletions])
     acting_resources = {op.resource for op in remaining}
     idle_resources = {op.resource for op in plan.operations if op.resource not in acting_resources}
@@ -103,13 +111,15 @@ def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
     return replace(limited, diagnostics=(*plan.diagnostics, *problems))
 
 
-def filter_deletions(operations: Sequence[Operation], kinds: Collection[str | None]) -> list[Operation]:
-    """Return the operations that delete resources of these kinds."""
-    return [op for op in operations if op.resource.kind in kinds and _is_deletion(op)]
+def filter_deletions(
+    operations: Sequence[Operation], released: Set[ResourceId], kinds: Collection[str | None]
+) -> list[Operation]:
+    """Return the operations that delete resources of these kinds. released: see `check_deletion_limit`."""
+    return [op for op in operations if op.resource.kind in kinds and _is_deletion(op, released)]
 
 
-def _is_deletion(op: Operation) -> bool:
-    return get_operation_type(op).find_deleted_resource(op) is not None
+def _is_deletion(op: Operation, released: Set[ResourceId]) -> bool:
+    return op.resource in released or get_operation_type(op).find_deleted_resource(op) is not None
 
 
 def _report_exceeded_limit(

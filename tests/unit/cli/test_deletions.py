@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -208,3 +210,56 @@ def test_unreadable_record_counts_are_reported_and_block_nothing(kdeclare: Comma
     assert ran.code == 0
     assert "Could not count the records" in ran.err
     assert kdeclare.topics == {"t1"}
+
+
+SETTINGS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "ClientMetrics": lambda n: {"metrics": ["org.apache.kafka.consumer."]},
+    "ClientQuota": lambda n: {"entity": {"user": f"u{n}"}, "limits": {"producer_byte_rate": 1000}},
+    "GroupConfig": lambda n: {"configs": {"consumer.session.timeout.ms": 46000}},
+    "ScramUser": lambda n: {"mechanisms": {"SCRAM-SHA-512": {"password": "${env.P}"}}},
+    "Acl": lambda n: {"principal": f"User:u{n}", "produce": [f"t{n}"]},
+}
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_removed_settings_count_as_deletions(kdeclare: CommandLine, kind: str) -> None:
+    kdeclare.monkeypatch.setenv("P", "correct horse battery")
+    for n in range(5):
+        kdeclare.write(f"manifests/s{n}.yaml", kind, f"s{n}", **SETTINGS[kind](n))
+    assert kdeclare("apply", "--yes").code == 0
+    for n in range(4):
+        (kdeclare.folder / "manifests" / f"s{n}.yaml").unlink()
+    ran = kdeclare("plan", "--allow-deletes", "--format", "json")
+    assert ran.code == 3
+    assert "max-deletes" in list_codes(ran)
+    assert json.loads(ran.out)["operations"] == []
+    assert kdeclare("plan", "--allow-deletes", "--max-deletes", "80%", "--out", "it.plan").code == 0
+    assert kdeclare("apply", "it.plan", "--yes").code == 0
+    assert kdeclare("plan", "--detailed-exitcode").code == 0
+
+
+def test_apply_of_saved_plan_counts_removed_settings_again(kdeclare: CommandLine) -> None:
+    """The plan was within 10 % of 40; since then, most of the owned resources have been released."""
+    for n in range(40):
+        kdeclare.write(f"manifests/s{n}.yaml", "ClientQuota", f"s{n}", **SETTINGS["ClientQuota"](n))
+    assert kdeclare("apply", "--yes").code == 0
+    for n in range(4):
+        (kdeclare.folder / "manifests" / f"s{n}.yaml").unlink()
+    assert kdeclare("plan", "--allow-deletes", "--out", "it.plan").code == 0
+    for n in range(4, 39):
+        (kdeclare.folder / "manifests" / f"s{n}.yaml").unlink()
+    forgotten = [option for n in range(4, 39) for option in ("--forget", f"ClientQuota/s{n}")]
+    assert kdeclare("apply", "--yes", *forgotten).code == 0
+    ran = kdeclare("apply", "it.plan", "--yes")
+    assert ran.code == 3
+    assert "allows 3" in ran.out + ran.err
+    assert len(kdeclare.cluster.quotas()) == 40
+
+
+def test_removed_keys_of_a_declared_resource_do_not_count_as_deletions(kdeclare: CommandLine) -> None:
+    for n in range(5):
+        kdeclare.topic(f"t{n}", configs={"retention.ms": 1000})
+    assert kdeclare("apply", "--yes").code == 0
+    for n in range(5):
+        kdeclare.topic(f"t{n}")
+    assert kdeclare("apply", "--yes", "--max-deletes", "0").code == 0
