@@ -35,7 +35,7 @@ from kdeclare.providers.connect.connector.connector_operation import (
 )
 from kdeclare.providers.connect.connector.record import StatedSetting
 from kdeclare.providers.connect.connector.settings import find_path, to_shown_value
-from kdeclare.providers.connect.connector.status import RUNNING, find_target_state
+from kdeclare.providers.connect.connector.status import find_target_state
 from kdeclare.providers.connect.connector.topics import list_topic_entries, list_topics
 
 STATE = "state"
@@ -114,7 +114,7 @@ class CreateConnector(ConnectorOperationType):
             args.secrets,
             args.hidden,
             args.needs,
-            state=args.state or RUNNING,
+            state=args.state or "RUNNING",
         )
         return UndoResult(DeleteConnector.name, deletion)
 

@@ -84,16 +84,16 @@ def _plan_update(
     new_state = body.state if STATE_PATH in paths else None
     operations: list[Operation] = []
     if changed_keys:
-        args = _build_configure_args(body, cluster, live, owned, changed_keys)
+        new_config = _build_configure_args(body, cluster, live, owned, changed_keys)
         is_state_first = new_state is not None and new_state != RUNNING
         awaited = new_state if is_state_first else bind_state(find_target_state(live))
-        operations.append(_build_operation(CONFIGURE, change.id, replace(args, awaited=awaited), state))
+        operations.append(_build_operation(CONFIGURE, change.id, replace(new_config, awaited=awaited), state))
     if new_state is not None:
-        args = SetStateArgs(cluster.name, body.name, new_state)
-        operations.append(_build_operation(SET_STATE, change.id, args, state))
+        state_args = SetStateArgs(cluster.name, body.name, new_state)
+        operations.append(_build_operation(SET_STATE, change.id, state_args, state))
     if TASKS_PATH in paths:
-        args = RestartArgs(cluster.name, body.name)
-        operations.append(_build_operation(RESTART, change.id, args, state))
+        restart_args = RestartArgs(cluster.name, body.name)
+        operations.append(_build_operation(RESTART, change.id, restart_args, state))
     return _order_update(operations, new_state)
 
 
