@@ -12,6 +12,7 @@ from kdeclare.core.provider.provider import (
     ExaminationResult,
     build_error_check,
 )
+from kdeclare.core.units import format_count
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.connection import (
     ENVIRONMENT_FIELD,
@@ -88,7 +89,7 @@ def _check_cluster(clients: ConnectClients, name: str) -> Check:
         return build_error_check(full_name, CheckStatus.FAILED, problem, CONNECTOR)
     except Fault as fault:
         return Check(full_name, CheckStatus.FAILED, describe_fault(fault), CONNECTOR, _CLUSTERS_HINT)
-    what = f"responds, with Kafka Connect {info.version} and {count:,} connectors"
+    what = f"responds, with Kafka Connect {info.version} and {format_count(count, 'connector')}"
     return Check(full_name, CheckStatus.OK, what, CONNECTOR)
 
 

@@ -65,8 +65,8 @@ def _format_failure(part: str, trace: str) -> str:
 
 
 _ASSIGNMENT = re.compile(
-    r"""(?ix)\b([\w.-]*(?:password|passphrase|secret|token|credentials?|key))(\s*[=:]\s*)
-    ("[^"]*"|'[^']*'|[^\s,;&]+)"""
+    r"""(?ix)\b([\w.-]*(?:password|passphrase|secret|token|credentials?|key)["']?)(\s*[=:]\s*)
+    ("[^"]*"|'[^']*'|[^\s,;&}]+)"""
 )
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
