@@ -43,7 +43,7 @@ def parse_size(text: str) -> int | None:
         return None
     number, prefix, binary = size.groups()
     exponent = _SIZE_PREFIXES.index(prefix.lower()) if prefix else 0
-    factor = (1024 if binary else 1000) ** exponent
+    factor = int((1024 if binary else 1000) ** exponent)
     whole, _, decimals = number.partition(".")
     return int(whole + decimals) * factor // int(10 ** len(decimals))
 
