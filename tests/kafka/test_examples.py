@@ -67,7 +67,7 @@ def list_files(folder: Path) -> list[Path]:
 
 def import_manifests(bootstrap: str) -> str:
     """Return everything in a cluster except records, as text."""
-    ran = run_here(ROOT, "import", "--bootstrap-server", bootstrap)
+    ran = run_here(ROOT, "import", "--include-declared", "--bootstrap-server", bootstrap)
     assert ran.code == 0, ran
     return ran.out
 

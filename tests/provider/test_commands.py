@@ -404,7 +404,7 @@ def test_import_writes_manifests_that_change_nothing(kdeclare: CommandLine) -> N
 
 def test_import_names_variables_of_secrets(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
-    ran = kdeclare("import", "--out", "imported")
+    ran = kdeclare("import", "--include-declared", "--out", "imported")
     assert "Set these environment variables before you plan: WEB_TOKEN." in ran.err
 
 

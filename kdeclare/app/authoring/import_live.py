@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
@@ -20,6 +21,9 @@ from kdeclare.core.resources.manifest_capabilities import (
 from kdeclare.engine.observation import observe
 from kdeclare.manifests.syntax.files import build_file_name, build_folder_name
 
+ALREADY_DECLARED = "already declared in the project"
+"""The reason for leaving out a resource that a manifest of the project declares."""
+
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
@@ -34,16 +38,21 @@ def import_cluster(
     workspace: Workspace,
     match: str | None = None,
     tell: Callable[[Sequence[OmittedObjects]], None] = lambda left_out: None,
+    *,
+    include_declared: bool = True,
 ) -> tuple[ImportResult, ...]:
     """Generate manifests for all live objects, or for the objects whose full name matches ``match``.
 
     match: a regular expression (RE2). tell: called with the objects that were left out.
+    include_declared: whether to include resources that a manifest of the project already declares. A second
+        manifest for such a resource would make the project invalid.
     Kinds of systems that the environment does not configure are left out.
     Raises KdeclareError if ``match`` is invalid or a system cannot be read.
     """
     pattern = _compile_match(match)
     results: list[ImportResult] = []
     counts: Counter[tuple[str, str, str]] = Counter()
+    declared_ids = frozenset() if include_declared else _find_declared_ids(workspace)
     with workspace.open_connections() as connections:
         request = ExportRequest(
             read=lambda selections: observe(connections, selections),
@@ -61,13 +70,24 @@ def import_cluster(
                     "kind", "kinds", f"{kind.name}: the environment has no connection settings for this kind"
                 ] += 1
                 continue
-            results += (
-                _build_result(kind.name, name, text) for name, text in sorted(export.manifests.items())
-            )
+            for name, text in sorted(export.manifests.items()):
+                if ResourceId(kind.name, name) in declared_ids:
+                    counts["resource", "resources", ALREADY_DECLARED] += 1
+                else:
+                    results.append(_build_result(kind.name, name, text))
             for item in export.left_out:
                 counts[item.one, item.many, item.why] += item.count
     tell([OmittedObjects(count, *what) for what, count in counts.items() if count])
     return tuple(results)
+
+
+def _find_declared_ids(workspace: Workspace) -> frozenset[ResourceId]:
+    """Return the resources that the project declares. Manifests with errors do not prevent an import."""
+    if workspace.project.file is None:
+        return frozenset()
+    manifests = load_manifests(workspace)
+    invalid_ids = (ResourceId.parse(d.resource) for d in manifests.diagnostics if d.resource)
+    return frozenset(item.id for item in manifests.desired).union(invalid_ids)
 
 
 def _build_result(kind: str, name: str, text: str) -> ImportResult:

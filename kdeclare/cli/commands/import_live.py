@@ -50,21 +50,26 @@ def import_(
             help="Write the manifests to this folder, without overwriting files (default: stdout).",
         ),
     ] = None,
+    include_declared: Annotated[
+        bool,
+        typer.Option("--include-declared", help="Include resources that the project already declares."),
+    ] = False,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Generate manifests from a live cluster.
 
-    A plan with the generated manifests reports "No changes."
+    Resources that the project already declares are left out. A plan with the generated manifests reports
+    "No changes."
     """
-    from kdeclare.app.authoring.import_live import import_cluster, write_manifests
+    from kdeclare.app.authoring.import_live import ALREADY_DECLARED, import_cluster, write_manifests
     from kdeclare.report.elements.values import format_count
 
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
     left_out: list[OmittedObjects] = []
-    results = import_cluster(workspace, match, left_out.extend)
-    if not results:
+    results = import_cluster(workspace, match, left_out.extend, include_declared=include_declared)
+    if not results and not any(item.why == ALREADY_DECLARED for item in left_out):
         no_match = f"No resource has a name that fully matches '{match}'. Internal topics are not imported."
         console.note(no_match if match else "There is nothing to import.")
     if out is None:

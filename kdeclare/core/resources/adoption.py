@@ -73,8 +73,9 @@ def report_adoption(
         ADOPTION,
         "Adoption not allowed",
         f"{detail} kdeclare does not change a resource that may belong to another team.",
-        hint="To keep the live resource as it is, change the manifest to match (kdeclare import writes such "
-        "a manifest). To adopt the resource and change it, pass --adopt or set lifecycle.adopt: true.",
+        hint="To keep the live resource as it is, change the manifest to match (kdeclare import "
+        "--include-declared writes such a manifest). To adopt the resource and change it, pass --adopt or "
+        "set lifecycle.adopt: true.",
         place=desired.source,
         resource=resource,
     )

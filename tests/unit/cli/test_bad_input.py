@@ -196,7 +196,7 @@ def test_history_accepts_a_limit_above_any_number_of_runs(kdeclare: CommandLine)
 def test_import_into_folder_with_impossible_name_says_why(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
-    ran = kdeclare("import", "--out", "x" * 300)
+    ran = kdeclare("import", "--include-declared", "--out", "x" * 300)
     assert ran.code == 1
     assert "error: Manifests cannot be written\n" in ran.err
     assert "File name too long" in ran.err

@@ -172,7 +172,7 @@ def test_import_without_quota_permission_warns_and_continues(kdeclare: CommandLi
     assert kdeclare("apply", "--yes").code == 0
     denial = Fault("CLUSTER_AUTHORIZATION_FAILED", "")
     kdeclare.cluster.faults.fail(denial, method="quotas", nth=None)
-    ran = kdeclare("import")
+    ran = kdeclare("import", "--include-declared")
     assert (ran.code, "name: orders" in ran.out) == (0, True)
     assert "ClientQuota: the principal is not permitted to describe quotas" in " ".join(ran.err.split())
 

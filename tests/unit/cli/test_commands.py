@@ -296,7 +296,23 @@ def test_import_then_plan_has_no_changes(kdeclare: CommandLine) -> None:
     ran = kdeclare("plan", "--detailed-exitcode")
     assert ran.code == 0
     assert ran.out.startswith("No changes.")
-    assert kdeclare("import", "--out", "manifests").code == 1, "nothing is overwritten"
+    ran = kdeclare("import", "--include-declared", "--out", "manifests")
+    assert ran.code == 1, "nothing is overwritten"
+
+
+def test_import_leaves_out_declared_resources(kdeclare: CommandLine) -> None:
+    kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in ("orders", "payments", "new")])
+    kdeclare.topic("orders")
+    kdeclare.topic("payments", partitons=2)  # a mistake in a manifest does not matter
+    ran = kdeclare("import", "--out", "manifests")
+    assert ran.code == 0
+    assert "Wrote 1 manifest to manifests." in ran.err
+    assert "2 resources (already declared in the project)" in ran.err
+    assert [path.name for path in (kdeclare.folder / "manifests" / "topics").iterdir()] == ["new.yaml"]
+    ran = kdeclare("import", "--match", "orders")
+    assert (ran.code, ran.out) == (0, "")
+    assert "Left out: 1 resource (already declared in the project)." in ran.err
+    assert "metadata:\n  name: orders\n" in kdeclare("import", "--include-declared").out
 
 
 def test_import_asks_for_no_variable_that_only_comment_names(kdeclare: CommandLine) -> None:

@@ -106,7 +106,7 @@ def test_body_round_trips_as_plain_data_without_password(more: dict[str, Any]) -
 def test_import_writes_references_to_fill_in(kdeclare: CommandLine) -> None:
     write(kdeclare, f"SCRAM-SHA-512: {{{GOOD}}}\n    SCRAM-SHA-256: {{{GOOD}}}")
     assert kdeclare("apply", "--yes").code == ExitCode.OK
-    result = kdeclare("import", "--out", "imported")
+    result = kdeclare("import", "--include-declared", "--out", "imported")
     assert result.code == ExitCode.OK, result.err
     (path,) = (kdeclare.folder / "imported").rglob("*.yaml")
     text = path.read_text()
@@ -119,7 +119,7 @@ def test_plan_of_imported_users_shows_no_changes_once_their_variables_are_set(kd
     for user in ("alice", "bob"):
         write(kdeclare, f"SCRAM-SHA-512: {{{GOOD}}}", user)
     assert kdeclare("apply", "--yes").code == ExitCode.OK
-    assert kdeclare("import", "--match", "alice|bob", "--out", "imported").code == ExitCode.OK
+    assert kdeclare("import", "--include-declared", "--out", "imported").code == ExitCode.OK
     ran = kdeclare("plan", "imported", "--state", "other", "--detailed-exitcode")
     assert ran.code == ExitCode.ERROR
     assert "ALICE_PASSWORD" in ran.err
