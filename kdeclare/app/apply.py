@@ -47,6 +47,10 @@ Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
 """Shows the plan, with the notices from recovering earlier runs, and returns whether to continue."""
 
 
+WRITE_MANIFEST = "--write-manifest"
+"""The option of ad hoc commands that also writes the change into the manifests."""
+
+
 def confirm_always(plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
     """Confirm every plan without asking the user. A plan with errors is rejected later."""
     return True
@@ -256,14 +260,18 @@ def _recover(
 def is_manifest_rollback(workspace: Workspace, apply_result: ApplyResult) -> bool:
     """Return whether a run rolled back changes from manifests, which may still declare these changes.
 
-    Return False if it rolled back an ad hoc change or another rollback, because undoing a rollback restores
-    the values of the manifests. Raises KdeclareError.
+    Return True as well if it rolled back an ad hoc command that also wrote its change into the manifests.
+    Return False for all other ad hoc changes, and if it rolled back another rollback, because undoing a
+    rollback restores the values of the manifests. Raises KdeclareError.
     """
     undone_run_id = apply_result.plan.undoes
     has_effect = any(result.is_good for result in apply_result.results.values())
     if undone_run_id is None or not has_effect or undone_run_id not in workspace.store.runs():
         return False
-    return not read_reasons(workspace.store, undone_run_id) <= {Reason.ASKED, Reason.ROLLBACK}
+    if not read_reasons(workspace.store, undone_run_id) <= {Reason.ASKED, Reason.ROLLBACK}:
+        return True
+    start = read_run(workspace.store, undone_run_id).start
+    return start is not None and WRITE_MANIFEST in start.command.split()
 
 
 def confirm_and_apply(

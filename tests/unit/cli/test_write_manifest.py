@@ -83,6 +83,22 @@ def test_write_manifest_creates_and_deletes_manifests(kdeclare: CommandLine, app
     assert applied_manifest.read_text() == ORDERS
 
 
+@pytest.mark.parametrize("writes", [True, False])
+def test_rollback_says_that_written_manifests_stay(
+    kdeclare: CommandLine, applied_manifest: Path, *, writes: bool
+) -> None:
+    options = ("--write-manifest",) if writes else ()
+    change = ("config", "alter", "--topic", "orders", "--add-config", "retention.ms=1000", "--yes")
+    assert kdeclare(*change, *options).code == 0
+    written = applied_manifest.read_text()
+    ran = kdeclare("rollback", "--yes")
+    assert ran.code == 0
+    assert ("The manifests are unchanged" in ran.err) is writes
+    assert applied_manifest.read_text() == written
+    assert kdeclare("rollback", "--yes").code == 0
+    assert "The manifests are unchanged" not in kdeclare("rollback", "--yes").err
+
+
 def test_write_manifest_refuses_undeclared_topic_before_changes(kdeclare: CommandLine) -> None:
     kdeclare.cluster.create_topics([NewTopic("wild", 1, 1, None, {})])
     options = ("--add-config", "retention.ms=1", "--write-manifest", "--yes")
