@@ -149,7 +149,7 @@ def render_verdict_lines(
 
 
 def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
-    """Format the number of evaluated policies, and of verdicts that allow a change; empty if there are none.
+    """Format the number of evaluated policies, and of verdicts by outcome; empty if there are no verdicts.
 
     Broker policies and guards are not counted, because they report only denials.
     """
@@ -157,9 +157,12 @@ def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
     if not policy_verdicts:
         return ""
     policy_count = len({v.policy for v in policy_verdicts})
-    allowed_count = len(policy_verdicts) - len(select_notable_verdicts(policy_verdicts))
-    noun = "verdict allows" if allowed_count == len(policy_verdicts) == 1 else "verdicts allow"
-    return f"Policies: {policy_count:,} evaluated, {allowed_count:,} of {len(policy_verdicts):,} {noun}."
+    outcomes = Counter("overridden" if v.override is not None else v.outcome.value for v in policy_verdicts)
+    counts = join_nonempty(
+        f"{outcomes[outcome]:,} {outcome}" if outcomes[outcome] else ""
+        for outcome in ("allow", "warn", "overridden", "deny")
+    )
+    return f"Policies: {policy_count:,} evaluated. Verdicts: {counts}."
 
 
 def render_policies(

@@ -222,7 +222,7 @@ def test_denied_plan_hints_what_to_do(kdeclare: CommandLine) -> None:
     ran = kdeclare("plan")
     assert ran.code == 3
     assert "denied by policy bounds: " in ran.out
-    assert "Policies: 2 evaluated, 1 of 2 verdicts allow.\n  hint: Change the manifest, ask" in ran.out
+    assert "Policies: 2 evaluated. Verdicts: 1 allow, 1 deny.\n  hint: Change the manifest, ask" in ran.out
     comment = kdeclare("plan", "--format", "markdown").out
     assert "- **denied** by policy <code>bounds</code>, <code>Topic/orders</code>" in comment
     assert "Hint: Change the manifest" in comment

@@ -32,11 +32,11 @@ def test_notable_verdicts_omit_allow_and_start_with_denials() -> None:
 
 def test_policy_counts_omit_brokers() -> None:
     assert format_policy_counts([ALLOWED, replace(ALLOWED, policy="x"), DENIED, BROKERS, OVERRIDDEN]) == (
-        "Policies: 4 evaluated, 2 of 4 verdicts allow."
+        "Policies: 4 evaluated. Verdicts: 2 allow, 1 overridden, 1 deny."
     )
-    assert format_policy_counts([ALLOWED]) == "Policies: 1 evaluated, 1 of 1 verdict allows."
-    assert format_policy_counts([DENIED]) == "Policies: 1 evaluated, 0 of 1 verdicts allow."
-    assert format_policy_counts([ALLOWED, DENIED]).endswith(" 1 of 2 verdicts allow.")
+    assert format_policy_counts([ALLOWED]) == "Policies: 1 evaluated. Verdicts: 1 allow."
+    assert format_policy_counts([DENIED]) == "Policies: 1 evaluated. Verdicts: 1 deny."
+    assert format_policy_counts([ALLOWED, WARNED, WARNED]).endswith(" 1 allow, 2 warn.")
     assert format_policy_counts([BROKERS]) == format_policy_counts([]) == ""
 
 
