@@ -260,7 +260,7 @@ class AclContract(ProviderContract):
 class TestAcls(AclContract, KafkaContract):
     """Rights and denials of several principals, with roles and hosts.
 
-    The cluster has an ACL. The first one could take kdeclare's own rights away.
+    The cluster has an ACL. The first one could take kdeclare's own permissions away.
     """
 
     provider = select_kinds("Acl")

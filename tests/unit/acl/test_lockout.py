@@ -1,4 +1,4 @@
-"""The guard against plans that take kdeclare's own rights away."""
+"""The guard against plans that take kdeclare's own permissions away."""
 
 from collections.abc import Sequence
 

@@ -17,7 +17,7 @@ TO_ALICE = ("--allow-principal", "User:alice")
 
 
 ROOT = "ALLOW User:root ALL cluster:kafka-cluster from *"
-"""An ACL of the cluster, without which the first one could take kdeclare's own rights away."""
+"""An ACL of the cluster, without which the first one could take kdeclare's own permissions away."""
 
 
 def read(kdeclare: CommandLine) -> set[str]:
@@ -77,7 +77,11 @@ def test_add_creates_bindings_like_kafka_acls(
     assert read(kdeclare) == {ROOT}
 
 
-BROAD = ("Access for all principals", "Access denied to all principals", "All rights on the cluster")
+BROAD = (
+    "Access for all principals",
+    "Access denied to all principals",
+    "All operations allowed on the cluster",
+)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +89,7 @@ BROAD = ("Access for all principals", "Access denied to all principals", "All ri
     [
         ("--allow-principal User:* --operation All --topic t", "Access for all principals"),
         ("--deny-principal User:* --operation Read --topic t", "Access denied to all principals"),
-        ("--allow-principal User:alice --operation All --cluster", "All rights on the cluster"),
+        ("--allow-principal User:alice --operation All --cluster", "All operations allowed on the cluster"),
         ("--allow-principal User:alice --operation All --topic t", None),
     ],
 )

@@ -2,9 +2,10 @@
 
 A binding either exists or does not exist, so an existing binding is adopted without a request. Changes are
 made in the following order: create denials, create grants, delete grants, delete denials. During a run, this
-order never takes away a right that the principal has before and after the run, and never gives a right that
-the principal has neither before nor after the run. Grants of the right to change ACLs are created before all
-other grants, and deleted after them: kdeclare may need this right for the rest of the run.
+order never takes away a permission that the principal has before and after the run, and never gives a
+permission that the principal has neither before nor after the run. Grants of the permission to change ACLs
+are created before all other grants, and deleted after them: kdeclare may need this permission for the rest of
+the run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -188,7 +189,7 @@ def parse_field(field: FieldChange) -> tuple[Binding, ...]:
 
 
 def assess_bindings(field: FieldChange) -> FieldChange:
-    """Return the field with its risk. New denials and deleted grants take rights away."""
+    """Return the field with its risk. New denials and deleted grants take permissions away."""
     elements = as_texts(field.value) if field.value is not None else ()
     has_denials = any(element.startswith(DENY) for element in elements)
     has_grants = any(not element.startswith(DENY) for element in elements)

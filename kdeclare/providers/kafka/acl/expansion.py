@@ -47,7 +47,7 @@ class Right(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The position of the manifest entry that declares a right. hosts: the hosts of the entry."""
+    """The position of the manifest entry that declares a permission. hosts: the hosts of the entry."""
 
     path: SpecPath
     role: str
@@ -287,7 +287,7 @@ class _Expansion:
 
 
 def list_streams_rights(application: str) -> list[Right]:
-    """Return the rights of a Kafka Streams application with this application id."""
+    """Return the permissions of a Kafka Streams application with this application id."""
     internal_topics = f"{application}-"
     return [
         *(Right(TOPIC, internal_topics, PREFIXED, o) for o in ("READ", "WRITE", "CREATE", "DELETE")),

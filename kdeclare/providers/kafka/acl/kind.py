@@ -1,4 +1,4 @@
-"""The kind `Acl`: rights of principals, as a set of bindings."""
+"""The kind `Acl`: permissions of principals, as a set of bindings."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -119,7 +119,7 @@ class AclKind:
         return merge_bindings(before, after, created, deleted)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return for each right whether it is allowed or denied.
+        """Return for each operation whether it is allowed or denied.
 
         Two manifests must not contradict each other.
         """

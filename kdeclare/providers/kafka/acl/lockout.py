@@ -1,15 +1,16 @@
-"""Guard against plans that take away the rights with which kdeclare reads and changes ACLs.
+"""Guard against plans that take away the permissions with which kdeclare reads and changes ACLs.
 
-The guard evaluates kdeclare's rights on the cluster as they would be after the plan, for every explanation of
-its current rights: the principal and the host that it might connect as, and the broker config
-``allow.everyone.if.no.acl.found``.
+The guard evaluates kdeclare's permissions on the cluster as they would be after the plan, for every
+explanation of its current permissions: the principal and the host that it might connect as, and the broker
+config ``allow.everyone.if.no.acl.found``.
 
-A change that passes takes no right from this principal at this host, if the brokers evaluate ACLs as
+A change that passes takes no permission from this principal at this host, if the brokers evaluate ACLs as
 `StandardAuthorizer` does and no other client changes ACLs at the same time. Where kdeclare cannot tell, the
 change is *unverified* and needs the permission of the user, too. kdeclare infers that it is a super user,
-which ACLs do not restrict, only if the cluster has ACLs that do not explain its rights. Brokers describe
+which ACLs do not restrict, only if the cluster has ACLs that do not explain its permissions. Brokers describe
 ``super.users`` without its value, so there is no other evidence. If the cluster has no ACLs at all,
-``allow.everyone.if.no.acl.found`` of the controllers, which kdeclare cannot read, can explain the rights.
+``allow.everyone.if.no.acl.found`` of the controllers, which kdeclare cannot read, can explain the
+permissions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -61,7 +62,7 @@ class _Changes:
 
 
 class _Explanation(NamedTuple):
-    """One possible explanation of kdeclare's current rights."""
+    """One possible explanation of kdeclare's current permissions."""
 
     principal: str
     host: str
@@ -159,7 +160,7 @@ def _find_lockout(
 
 
 def _is_super_user(access: OwnAccess) -> bool:
-    """Return whether rights that the ACLs of the cluster do not explain are those of a super user.
+    """Return whether permissions that the ACLs of the cluster do not explain are those of a super user.
 
     A super user can read all configs, the class of the authorizer included.
     """
@@ -167,7 +168,7 @@ def _is_super_user(access: OwnAccess) -> bool:
 
 
 def _can_matter(changes: _Changes, access: OwnAccess) -> bool:
-    """Return whether changes can take rights away from kdeclare, whatever explains these rights.
+    """Return whether changes can take permissions away from kdeclare, whatever explains them.
 
     Bindings of another user take nothing away from kdeclare.
     """
@@ -181,13 +182,13 @@ def _can_matter(changes: _Changes, access: OwnAccess) -> bool:
 def _explain_doubt(access: OwnAccess, before: Set[Binding]) -> str:
     if not before:
         return (
-            "The cluster has no ACLs, so kdeclare cannot tell whether it is a super user or has its rights "
-            f"from {ALLOW_EVERYONE}, which applies only until the first ACL exists."
+            "The cluster has no ACLs, so kdeclare cannot tell whether it is a super user or has its "
+            f"permissions from {ALLOW_EVERYONE}, which applies only until the first ACL exists."
         )
     if access.principal is None:
         return "kdeclare does not know the principal that it connects as."
     if access.rights is None:
-        return "The brokers do not say which rights kdeclare has."
+        return "The brokers do not say which permissions kdeclare has."
     if access.authorizer is Authorizer.UNKNOWN:
         return "kdeclare cannot read which authorizer the brokers have."
     return "This depends on the host that kdeclare connects from."
@@ -214,7 +215,7 @@ def _keeps_right(
 
 
 def _explain(named: Set[Binding], access: OwnAccess, *, has_acls: bool) -> Iterator[_Explanation]:
-    """Yield what kdeclare might connect as. Its rights may or may not follow from it."""
+    """Yield what kdeclare might connect as. Its permissions may or may not follow from it."""
     principals = {access.principal} if access.principal is not None else _list_principals(named)
     hosts = {_OTHER_HOST, *(b.host for b in named if b.host != ANY_HOST)}
     # Controllers can have another value than brokers, and it matters as long as the cluster has no ACLs.

@@ -1,6 +1,6 @@
 """Write one manifest for the live bindings of each principal.
 
-If a principal has all rights of a role, the manifest declares the role.
+If a principal has all permissions of a role, the manifest declares the role.
 """
 
 import hashlib
@@ -92,7 +92,7 @@ def is_declarable(binding: Binding) -> bool:
 
 def _render(name: str, principal: str, bindings: Collection[Binding]) -> str:
     declared = [binding for binding in bindings if is_declarable(binding)]
-    comments = [f"Rights of {_escape(principal)}."]
+    comments = [f"Permissions of {_escape(principal)}."]
     comments += [f"It never matches: {b}" for b in sort_bindings(bindings) if not is_declarable(b)]
     if not declared:
         return ""
@@ -139,7 +139,7 @@ def render_rights(bindings: Iterable[Binding]) -> Iterator[str]:
 
 
 def _find_applications(rights: Set[Right]) -> Iterator[str]:
-    """Yield the ids of the Kafka Streams applications that have all required rights."""
+    """Yield the ids of the Kafka Streams applications that have all required permissions."""
     for right in sorted(rights):
         is_group = (right.resource_type, right.pattern, right.operation) == (GROUP, LITERAL, "READ")
         if not is_group or right.permission != ALLOW or "*" in right.name:
@@ -149,7 +149,10 @@ def _find_applications(rights: Set[Right]) -> Iterator[str]:
 
 
 def _take(rights: set[Right], resource_type: str, *operations: str) -> list[str]:
-    """Remove the rights of a role from ``rights``. Return the names for which all operations are allowed."""
+    """Remove the permissions of a role from ``rights``.
+
+    Return the names for which all operations are allowed.
+    """
     texts: list[str] = []
     for right in sorted(rights):
         if (right.resource_type, right.operation, right.permission) != (resource_type, operations[0], ALLOW):

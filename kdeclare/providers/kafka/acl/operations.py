@@ -212,7 +212,7 @@ class DeleteAcls(_ChangeAcls):
     is_creation = False
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return a footprint that also lists the users, so that rights are deleted before credentials."""
+        """Return a footprint that also lists the users, so that ACLs are deleted before credentials."""
         principals = {binding.principal for binding in list_bindings(op)}
         users = sorted(p.removeprefix("User:") for p in principals if p.startswith("User:"))
         return [

@@ -44,7 +44,7 @@ _NOUNS = {
 
 
 class _Effect(StrEnum):
-    """What happens to a right, as the verb of a sentence, in display order."""
+    """What happens to a permission, as the verb of a sentence, in display order."""
 
     GAINS = "gains"
     NOT_DENIED = "is no longer denied"
@@ -70,9 +70,9 @@ class _Group(NamedTuple):
 
 
 def build_access_section(operations: Iterable[Operation]) -> PlanSection | None:
-    """Say for each principal which rights the plan gives and takes; None if it changes no bindings.
+    """Say for each principal which permissions the plan grants and revokes; None if it changes no bindings.
 
-    A right stays if the plan replaces its binding by a broader or a narrower one.
+    A permission stays if the plan replaces its binding by a broader or a narrower one.
     """
     created: dict[Binding, str] = {}
     deleted: dict[Binding, str] = {}

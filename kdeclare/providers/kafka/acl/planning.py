@@ -1,4 +1,4 @@
-"""Planning hooks for ACLs: shared bindings, the order of operations, and rights on missing topics."""
+"""Planning hooks for ACLs: shared bindings, the order of operations, and permissions on missing topics."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
@@ -115,12 +115,12 @@ class AclPlanning(PlanHooks):
         return reviewed
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Order the operations of each principal. Check rights on missing topics."""
+        """Order the operations of each principal. Check permissions on missing topics."""
         problems = tuple(self._check_dangling(operations, compared))
         return PlanStep(self._order_operations(operations), problems)
 
     def guard(self, operations: tuple[Operation, ...]) -> tuple[Verdict, ...]:
-        """Deny changes that take kdeclare's own rights on ACLs away."""
+        """Deny changes that take kdeclare's own permissions on ACLs away."""
         relevant = select_relevant(operations)
         if not relevant:
             return ()
@@ -131,7 +131,7 @@ class AclPlanning(PlanHooks):
         return tuple(check_lockout(relevant, live.bindings, access, is_permitted=is_permitted))
 
     def _order_operations(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
-        """Order the operations that change rights of the same principal, and the operations on admin grants.
+        """Order the operations on ACLs of the same principal, and the operations on admin grants.
 
         kdeclare may depend on any admin grant, so admin grants are created first and deleted last. If an
         operation fails, the operations of other resources still run.
@@ -167,9 +167,9 @@ class AclPlanning(PlanHooks):
     def _check_dangling(
         self, operations: Sequence[Operation], compared: Sequence[ResourceComparison]
     ) -> Iterator[Diagnostic]:
-        """Warn about rights on topics that do not exist.
+        """Warn about permissions on topics that do not exist.
 
-        If such a topic is created later, the rights apply to it.
+        If such a topic is created later, the permissions apply to it.
         """
         live = self._inputs.live.find(KafkaState)
         if live is None or self._live is None or self._inputs.by_hand:

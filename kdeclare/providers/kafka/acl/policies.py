@@ -48,7 +48,7 @@ class AclPolicy(SettingsPolicy[S]):
 
 
 class NoWildcardPrincipal(AclPolicy[NoSettings]):
-    """No rights for all principals (``User:*``)."""
+    """No permissions for all principals (``User:*``)."""
 
     settings_model = NoSettings
 
@@ -83,7 +83,7 @@ class ClusterOperations(PolicySettings):
 
 
 class NoClusterOperations(AclPolicy[ClusterOperations]):
-    """No administrative rights on the cluster: changing ACLs and configs, and acting as a broker."""
+    """No administrative permissions on the cluster: changing ACLs and configs, and acting as a broker."""
 
     settings_model = ClusterOperations
 
@@ -100,7 +100,7 @@ class Hosts(PolicySettings):
 
 
 class BoundedHosts(AclPolicy[Hosts]):
-    """Rights only for named hosts, not for all hosts."""
+    """Permissions only for named hosts, not for all hosts."""
 
     settings_model = Hosts
 
@@ -116,7 +116,7 @@ class BoundedHosts(AclPolicy[Hosts]):
 class Prefixes(PolicySettings):
     """The settings of `OwnPrefixes`.
 
-    By default, a team may grant rights on names that begin with its label and a dot or a hyphen.
+    By default, a team may grant permissions on names that begin with its label and a dot or a hyphen.
     """
 
     label: Annotated[str, Field(description="The label whose value is the owner.")] = "team"

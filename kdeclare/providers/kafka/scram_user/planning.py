@@ -93,7 +93,7 @@ class ScramPlanning(PlanHooks):
         }
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Make deletions of credentials wait for deletions of rights.
+        """Make deletions of credentials wait for deletions of permissions.
 
         Warn if kdeclare's own credential changes.
         """

@@ -1,4 +1,4 @@
-"""ACL requests of the in-memory cluster: what brokers validate, and the rights of the client.
+"""ACL requests of the in-memory cluster: what brokers validate, and the permissions of the client.
 
 Modeled on AclApis and AclControlManager of Apache Kafka, which validate very little.
 """

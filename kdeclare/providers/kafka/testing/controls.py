@@ -77,8 +77,8 @@ class ClusterControls:
     rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
     principal, sasl_mechanism: the principal of the client and how it authenticates. Tests can set both.
     has_authorizer: whether the brokers have an authorizer, so that ACLs can exist. Tests can set it.
-    is_super_user: whether the client has all rights, regardless of the ACLs. Otherwise, requests about ACLs
-        and about groups need rights of ``principal``. Other requests need none. Tests can set it.
+    is_super_user: whether the client has all permissions, regardless of the ACLs. Otherwise, requests about
+        ACLs and about groups need permissions of ``principal``. Other requests need none. Tests can set it.
     hidden: topics that the client is not allowed to describe. Tests can set them.
     elr: whether eligible leader replicas are enabled, as in a freshly formatted cluster since 4.1. The
         cluster then has a cluster-wide ``min.insync.replicas`` of 1 that cannot be deleted.

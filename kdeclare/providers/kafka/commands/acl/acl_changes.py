@@ -60,7 +60,7 @@ def change_acls(
 
 
 def _warn_broad_rights(bindings: Sequence[Binding], names: Mapping[Binding, str]) -> Iterator[Diagnostic]:
-    """Warn about the same broad rights as in manifests."""
+    """Warn about the same broad permissions as in manifests."""
     for b in sort_bindings(bindings):
         for text, problem in (
             (f"{b.principal} {b.operation}", check_all_rights(b.principal, b.operation, b.permission)),

@@ -205,13 +205,14 @@ class AclGrantOptions:
 
 @dataclass(frozen=True, slots=True)
 class AclGuardOptions(GuardOptions):
-    """The guards of ad hoc commands, and the permission to lose one's own rights on ACLs."""
+    """The guards of ad hoc commands, and the option to lose one's own permissions on ACLs."""
 
     allow_acl_lockout: Annotated[
         bool,
         typer.Option(
             "--allow-acl-lockout",
-            help="Change ACLs even if kdeclare loses, or may lose, its own rights to change or read ACLs.",
+            help="Change ACLs even if kdeclare loses, or may lose, its own permissions to change or read "
+            "ACLs.",
         ),
     ] = False
 
