@@ -123,9 +123,10 @@ class PlanHooks:
     def guard(self, operations: tuple[Operation, ...]) -> tuple[Verdict, ...]:
         """Return verdicts about operations that harm kdeclare or the system unless the user permits them.
 
-        The engine also calls this method for rollbacks. A denial removes all operations of its resource. If a
-        plan option permits the operations, the verdict has the option as its ``override``. Runs then record
-        this override. `Provider.guards` explains the names that verdicts have as their ``policy``.
+        The engine also calls this method for rollbacks, and again when a plan is applied. A denial removes
+        all operations of its resource. If a plan option permits the operations, the verdict has the option as
+        its ``override``. Runs then record this override. `Provider.guards` explains the names that verdicts
+        have as their ``policy``.
         """
         return ()
 

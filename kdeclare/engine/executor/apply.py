@@ -12,13 +12,14 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.endpoints import validate_endpoints
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.plan_hooks import PlanInputs
 from kdeclare.core.plans.policy_gate import PolicyGate
 from kdeclare.core.plans.run import REQUEST_DEADLINE_S, ApplyResult, OperationResult, Status
 from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress
-from kdeclare.core.provider.registry import find_guards, find_principal, get_operation_type
+from kdeclare.core.provider.registry import find_guards, find_principal, get_operation_type, start_plan
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import is_protected
 from kdeclare.core.resources.plan_capabilities import (
@@ -50,7 +51,7 @@ from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.executor.scheduler import Scheduler
 from kdeclare.engine.observation import list_endpoints
 from kdeclare.engine.planning.planfile import render_plan_file
-from kdeclare.engine.planning.prune_denied import evaluate_and_prune, replay_overrides
+from kdeclare.engine.planning.prune_denied import evaluate_and_prune, guard_and_prune, replay_overrides
 from kdeclare.engine.planning.request import limit_deletions
 from kdeclare.engine.state.port import Journal, StateStore, make_run_id
 
@@ -93,11 +94,11 @@ class Applier:
         if identity is not None:
             _validate_not_applied(identity, self.store)
         _validate_plan_base(plan, state)
-        mismatches = self._check_live(plan, state, options.visibility_timeout_s, skip_stale=skip_stale)
+        mismatches, live = self._check_live(plan, state, options.visibility_timeout_s, skip_stale=skip_stale)
         skipped_results = _build_skipped_results(plan, mismatches)
         ownership_problems = _report_stale_ownership(plan, mismatches)
         allowed_plan = limit_deletions(
-            self._prune_denied(plan, state, skipped_results), state.resources if state else {}
+            self._prune_denied(plan, state, live, skipped_results), state.resources if state else {}
         )
         ownership_problems += tuple(d for d in allowed_plan.diagnostics if d not in plan.diagnostics)
         text, allowed_identity = render_plan_file(allowed_plan)
@@ -112,20 +113,26 @@ class Applier:
             result = ApplyResult(run_id, plan, {}, ownership_problems, identity=identity)
             return self._run(result, identity, state, journal, skipped_results, options)
 
-    def _prune_denied(self, plan: Plan, state: State | None, skipped_ids: Collection[str]) -> Plan:
-        """Return the plan without the changes that policies now deny.
+    def _prune_denied(
+        self, plan: Plan, state: State | None, live: LiveState, skipped_ids: Collection[str]
+    ) -> Plan:
+        """Return the plan without the changes that policies and guards now deny.
 
         Skipped operations are not evaluated.
         """
         records = state.resources if state else {}
-        return evaluate_and_prune(
+        allowed_plan = evaluate_and_prune(
             plan, self.connections, self.judge, records, replay_overrides(plan), skipped_ids
         )
+        if not allowed_plan.operations:  # `live` is then empty, and guards have nothing to evaluate
+            return allowed_plan
+        hooks = start_plan(PlanInputs((), state, live, self.connections, PlanOptions()))
+        return guard_and_prune(allowed_plan, hooks, skipped_ids)
 
     def _check_live(
         self, plan: Plan, state: State | None, timeout_s: float, *, skip_stale: bool
-    ) -> list[Mismatch]:
-        """Return the mismatches between the plan and the current state.
+    ) -> tuple[list[Mismatch], LiveState]:
+        """Return the mismatches between the plan and the current state, and the live state.
 
         Raises KdeclareError if there are mismatches (unless ``skip_stale`` is set), if secrets have changed,
         or if the plan deletes protected resources.
@@ -146,7 +153,7 @@ class Applier:
         if mismatches and not skip_stale:
             raise KdeclareError(*map(_report_stale, mismatches), exit_code=ExitCode.STALE)
         validate_deletions(plan, state, observation.live, self.store)
-        return mismatches
+        return mismatches, observation.live
 
     def _run(
         self,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
-from kdeclare.core.plans.plan import Plan, Summary, Verdict
+from kdeclare.core.plans.plan import Plan, Summary, Verdict, VerdictOutcome
 from kdeclare.core.plans.plan_hooks import PlanHooks
 from kdeclare.core.plans.policy_gate import Override, PolicyGate
 from kdeclare.core.provider.registry import get_operation_type
@@ -166,6 +166,37 @@ def apply_guards(
     denied = {ResourceId.parse(verdict.resource) for verdict in verdicts if verdict.is_denial}
     subjects = {resource: frozenset({resource}) for resource in denied}
     return verdicts, *prune_operations(operations, subjects)
+
+
+def guard_and_prune(plan: Plan, hooks: Iterable[PlanHooks], skipped_ids: Collection[str] = ()) -> Plan:
+    """Return the plan without the operations that guards deny in the current state of the systems.
+
+    A denial is overridden if the plan contains the same denial with an override. skipped_ids: the ids of
+    operations that will not run.
+
+    Raises Fault if a system does not respond.
+    """
+    find_override = replay_overrides(plan)
+    acting_operations = tuple(op for op in plan.operations if op.id not in skipped_ids)
+    current = tuple(
+        _replay(verdict, find_override(verdict))
+        for hook in hooks
+        for verdict in hook.guard(acting_operations)
+    )
+    verdicts = _merge_verdicts(plan.verdicts, current)
+    denied = {ResourceId.parse(verdict.resource) for verdict in current if verdict.is_denial}
+    if not denied:
+        return plan if verdicts == plan.verdicts else replace(plan, verdicts=verdicts)
+    subjects = {resource: frozenset({resource}) for resource in denied}
+    operations, resources = prune_operations(plan.operations, subjects)
+    blocked = frozenset(map(str, resources))
+    return block_changes(replace(plan, verdicts=verdicts), operations, blocked, POLICY_VIOLATION)
+
+
+def _replay(verdict: Verdict, override: str | None) -> Verdict:
+    if override is None or not verdict.is_denial:
+        return verdict
+    return replace(verdict, outcome=VerdictOutcome.WARN, override=override)
 
 
 def find_resource_action(operations: Sequence[Operation]) -> Action:

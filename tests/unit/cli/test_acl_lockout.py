@@ -10,6 +10,7 @@ from tests.unit.cli.command_line import CommandLine
 
 ALTER = "ALLOW User:ops ALTER cluster:kafka-cluster from *"
 DESCRIBE = "ALLOW User:ops DESCRIBE cluster:kafka-cluster from *"
+ANYONE = "ALLOW User:* ALTER cluster:kafka-cluster from *"
 MONITOR = "ALLOW User:monitor DESCRIBE cluster:kafka-cluster from *"
 HINT = (
     "Keep bindings that allow kdeclare ALTER and DESCRIBE on the cluster, apply as a different principal, or "
@@ -81,6 +82,45 @@ def test_saved_plan_keeps_override(ops: CommandLine) -> None:
     assert ops("plan", "--allow-acl-lockout", "--out", "plan.json").code == 0
     assert ops("apply", "plan.json", "--yes").code == 0
     assert "1 denial overridden" in ops("history").out
+
+
+@pytest.fixture
+def plan_of_redundant_removal(ops: CommandLine) -> CommandLine:
+    """A saved plan that removes a grant, which was redundant only when the plan was made."""
+    ops.cluster.create_acls([parse_binding(ANYONE)])
+    assert ops("plan", "--out", "plan.json").code == 0
+    ops.cluster.delete_acls([parse_binding(ANYONE)])
+    return ops
+
+
+def test_apply_of_saved_plan_evaluates_guard_again(plan_of_redundant_removal: CommandLine) -> None:
+    ops = plan_of_redundant_removal
+    ops.topic("orders")
+    ops.cluster.calls.clear()
+    ran = ops("apply", "plan.json", "--yes")
+    assert ran.code == ExitCode.DENIED, ran
+    assert "denied by guard acl-lockout: The change takes ALTER on the cluster away from User:ops" in ran.out
+    assert ops.cluster.requests() == []
+    assert read(ops) == {ALTER, DESCRIBE, MONITOR}
+
+
+def test_apply_of_saved_plan_with_denial_applies_the_rest(ops: CommandLine) -> None:
+    ops.cluster.create_acls([parse_binding(ANYONE)])
+    ops.topic("orders")
+    assert ops("plan", "--out", "plan.json").code == 0
+    ops.cluster.delete_acls([parse_binding(ANYONE)])
+    assert ops("apply", "plan.json", "--yes").code == ExitCode.DENIED
+    assert ops.topics == {"orders"}
+    assert read(ops) == {ALTER, DESCRIBE, MONITOR}
+
+
+def test_override_of_other_denial_does_not_permit_new_one(plan_of_redundant_removal: CommandLine) -> None:
+    """The option was given for a plan in which it overrode nothing."""
+    ops = plan_of_redundant_removal
+    ops.cluster.create_acls([parse_binding(ANYONE)])
+    assert ops("plan", "--allow-acl-lockout", "--out", "plan.json").code == 0
+    ops.cluster.delete_acls([parse_binding(ANYONE)])
+    assert ops("apply", "plan.json", "--yes").code == ExitCode.DENIED
 
 
 def test_rollback_that_locks_out_is_denied_unless_permitted(ops: CommandLine) -> None:
