@@ -90,7 +90,7 @@ def apply_manifests(
     """
     pending_connections = workspace.connect()
     try:
-        manifests = load_valid_manifests(workspace, paths)
+        manifests = load_valid_manifests(workspace, paths, scope.targets)
         with (
             workspace.translate_faults(),
             open_active_policies(workspace, manifests.rules, scope.overrides) as active_policies,

@@ -1,6 +1,6 @@
 """Load manifests, make plans and write plan files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from kdeclare.core.diagnostics import (
     UNKNOWN_SETTING,
     Diagnostic,
     KdeclareError,
+    Severity,
     error,
     sort_diagnostics,
 )
@@ -23,12 +24,14 @@ from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.provider.registry import KINDS, check_declared, find_plan_settings
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import find_records
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import render_plan_file, write_plan
 from kdeclare.engine.planning.request import WHOLE_PROJECT, PlanRequest, PlanScope
 from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests
 from kdeclare.manifests.project import Project
+from kdeclare.manifests.syntax.substitution import UNRESOLVED_CODES
 
 CHECKS = (check_declared,)
 
@@ -70,7 +73,7 @@ def make_plan(
     """
     pending_connections = workspace.connect()
     try:
-        manifests = load_valid_manifests(workspace, paths)
+        manifests = load_valid_manifests(workspace, paths, scope.targets)
         with (
             workspace.translate_faults(),
             open_active_policies(workspace, manifests.rules, scope.overrides) as active_policies,
@@ -84,13 +87,46 @@ def make_plan(
         pending_connections.close()
 
 
-def load_valid_manifests(workspace: Workspace, paths: Sequence[Path]) -> LoadedManifests:
-    """Load the manifests. Raises KdeclareError if they have errors that do not depend on the cluster."""
-    loaded = load_manifests(workspace, paths)
+def load_valid_manifests(
+    workspace: Workspace, paths: Sequence[Path], targets: Set[ResourceId] = frozenset()
+) -> LoadedManifests:
+    """Load the manifests. Raises KdeclareError if they have errors that do not depend on the cluster.
+
+    targets: if set, the only resources to plan. Other resources whose references cannot be resolved are then
+    left out with a warning, and the manifests count as incomplete.
+    """
+    loaded = leave_out_unresolved(load_manifests(workspace, paths), targets)
     if has_mistakes(loaded):
         with open_project_policies(workspace.project, loaded.rules) as active_policies:
             raise KdeclareError(*sort_diagnostics((*loaded.diagnostics, *active_policies.diagnostics)))
     return loaded
+
+
+def leave_out_unresolved(loaded: LoadedManifests, targets: Set[ResourceId]) -> LoadedManifests:
+    """Replace errors about references of resources that are not in ``targets`` with warnings.
+
+    Without targets, every resource is needed. Policies and defaults are always needed, because they apply to
+    the targets, too.
+    """
+    if not targets:
+        return loaded
+    diagnostics = tuple(
+        replace(
+            d,
+            severity=Severity.WARNING,
+            detail=f"{d.detail} The resource is left out, because it is not a target.",
+        )
+        if d.code in UNRESOLVED_CODES and d.resource is not None and _is_left_out(d.resource, targets)
+        else d
+        for d in loaded.diagnostics
+    )
+    is_complete = loaded.complete and diagnostics == loaded.diagnostics
+    return replace(loaded, diagnostics=diagnostics, complete=is_complete)
+
+
+def _is_left_out(resource: str, targets: Set[ResourceId]) -> bool:
+    id_ = ResourceId.parse(resource)
+    return id_.kind in KINDS and id_ not in targets
 
 
 def has_mistakes(manifests: LoadedManifests) -> bool:

@@ -24,7 +24,7 @@ from kdeclare.manifests.document_models import (
 from kdeclare.manifests.schema_errors import build_diagnostics
 from kdeclare.manifests.syntax.node_reader import KAFKA, TEXT, NodeReader, build_modes_by_name
 from kdeclare.manifests.syntax.nodes import find_node, find_position, get_position
-from kdeclare.manifests.syntax.substitution import ReferenceContext, Variable
+from kdeclare.manifests.syntax.substitution import UNRESOLVED_CODES, ReferenceContext, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,6 @@ _MODES = build_modes_by_name(
     }
 )
 """The modes for reading a fleet file. The scalars in the listed fields are read as strings."""
-_NOT_RESOLVED = ("undefined-variable", "unreadable-reference")
 
 
 def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
@@ -367,7 +366,7 @@ def _is_unresolved(problem: Diagnostic) -> bool:
 
     Return False for ``${var.NAME}``, which fleet files cannot use. Such an error has no subject.
     """
-    return problem.code in _NOT_RESOLVED and problem.subject is not None
+    return problem.code in UNRESOLVED_CODES and problem.subject is not None
 
 
 def _is_outside_clusters(problem: Diagnostic, unresolved: Mapping[int, tuple[Diagnostic, ...]]) -> bool:

@@ -21,6 +21,11 @@ from kdeclare.manifests.syntax.reference_limits import Limits, check_file, check
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
 _MAX_FILE_BYTES = 1 << 20
 """The maximum size of a file for ``${file.PATH}``. Kafka accepts at most 32,767 bytes as a config value."""
+UNDEFINED_VARIABLE = "undefined-variable"
+UNREADABLE_REFERENCE = "unreadable-reference"
+UNRESOLVED_CODES = frozenset({UNDEFINED_VARIABLE, UNREADABLE_REFERENCE})
+"""The codes of errors about correct references whose values are missing in the current environment."""
+
 _FORMS = "${var.NAME}, ${env.NAME} or ${file.PATH}"
 
 
@@ -192,7 +197,7 @@ def _get_variable(reference: str, context: ReferenceContext) -> Variable:
     if context.variables is None:
         raise UnresolvedReference(
             error(
-                "undefined-variable",
+                UNDEFINED_VARIABLE,
                 "Variable cannot be used here",
                 f"'${{{reference}}}' refers to a variable, but this file cannot use variables.",
                 hint="Use ${env.NAME} or ${file.PATH} instead.",
@@ -204,7 +209,7 @@ def _get_variable(reference: str, context: ReferenceContext) -> Variable:
     hint = format_suggestion(name, context.variables)
     raise UnresolvedReference(
         error(
-            "undefined-variable",
+            UNDEFINED_VARIABLE,
             "Variable is not defined",
             f"The environment defines no variable '{name}'.",
             hint=hint or "Add it under 'variables' of the environment in the project file.",
@@ -225,7 +230,7 @@ def _resolve_environment_variable(reference: str, context: ReferenceContext) -> 
     )
     raise UnresolvedReference(
         error(
-            "undefined-variable",
+            UNDEFINED_VARIABLE,
             "Environment variable is not set",
             f"The environment variable '{name}' is not set.",
             hint=hint or "Set it before running kdeclare.",
@@ -263,7 +268,7 @@ def _resolve_file(reference: str, context: ReferenceContext) -> Referenced:
             reason = "it is not UTF-8 text" if isinstance(e, ValueError) else _format_reason(e)
             raise UnresolvedReference(
                 error(
-                    "unreadable-reference",
+                    UNREADABLE_REFERENCE,
                     "File of a reference cannot be read",
                     f"'${{{reference}}}' cannot be read: {reason}.",
                     hint="Check the path. It is relative to the folder of the project file or, without a "
