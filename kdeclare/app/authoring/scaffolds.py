@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kdeclare.app.plan import CHECKS
 from kdeclare.app.policies import RULES
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
@@ -18,6 +18,7 @@ from kdeclare.manifests.editing.project_edits import choose_manifest_path
 from kdeclare.manifests.load_manifests import load_project_manifests
 from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, open_project
 from kdeclare.manifests.syntax.files import FileFinder
+from kdeclare.manifests.syntax.substitution import UNRESOLVED_CODES
 
 _IGNORED_PATTERNS = (b"/state/", b"/.sandbox/", b"*.plan", b"*.plan.json")
 _EXAMPLE_FILE = "example.yaml"
@@ -122,17 +123,28 @@ class NewManifest:
     notices: tuple[Diagnostic, ...]
 
 
+def render_value(value: str, *, text: bool = False) -> str:
+    """Return a value from the command line as a YAML scalar. References such as ``${var.NAME}`` stay.
+
+    text: whether the value is a string even if it looks like a number.
+    """
+    return scalar(value, text=text).replace("$${", "${")
+
+
 def create_manifest(
     resource: ResourceId,
     spec: Sequence[SpecLine],
     project_file: Path | None,
     env: str | None,
     environ: Mapping[str, str],
+    *,
+    needs_values: bool = True,
 ) -> NewManifest:
     """Write the manifest of a resource that no manifest declares yet.
 
-    The caller must validate the name first, because it becomes part of a path. Raises KdeclareError and
-    writes nothing if the new manifest would make the project invalid.
+    needs_values: whether the values of all references in the manifest must exist already. If not, missing
+        values become warnings.
+    Raises KdeclareError and writes nothing if the new manifest would make the project invalid.
     """
     project = open_project(project_file, env, environ)
     # without a project file, validate the new manifest with the manifests in the default folder
@@ -148,7 +160,11 @@ def create_manifest(
     updated = load_project_manifests(
         complete_project, None, KINDS, environ, CHECKS, RULES, {path: text.encode()}
     )
-    diagnostics = tuple(d for d in updated.diagnostics if d.resource == str(resource) or _is_in_file(path, d))
+    diagnostics = tuple(
+        replace(d, severity=Severity.WARNING) if d.code in UNRESOLVED_CODES and not needs_values else d
+        for d in updated.diagnostics
+        if d.resource == str(resource) or _is_in_file(path, d)
+    )
     if any(d.is_error for d in diagnostics):
         first_spec_line = text.count("\n") - len(spec) + 1
         options_by_line = {(path, first_spec_line + n): line.option for n, line in enumerate(spec)}

@@ -24,16 +24,23 @@ def register(app: typer.Typer) -> None:
 
 
 def write_new_manifest(
-    console: Console, project_options: ProjectOptions, resource: "ResourceId", spec: "Sequence[SpecLine]"
+    console: Console,
+    project_options: ProjectOptions,
+    resource: "ResourceId",
+    spec: "Sequence[SpecLine]",
+    *,
+    needs_values: bool = True,
 ) -> ExitCode:
-    """Write a manifest and print its path. The caller must validate the name first. Raises KdeclareError."""
+    """Write a manifest and print its path. Raises KdeclareError. needs_values: see `create_manifest`."""
     import os
     import shlex
 
     from kdeclare.app.authoring.scaffolds import create_manifest
 
     options = project_options.options()
-    created = create_manifest(resource, spec, options.project, options.env, os.environ)
+    created = create_manifest(
+        resource, spec, options.project, options.env, os.environ, needs_values=needs_values
+    )
     console.notices(created.notices)
     console.out(f"{created.file}\n")
     path_arguments = (

@@ -51,7 +51,11 @@ from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.executor.scheduler import Scheduler
 from kdeclare.engine.observation import list_endpoints
 from kdeclare.engine.planning.planfile import render_plan_file
-from kdeclare.engine.planning.prune_denied import evaluate_and_prune, guard_and_prune, replay_overrides
+from kdeclare.engine.planning.prune_denied import (
+    evaluate_and_prune,
+    evaluate_guards_and_prune,
+    replay_overrides,
+)
 from kdeclare.engine.planning.request import limit_deletions
 from kdeclare.engine.state.port import Journal, StateStore, make_run_id
 
@@ -127,7 +131,7 @@ class Applier:
         if not allowed_plan.operations:  # `live` is then empty, and guards have nothing to evaluate
             return allowed_plan
         hooks = start_plan(PlanInputs((), state, live, self.connections, PlanOptions()))
-        return guard_and_prune(allowed_plan, hooks, skipped_ids)
+        return evaluate_guards_and_prune(allowed_plan, hooks, skipped_ids)
 
     def _check_live(
         self, plan: Plan, state: State | None, timeout_s: float, *, skip_stale: bool

@@ -168,7 +168,9 @@ def apply_guards(
     return verdicts, *prune_operations(operations, subjects)
 
 
-def guard_and_prune(plan: Plan, hooks: Iterable[PlanHooks], skipped_ids: Collection[str] = ()) -> Plan:
+def evaluate_guards_and_prune(
+    plan: Plan, hooks: Iterable[PlanHooks], skipped_ids: Collection[str] = ()
+) -> Plan:
     """Return the plan without the operations that guards deny in the current state of the systems.
 
     A denial is overridden if the plan contains the same denial with an override. skipped_ids: the ids of

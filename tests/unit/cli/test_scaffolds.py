@@ -236,7 +236,7 @@ def test_new_topic_keeps_keys_as_text(kdeclare: CommandLine, key: str) -> None:
 
 
 def test_new_topic_never_writes_invalid_yaml(kdeclare: CommandLine) -> None:
-    kdeclare.monkeypatch.setattr("kdeclare.core.resources.manifest_text.scalar", lambda value, **_: value)
+    kdeclare.monkeypatch.setattr("kdeclare.app.authoring.scaffolds.scalar", lambda value, **_: value)
     ran = kdeclare("new", "topic", "orders", "--config", "{a=1")
     assert (ran.code, ran.out) == (1, "")
     assert "error: YAML syntax error\n  manifests/orders.yaml:8:1\n" in ran.err

@@ -30,7 +30,7 @@ GROUPS = {
     "group": ("list", "describe", "reset-offsets", "delete-offsets", "delete"),
     "connect": ("plugin", "plugin build", "plugin install"),
     "lock": ("show", "break"),
-    "new": ("topic",),
+    "new": ("topic", "client-quota", "scram-user", "acl"),
     "policy": ("check", "test"),
     "sandbox": ("start", "stop", "status", "reset"),
     "topic": ("list", "describe"),

@@ -68,7 +68,7 @@ def topic(
 def _render_spec_lines(
     partitions: int | None, factor: int | None, configs: Mapping[str, str]
 ) -> "Iterator[SpecLine]":
-    from kdeclare.app.authoring.scaffolds import SpecLine
+    from kdeclare.app.authoring.scaffolds import SpecLine, render_value
 
     if partitions is not None:
         yield SpecLine(f"partitions: {partitions}", "--partitions")
@@ -77,23 +77,18 @@ def _render_spec_lines(
     if configs:
         yield SpecLine("configs:", "--config")
     for key, text in configs.items():
-        yield SpecLine(f"  {_format_scalar(key)}: {_format_value(key, text)}", f"--config {key}")
+        yield SpecLine(f"  {render_value(key)}: {_format_value(key, text)}", f"--config {key}")
 
 
 def _format_value(key: str, text: str) -> str:
     """Format a value as YAML without escaping references such as ``${var.NAME}``."""
+    from kdeclare.app.authoring.scaffolds import render_value
     from kdeclare.core.resources.manifest_text import scalar
     from kdeclare.providers.kafka.config.catalog import load_catalog, split_list
     from kdeclare.providers.kafka.ids import ConfigScope
 
     info = load_catalog(ConfigScope.TOPIC).get(key)
     if info is None or not info.is_list or "${" in text:
-        return _format_scalar(text)
+        return render_value(text)
     list_text = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     return f"[{', '.join(scalar(element.strip()) for element in split_list(list_text))}]"
-
-
-def _format_scalar(text: str) -> str:
-    from kdeclare.core.resources.manifest_text import scalar
-
-    return scalar(text).replace("$${", "${")
