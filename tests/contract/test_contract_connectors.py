@@ -199,6 +199,26 @@ def test_sink_needs_topics_or_a_pattern(connect_bed: AnyConnectBed) -> None:
     assert connect_bed.cluster.validate_config(connect_bed.name(), pattern).errors == {}
 
 
+def test_sink_cannot_have_topics_and_a_pattern(connect_bed: AnyConnectBed) -> None:
+    config = connect_bed.new_sink(**{"topics.regex": "a.*"})
+    errors = connect_bed.cluster.validate_config(connect_bed.name(), config).errors
+    assert errors.keys() == {"topics", "topics.regex"}
+
+
+def test_secret_override_of_a_client_has_type_password(connect_bed: AnyConnectBed) -> None:
+    key = "consumer.override.sasl.jaas.config"
+    config = connect_bed.new_sink()
+    assert key not in connect_bed.cluster.validate_config(connect_bed.name(), config).definitions
+    validation = connect_bed.cluster.validate_config(connect_bed.name(), {**config, key: "abc"})
+    assert validation.definitions[key].type == "PASSWORD"
+
+
+def test_placeholder_without_provider_is_an_ordinary_value(connect_bed: AnyConnectBed) -> None:
+    config = connect_bed.new_source(file="${nope:x:y}")
+    name = connect_bed.create(config)
+    assert connect_bed.describe(name).config["file"] == "${nope:x:y}"
+
+
 SECRET = "s3cret-of-the-worker"
 
 

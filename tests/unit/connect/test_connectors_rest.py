@@ -95,7 +95,7 @@ def test_worker_identifies_its_kafka_cluster(stub: Stub, cluster: ConnectCluster
 def test_list_includes_connectors_without_a_status(stub: Stub, cluster: ConnectCluster) -> None:
     task = {"id": 0, **RUNNING}
     stub.answers["GET", LIST] = 200, {"a": {"info": build_info("a"), "status": build_status("a", task)}}
-    stub.answers["GET", "/connectors"] = 200, ["a", "new", "gone"]
+    stub.answers["GET", "/connectors"] = 200, ["a", "new", "gone", "not/addressable"]
     stub.answers["GET", "/connectors/new"] = 200, build_info("new")
     stub.answers["GET", "/connectors/new/status"] = build_error(404, "No status found for connector new")
     stub.answers["GET", "/connectors/gone"] = build_error(404, "Connector gone not found")
@@ -205,17 +205,26 @@ TIMEOUT = "Request timed out. The worker is currently reading to the end of the 
         (409, REBALANCE, NOT_READY, FaultKind.RETRIABLE),
         (409, "Connector a already exists", port.CONNECTOR_EXISTS, FaultKind.REFUSED),
         (500, TIMEOUT, port.TIMED_OUT, FaultKind.UNKNOWN),
-        (500, "Failed to write to the config topic", LOST, FaultKind.UNKNOWN),
+        (500, "Failed to write to the config topic", port.SERVER_ERROR, FaultKind.UNKNOWN),
+        (500, "org.a.B$CException: x.DError: Failed", port.SERVER_ERROR, FaultKind.UNKNOWN),
+        (
+            500,
+            "…tasks haven't stopped completely yet… can be safely retried.",
+            NOT_READY,
+            FaultKind.RETRIABLE,
+        ),
+        (502, "Bad Gateway", LOST, FaultKind.UNKNOWN),
         (503, "Service Unavailable", LOST, FaultKind.UNKNOWN),
     ],
 )
 def test_error_responses_of_changes_have_codes_and_kinds(
     stub: Stub, cluster: ConnectCluster, status: int, message: str, code: str, kind: FaultKind
 ) -> None:
-    stub.answers["POST", "/connectors"] = build_error(status, message)
-    fault = expect_fault(lambda: cluster.create_connector("a", CONFIG))
+    stub.answers["DELETE", "/connectors/a"] = build_error(status, message)
+    fault = expect_fault(lambda: cluster.delete_connector("a"))
     assert (fault.error, fault.kind) == (code, kind)
-    assert message in fault.message
+    assert message.rpartition(": ")[2] in fault.message
+    assert "org.a" not in fault.message
     assert len(stub.asked) == 1
 
 
@@ -300,25 +309,30 @@ def test_alias_of_two_classes_denotes_none() -> None:
 
 
 SECRET, PLACEHOLDER = "resolved-s3cret", "${file:/etc/secrets.properties:path}"
+VALIDATE = ("PUT", "/connector-plugins/FileStreamSink/config/validate")
+PLACED = {**CONFIG, "file": PLACEHOLDER}
 
 
-def build_validation(key: str, value: str, *errors: str) -> dict[str, Any]:
+def build_validation(key: str, value: str | None, *errors: str) -> dict[str, Any]:
     definition = {"name": key, "type": "STRING", "required": True, "default_value": None, "order": 1}
     return {"definition": definition, "value": {"name": key, "value": value, "errors": list(errors)}}
 
 
+def answer_validation(stub: Stub, *keys: dict[str, Any]) -> None:
+    stub.answers[VALIDATE] = 200, {"name": "x", "error_count": 1, "groups": [], "configs": list(keys)}
+
+
 def test_validation_keeps_no_resolved_values(stub: Stub, cluster: ConnectCluster) -> None:
-    keys = [
+    answer_validation(
+        stub,
         build_validation("file", SECRET, f"Invalid value {SECRET} for configuration file: no"),
         build_validation("topics", "orders"),
         {
             "definition": None,
             "value": {"name": "other", "value": None, "errors": [f"{SECRET} is not a directory"]},
         },
-    ]
-    path = "/connector-plugins/FileStreamSink/config/validate"
-    stub.answers["PUT", path] = 200, {"name": "x", "error_count": 2, "groups": [], "configs": keys}
-    validation = cluster.validate_config("a", {**CONFIG, "file": PLACEHOLDER})
+    )
+    validation = cluster.validate_config("a", PLACED)
     assert SECRET not in repr(validation)
     assert validation.errors == {
         "file": (f"Invalid value {PLACEHOLDER} for configuration file: no",),
@@ -330,26 +344,112 @@ def test_validation_keeps_no_resolved_values(stub: Stub, cluster: ConnectCluster
     assert json.loads(stub.asked[0].body)["name"] == "a"
 
 
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (
+            "Invalid value {} for configuration file: Class {} could not be found.",
+            f"Invalid value {PLACEHOLDER} for configuration file: Class {PLACEHOLDER} could not be found.",
+        ),
+        (
+            "Invalid value null for configuration file: must be non-null",
+            "Invalid value null for configuration file: must be non-null",
+        ),
+        ("{} is too long", f"The worker rejects the value of {PLACEHOLDER}."),
+    ],
+)
+def test_value_that_the_worker_cannot_parse_is_not_shown(
+    stub: Stub, cluster: ConnectCluster, message: str, shown: str
+) -> None:
+    answer_validation(stub, build_validation("file", None, message.format(SECRET, SECRET)))
+    assert cluster.validate_config("a", PLACED).errors == {"file": (shown,)}
+
+
+def test_short_resolved_value_is_replaced_for_its_own_key_only(stub: Stub, cluster: ConnectCluster) -> None:
+    answer_validation(
+        stub, build_validation("file", "5", "5 is bad"), build_validation("topics", "a", "15 is bad")
+    )
+    errors = cluster.validate_config("a", PLACED).errors
+    assert errors == {"file": (f"{PLACEHOLDER} is bad",), "topics": ("15 is bad",)}
+
+
+def test_literal_values_stay_in_messages(stub: Stub, cluster: ConnectCluster) -> None:
+    message = "Invalid value x for configuration topics: no"
+    answer_validation(stub, build_validation("topics", None, message))
+    for config in (CONFIG, PLACED):
+        assert cluster.validate_config("a", config).errors == {"topics": (message,)}
+
+
+def test_failed_validation_is_an_invalid_config_without_resolved_values(
+    stub: Stub, cluster: ConnectCluster
+) -> None:
+    exception = "org.apache.kafka.common.config.ConfigException: "
+    message = f"{exception}Invalid value {SECRET} for configuration max.poll.records: Not a number"
+    stub.answers[VALIDATE] = build_error(500, message)
+    fault = expect_fault(
+        lambda: cluster.validate_config("a", {**CONFIG, "consumer.override.max.poll.records": PLACEHOLDER})
+    )
+    assert (fault.error, fault.kind) == (port.INVALID_CONNECTOR, FaultKind.REFUSED)
+    assert fault.message == f"Invalid value {PLACEHOLDER} for configuration max.poll.records: Not a number"
+
+
+def test_unknown_class_is_explained_without_details_of_other_plugins(
+    stub: Stub, cluster: ConnectCluster
+) -> None:
+    plugin = "PluginDesc{klass=class a.B, name='a.B', version='4', location='file:/plugins/b.jar'}"
+    stub.answers["POST", "/connectors"] = build_error(400, f"No class X, available connectors are: {plugin}")
+    fault = expect_fault(lambda: cluster.create_connector("a", CONFIG))
+    assert fault.message == "No class X, available connectors are: a.B"
+
+
 @pytest.mark.parametrize("send", ["create_connector", "replace_config"])
 def test_rejected_config_with_placeholders_is_explained_by_a_validation(
     stub: Stub, cluster: RestConnectCluster, send: str
 ) -> None:
-    rejection = build_error(400, f"Connector configuration is invalid: Invalid value {SECRET}")
+    rejection = build_error(400, f"Connector configuration is invalid: {SECRET}")
     stub.answers["POST", "/connectors"] = stub.answers["PUT", "/connectors/a/config"] = rejection
-    keys = [build_validation("file", SECRET, f"Invalid value {SECRET} for configuration file: no")]
-    path = "/connector-plugins/FileStreamSink/config/validate"
-    stub.answers["PUT", path] = 200, {"name": "x", "configs": keys}
-    fault = expect_fault(lambda: getattr(cluster, send)("a", {**CONFIG, "file": PLACEHOLDER}))
+    answer_validation(
+        stub, build_validation("file", SECRET, f"Invalid value {SECRET} for configuration file: no")
+    )
+    fault = expect_fault(lambda: getattr(cluster, send)("a", PLACED))
     assert (fault.error, fault.kind) == (port.INVALID_CONNECTOR, FaultKind.REFUSED)
     assert fault.message == f"Invalid value {PLACEHOLDER} for configuration file: no"
 
 
-def test_rejection_is_not_shown_if_the_validation_fails(stub: Stub, cluster: ConnectCluster) -> None:
-    stub.answers["POST", "/connectors"] = build_error(400, f"Invalid value {SECRET}")
-    stub.answers["PUT", "/connector-plugins/FileStreamSink/config/validate"] = build_error(500, SECRET)
-    fault = expect_fault(lambda: cluster.create_connector("a", {**CONFIG, "file": PLACEHOLDER}))
-    assert fault.error == port.INVALID_CONNECTOR
-    assert SECRET not in fault.message
+def test_rejected_config_without_placeholders_is_not_validated(stub: Stub, cluster: ConnectCluster) -> None:
+    message = "Connector configuration is invalid and contains the following 1 error(s):\nTopic is empty"
+    pointer = "\nYou can also find the above list of errors at the endpoint `/connector-plugins/…`"
+    stub.answers["POST", "/connectors"] = build_error(400, message + pointer)
+    fault = expect_fault(lambda: cluster.create_connector("a", CONFIG))
+    assert (fault.error, fault.message) == (port.INVALID_CONNECTOR, message)
+    assert len(stub.asked) == 1
+
+
+UNREADABLE = "Could not read properties from file /etc/secrets.properties"
+
+
+@pytest.mark.parametrize(
+    ("validation", "code", "kind"),
+    [
+        (f"org.x.ConfigException: {UNREADABLE}", port.INVALID_CONNECTOR, FaultKind.REFUSED),
+        ("org.x.ConfigException: Another failure", port.SERVER_ERROR, FaultKind.UNKNOWN),
+    ],
+)
+def test_failed_change_is_refused_only_if_the_validation_fails_alike(
+    stub: Stub, cluster: ConnectCluster, validation: str, code: str, kind: FaultKind
+) -> None:
+    stub.answers["POST", "/connectors"] = build_error(500, UNREADABLE)
+    stub.answers[VALIDATE] = build_error(500, validation)
+    fault = expect_fault(lambda: cluster.create_connector("a", PLACED))
+    assert (fault.error, fault.kind) == (code, kind)
+    assert UNREADABLE in fault.message
+
+
+def test_failed_change_of_a_valid_config_is_unknown(stub: Stub, cluster: ConnectCluster) -> None:
+    stub.answers["POST", "/connectors"] = build_error(500, "Failed to write")
+    answer_validation(stub, build_validation("file", SECRET))
+    fault = expect_fault(lambda: cluster.create_connector("a", PLACED))
+    assert (fault.error, fault.kind) == (port.SERVER_ERROR, FaultKind.UNKNOWN)
 
 
 def test_trace_is_one_line_without_secrets(stub: Stub, cluster: ConnectCluster) -> None:

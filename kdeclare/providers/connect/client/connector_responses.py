@@ -19,6 +19,7 @@ from kdeclare.providers.connect.client.connectors_port import (
     CONNECTOR_MISSING,
     INVALID_CONNECTOR,
     NOT_STOPPED,
+    SERVER_ERROR,
     TIMED_OUT,
     ClusterInfo,
     ConfigDefinition,
@@ -173,10 +174,10 @@ def parse_validation(body: bytes, config: ConnectorConfig) -> ConfigValidation:
     config: the config of the request.
     """
     keys = parse_response(_VALIDATION, body).configs
-    resolved = {key.value.name: key.value.value for key in keys if key.value.value}
+    resolved = {key.value.name: key.value.value for key in keys}
     errors = {
         key.value.name: tuple(
-            shorten(_hide_resolved(message, key.value.name, config, resolved)) for message in key.value.errors
+            shorten(hide_resolved(message, config, resolved, key.value.name)) for message in key.value.errors
         )
         for key in keys
         if key.value.errors
@@ -206,18 +207,39 @@ def has_placeholders(config: ConnectorConfig) -> bool:
     return any("${" in value for value in config.values())
 
 
-def _hide_resolved(
-    message: str, own_key: str, config: ConnectorConfig, resolved: Mapping[str, str | None]
-) -> str:
-    """Replace resolved values by the raw values of the config.
+_INVALID_VALUE = re.compile(r"Invalid value (.*?) for configuration ([^\s:]+)", re.DOTALL)
+"""The start of the message of a ConfigException. It quotes the resolved value."""
 
-    Short values of other keys stay, because they also occur in ordinary text.
+
+def hide_resolved(
+    message: str, config: ConnectorConfig, resolved: Mapping[str, str | None] | None = None, key: str = ""
+) -> str:
+    """Replace resolved values in a message by the raw values of the config.
+
+    resolved: the resolved values that are known, by key. A value that cannot be parsed is not among them.
+    key: the key that the message is about; empty if it is not known.
     """
-    for key, value in sorted(resolved.items(), key=lambda item: len(item[1] or ""), reverse=True):
-        raw = config.get(key, "")
-        if value and value != raw and "${" in raw and (key == own_key or len(value) >= MIN_SECRET_LENGTH):
-            message = message.replace(value, raw)
-    return message
+    placeholders = {name: raw for name, raw in config.items() if "${" in raw}
+    if not placeholders:
+        return message
+    replacements: dict[str, str] = {}
+    for name, raw in placeholders.items():
+        value = (resolved or {}).get(name)
+        if value and (name == key or len(value) >= MIN_SECRET_LENGTH):  # short values are also ordinary text
+            replacements[value] = raw
+    quoted = _INVALID_VALUE.findall(message)
+    for value, name in quoted:
+        if value and value != "null" and name not in config.keys() - placeholders.keys():
+            # Connect validates the overrides of a client under the names that the client uses.
+            override = next((key for key in placeholders if key.endswith(f".override.{name}")), name)
+            replacements.setdefault(value, placeholders.get(override, SCRUBBED))
+    if key in placeholders and not quoted and (resolved or {}).get(key) is None:
+        return f"The worker rejects the value of {placeholders[key]}."  # the message may contain the value
+    replacements = {value: raw for value, raw in replacements.items() if value != raw}
+    if not replacements:
+        return message
+    longest_first = sorted(replacements, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, longest_first)), lambda match: replacements[match[0]], message)
 
 
 def _build_connector(info: _Info, status: _Status | None) -> LiveConnector:
@@ -250,29 +272,50 @@ def _read_trace(trace: str | None, config: ConnectorConfig) -> str:
 _REQUEST_TIMED_OUT = "Request timed out"
 _NO_SUCH_PATH = "HTTP 404 Not Found"
 """Connect's message for an unknown path. Missing connectors have other messages."""
-_NOT_STOPPED = re.compile(r"must be in the STOPPED state")
+_NOT_STOPPED = "must be in the STOPPED state"
+_RETRIABLE = "can be safely retried"
+"""A phrase in the message for offsets of a sink whose tasks have not left their consumer group yet."""
 _EXISTS = re.compile(r"Connector .* already exists", re.DOTALL)
 
 
 def build_refusal_fault(response: HttpResponse, *, is_change: bool) -> Fault:
     """Return the Fault for an error response. `connectors_port` lists the codes."""
-    status, connect_message = response.status, parse_error_message(response.body)
+    status, connect_message = response.status, _tidy(parse_error_message(response.body))
     message = connect_message or f"HTTP {status} {response.reason}".strip()
     if status in (401, 403):
         return Fault(NOT_AUTHORIZED, message)
+    if status < 500 and connect_message in ("", _NO_SUCH_PATH):
+        # Not a worker: nothing is known about the connector. In particular, it may exist in spite of a 404.
+        return Fault(BAD_ANSWER, f"it does not serve Connect's REST API ({message})")
     if status == 404:
-        if connect_message in ("", _NO_SUCH_PATH):  # not a worker, so nothing is known about the connector
-            return Fault(BAD_ANSWER, f"it does not serve Connect's REST API ({message})")
         return Fault(CONNECTOR_MISSING, message)
     if status == 409:
         if _EXISTS.search(message):
             return Fault(CONNECTOR_EXISTS, message)
         return Fault(NOT_READY, message, FaultKind.RETRIABLE)
     if status >= 500:
-        kind = FaultKind.UNKNOWN if is_change else FaultKind.RETRIABLE
-        return Fault(TIMED_OUT if message.startswith(_REQUEST_TIMED_OUT) else LOST, message, kind)
-    if not connect_message:
-        return Fault(BAD_ANSWER, f"it does not serve Connect's REST API ({message})")
-    if _NOT_STOPPED.search(message):
-        return Fault(NOT_STOPPED, message)
-    return Fault(INVALID_CONNECTOR, message)
+        if _RETRIABLE in message:
+            return Fault(NOT_READY, message, FaultKind.RETRIABLE)
+        return Fault(
+            _classify_server_error(status, connect_message),
+            message,
+            FaultKind.UNKNOWN if is_change else FaultKind.RETRIABLE,
+        )
+    return Fault(NOT_STOPPED if _NOT_STOPPED in message else INVALID_CONNECTOR, message)
+
+
+def _classify_server_error(status: int, connect_message: str) -> str:
+    if status != 500 or not connect_message:  # a proxy in front of the worker
+        return LOST
+    return TIMED_OUT if connect_message.startswith(_REQUEST_TIMED_OUT) else SERVER_ERROR
+
+
+_EXCEPTION_NAMES = re.compile(r"\A(?:[\w$]+\.[\w.$]+(?:Exception|Error): )+")
+_PLUGIN_DESCRIPTION = re.compile(r"PluginDesc\{klass=class ([^,]+), [^}]*\}")
+_POINTER = "\nYou can also find the above list of errors at the endpoint"
+
+
+def _tidy(message: str) -> str:
+    """Remove the names of Java classes, and the details of plugins, from a message."""
+    message = _EXCEPTION_NAMES.sub("", message.partition(_POINTER)[0])
+    return _PLUGIN_DESCRIPTION.sub(r"\1", message)

@@ -9,7 +9,8 @@ no worker can be reached; nothing was sent    ``UNREACHABLE``         refused
 a read request got no response                ``LOST``                retriable
 a change got no response                      ``LOST``                unknown
 500 "Request timed out" of a change           ``TIMED_OUT``           unknown
-any other 500 of a change                     ``LOST``                unknown
+any other 500 of a change                     ``SERVER_ERROR``        unknown
+500 because a config cannot be validated      ``INVALID_CONNECTOR``   refused
 409 because of a rebalance or a new leader    ``NOT_READY``           retriable
 409 because the connector exists              ``CONNECTOR_EXISTS``    refused
 404                                           ``CONNECTOR_MISSING``   refused
@@ -20,8 +21,9 @@ the certificate is not trusted                ``NOT_TRUSTED``         refused
 a response that is not one of Connect         ``BAD_ANSWER``          refused
 ============================================  ======================  =========
 
-A config provider that cannot resolve a placeholder is the exception among the 500s: the worker resolves
-placeholders before it writes, so the code is ``INVALID_CONNECTOR``, kind refused.
+Faults that are unknown for changes are retriable for reads. Connect responds with 500 if a config provider
+cannot resolve a placeholder, or if the validation of a config fails for another reason. Workers validate
+before they write, so such a change certainly had no effect.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,9 +43,13 @@ from kdeclare.providers.connect.client.port import (
 )
 
 ConnectorConfig = Mapping[str, str]
-"""The whole config of a connector, with ``connector.class``. Placeholders are not resolved."""
+"""The whole config of a connector, with ``connector.class``.
+
+Placeholders are not resolved. Connect uses a placeholder whose provider or key does not exist as it is.
+"""
 
 TIMED_OUT = "CONNECT_REQUEST_TIMED_OUT"
+SERVER_ERROR = "CONNECT_SERVER_ERROR"
 CONNECTOR_EXISTS = "CONNECTOR_ALREADY_EXISTS"
 CONNECTOR_MISSING = "CONNECTOR_NOT_FOUND"
 INVALID_CONNECTOR = "INVALID_CONNECTOR_CONFIG"
@@ -57,6 +63,7 @@ CONNECTOR_ERRORS = frozenset(
         NOT_AUTHORIZED,
         BAD_ANSWER,
         TIMED_OUT,
+        SERVER_ERROR,
         CONNECTOR_EXISTS,
         CONNECTOR_MISSING,
         INVALID_CONNECTOR,
@@ -69,7 +76,8 @@ CONNECTOR_ERRORS = frozenset(
 def is_addressable(name: str) -> bool:
     """Whether the URLs of Connect's REST API can contain the name of a connector.
 
-    Connect also creates connectors with other names, but then cannot change or delete them.
+    Connect also creates connectors with such names, but then no request can change or delete them. In
+    addition, Connect rejects control characters in names.
     """
     return name not in ("", ".", "..") and not set(name) & set("/\\%")
 

@@ -10,6 +10,7 @@ from kdeclare.providers.connect.client import connector_responses as responses
 from kdeclare.providers.connect.client.connectors_port import (
     CONNECTOR_MISSING,
     INVALID_CONNECTOR,
+    SERVER_ERROR,
     TIMED_OUT,
     ClusterInfo,
     ConfigValidation,
@@ -38,7 +39,7 @@ _ACTIONS: Mapping[TargetState, str] = {
     TargetState.STOPPED: "stop",
 }
 _NOT_SENT = frozenset({UNREACHABLE})
-_NO_RESPONSE = frozenset({UNREACHABLE, LOST, TIMED_OUT})
+_NO_RESPONSE = frozenset({UNREACHABLE, LOST, TIMED_OUT, SERVER_ERROR})
 _ABOUT_WORKER = frozenset({UNREACHABLE, NOT_TRUSTED, LOST, TIMED_OUT, BAD_ANSWER})
 """The codes of faults that are about one worker. Their messages name its URL."""
 
@@ -73,7 +74,7 @@ class RestConnectCluster:
             )
         )
         for name in responses.parse_names(self._read("/connectors", max_bytes=_MAX_LIST_BYTES)):
-            if name not in listed:
+            if name not in listed and is_addressable(name):
                 connector = self.describe_connector(name)
                 if connector is not None:
                     listed[name] = connector
@@ -96,7 +97,12 @@ class RestConnectCluster:
         if not class_:
             raise Fault(INVALID_CONNECTOR, "The config has no connector.class.")
         path = f"/connector-plugins/{_quote(class_)}/config/validate"
-        body = self._send("PUT", path, {**config, "name": name}, is_change=False)
+        try:
+            body = self._send("PUT", path, {**config, "name": name}, is_change=False)
+        except Fault as fault:
+            if fault.error not in (SERVER_ERROR, INVALID_CONNECTOR):
+                raise
+            raise Fault(INVALID_CONNECTOR, responses.hide_resolved(fault.message, config)) from None
         return responses.parse_validation(body, config)
 
     def create_connector(
@@ -172,24 +178,31 @@ class RestConnectCluster:
         name: str,
         config: ConnectorConfig,
     ) -> int:
-        """Send a request with a config, and return the status of the response."""
+        """Send a request with a config, and return the status of the response.
+
+        Error messages quote resolved values. Unlike the rejection, a validation returns the values with their
+        keys, so that they can be replaced. It also tells whether a 500 is due to the config.
+        """
         try:
             return self._exchange(method, path, body, is_change=True)[0]
         except Fault as fault:
-            if fault.error != INVALID_CONNECTOR or not responses.has_placeholders(config):
+            if fault.error not in (SERVER_ERROR, INVALID_CONNECTOR):
                 raise
-        # The message quotes resolved values. A validation returns them, so that they can be replaced.
-        raise Fault(INVALID_CONNECTOR, self._explain_rejection(name, config))
+            rejection = Fault(fault.error, responses.hide_resolved(fault.message, config), fault.kind)
+        if rejection.error == SERVER_ERROR or responses.has_placeholders(config):
+            errors = self._find_errors(name, config)
+            is_certain = rejection.error == INVALID_CONNECTOR or any(e in rejection.message for e in errors)
+            if errors and is_certain:
+                raise Fault(INVALID_CONNECTOR, "\n".join(errors))
+        raise rejection
 
-    def _explain_rejection(self, name: str, config: ConnectorConfig) -> str:
+    def _find_errors(self, name: str, config: ConnectorConfig) -> list[str]:
+        """Return what a validation reports about a config; empty if it finds no error or is not possible."""
         try:
-            errors = self.validate_config(name, config).errors
-        except Fault:
-            errors = {}
-        return "\n".join(message for messages in errors.values() for message in messages) or (
-            "The config is invalid. The worker's message is not shown, because it can contain the resolved "
-            "values of placeholders."
-        )
+            validation = self.validate_config(name, config)
+        except Fault as fault:
+            return [fault.message] if fault.error == INVALID_CONNECTOR else []
+        return [message for messages in validation.errors.values() for message in messages]
 
     def _exchange(
         self,
@@ -222,9 +235,9 @@ class RestConnectCluster:
                     return response.status, response.body
                 raise responses.build_refusal_fault(response, is_change=is_change)
             except Fault as fault:
-                if fault.error not in _ABOUT_WORKER:
-                    raise
-                last_fault = Fault(fault.error, f"{url}: {format_fault(fault)}.", fault.kind)
+                last_fault = fault
+                if fault.error in _ABOUT_WORKER:
+                    last_fault = Fault(fault.error, f"{url}: {format_fault(fault)}.", fault.kind)
                 if fault.error not in passed_on:
                     raise last_fault from None
         raise last_fault

@@ -244,8 +244,6 @@ class ConnectorModel:
         }
 
     def _require_valid(self, name: str, config: ConnectorConfig) -> None:
-        if config.get("name", name) != name:
-            raise Fault(INVALID_CONNECTOR, "Connector name configuration doesn't match connector name")
         messages = [m for found in self._validate({**config, "name": name})[1].values() for m in found]
         if messages:
             raise Fault(

@@ -3,12 +3,15 @@
 The models define the keys that tests need, not all keys of a real worker.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
 
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.secrets.secret_refs import is_sensitive_key
 from kdeclare.providers.connect.client.connectors_port import ConfigDefinition, ConnectorConfig, PluginClass
 
+_OVERRIDE = re.compile(r"(consumer|producer|admin)\.override\.")
 CLASS, TASKS_MAX = "connector.class", "tasks.max"
 _FILES = "org.apache.kafka.connect.file"
 
@@ -23,7 +26,6 @@ class KeyRule:
     type: str = "STRING"
     required: bool = False
     minimum: int | None = None
-    resolves_to_list: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,17 @@ class MemoryPlugin:
         """The keys of the class, of its type, and of every connector."""
         return {**_COMMON_KEYS, **(_SINK_KEYS if self.type == "sink" else _SOURCE_KEYS), **self.keys}
 
-    @property
-    def definitions(self) -> Mapping[str, ConfigDefinition]:
-        """The keys as a validation reports them."""
-        return {key: ConfigDefinition(key, rule.type, rule.required) for key, rule in self.all_keys.items()}
+    def list_definitions(self, config: ConnectorConfig) -> Mapping[str, ConfigDefinition]:
+        """Return the keys that a validation defines. Overrides of clients are defined if they are set."""
+        overrides = {
+            key: KeyRule("PASSWORD" if is_sensitive_key(key) else "STRING")
+            for key in config
+            if _OVERRIDE.match(key)
+        }
+        return {
+            key: ConfigDefinition(key, rule.type, rule.required)
+            for key, rule in {**self.all_keys, **overrides}.items()
+        }
 
     def count_tasks(self, config: ConnectorConfig) -> int:
         """Return the number of tasks of a valid config."""
@@ -73,8 +82,12 @@ class MemoryPlugin:
             for key, rule in self.all_keys.items()
             if (message := _find_error(key, rule, config.get(key)))
         }
-        if self.type == "sink" and not config.get("topics") and not config.get("topics.regex"):
-            message = "Must configure one of topics or topics.regex"
+        if self.type == "sink" and bool(config.get("topics")) == bool(config.get("topics.regex")):
+            message = (
+                "topics and topics.regex are mutually exclusive options, but both are set."
+                if config.get("topics")
+                else "Must configure one of topics or topics.regex"
+            )
             errors |= {"topics": message, "topics.regex": message}
         return {key: (message,) for key, message in errors.items()}
 

@@ -108,7 +108,7 @@ class MemoryConnectCluster(ConnectorModel):
 
         def respond() -> ConfigValidation:
             plugin, errors = self._validate({**config, "name": name})
-            return ConfigValidation(errors, plugin.definitions)
+            return ConfigValidation(errors, plugin.list_definitions(config))
 
         path = f"/connector-plugins/{config.get(CLASS, '')}/config/validate"
         return self._run("validate_config", name, f"PUT {path}", respond)
