@@ -194,7 +194,7 @@ def _recover_and_invert(
 ) -> tuple[Plan, tuple[Diagnostic, ...]]:
     """Recover interrupted runs. Return the plan that undoes ``run_id``, and notices from the recovery.
 
-    The plan of the run to undo can be as large as the returned plan, so it is not kept in memory.
+    The plan of the run to undo is not kept in memory, because it can be as large as the returned plan.
     """
     store = workspace.store
     with keep_run_plans(store), keep_finished_runs(store):
@@ -370,8 +370,9 @@ def _reject_outdated_plan(file: PlanFile) -> None:
         error(
             "outdated-plan",
             "Plan from an earlier version",
-            f"The plan has format {file.format_version} (kdeclare {file.kdeclare_version}). Since then the "
-            "rules for adopting, deleting and owning resources have changed. Nothing was applied.",
+            f"The plan has format {file.format_version}, which kdeclare {file.kdeclare_version} wrote. The "
+            "rules for adopting, deleting and owning resources have changed since that version. "
+            "Nothing was applied.",
             hint="Run 'kdeclare plan --out FILE' again and review the new plan.",
         ),
         exit_code=ExitCode.STALE,

@@ -258,8 +258,8 @@ def _build_missing_state_diagnostic(store: StateStore, severity: Severity) -> Di
         "state-missing",
         "State is missing",
         f"{len(runs)} run{'s are' if len(runs) > 1 else ' is'} recorded, the last one in "
-        f"{store.get_run_location(runs[-1])}, but there is no state. The resources that kdeclare owns are "
-        "unknown.",
+        f"{store.get_run_location(runs[-1])}, but there is no state. kdeclare therefore does not know "
+        "which resources it owns.",
         hint="Restore state.json from state.json.backup or another backup. state.json belongs in the "
         "folder that contains the folder 'runs'. To start without a state, move the folder 'runs' somewhere "
         "else.",

@@ -260,7 +260,7 @@ def test_commands_refuse_state_and_plan_of_other_cluster(
     for command in (["plan"], ["apply", "--yes"], ["apply", "it.plan", "--yes"], ["rollback", "--yes"]):
         ran = project(*command, "--bootstrap-server", authorizing_sandbox.bootstrap)
         assert ran.code is ExitCode.ERROR
-        assert "This is another cluster" in ran.err
+        assert "Connected to a different cluster" in ran.err
 
 
 @kafka

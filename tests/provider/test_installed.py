@@ -246,4 +246,4 @@ def test_state_of_another_service_is_refused(kdeclare: Project) -> None:
     (kdeclare.folder / "flags.db").unlink()
     FlagService(kdeclare.folder / "flags.db").create()
     for command in (("plan",), ("apply", "first.plan", "--yes"), ("rollback", "--yes")):
-        assert "This is another cluster" in kdeclare(*command, code=1)
+        assert "Connected to a different cluster" in kdeclare(*command, code=1)

@@ -91,7 +91,7 @@ def _report_violations(foreseen: StaticVerdicts, desired: Sequence[DesiredResour
 
 
 def _end_sentence(text: str) -> str:
-    """Add the period that the message of a policy, which its author wrote, can lack."""
+    """Add a period to the message of a policy if the author of the policy left it out."""
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 

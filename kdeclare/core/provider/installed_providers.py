@@ -110,9 +110,9 @@ def _validate_installed_version(provider: InstalledProvider) -> None:
     raise KdeclareError(
         error(
             "provider-missing",
-            "Provider missing on an executor",
-            f"This command uses the provider {_format_provider(provider)}, but "
-            f"the Python environment of a task {mismatch}.",
+            "Provider missing on a Spark executor",
+            f"This command uses the provider {_format_provider(provider)}, but the Python environment of a "
+            f"Spark task {mismatch}.",
             hint=f"Install {provider.distribution}=={provider.version} on every executor.",
         )
     )

@@ -68,7 +68,7 @@ class AuditRules:
     impossible: frozenset[str] = field(default_factory=frozenset)
 
     def find_impossible(self, desired: DesiredResource, live: LiveState) -> ImpossibleField | None:
-        """Return the field whose problem only a change of the manifest can solve (see ``impossible``)."""
+        """Return the field whose problem can be solved only by changing the manifest (see ``impossible``)."""
         return None
 
     def list_unmanaged(

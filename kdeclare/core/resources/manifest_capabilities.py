@@ -164,10 +164,10 @@ class ListsNames(Protocol):
 
 @runtime_checkable
 class ClaimsFields(Protocol):
-    """A kind whose bodies or records can determine a field without containing a value at the field's path."""
+    """A kind whose bodies or records can specify a field indirectly, without a value at the field's path."""
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """Whether a body or an ownership record contains a field. stated: the body or the record as plain
+        """Whether a body or an ownership record specifies a field. stated: the body or the record as plain
         data.
         """
 
@@ -221,9 +221,9 @@ def locate_secret(kind: str, path: SpecPath) -> tuple[SpecPath | None, bool]:
 
 
 def is_field_claimed(kind: str, field: FieldChange, stated: JsonObject) -> bool:
-    """Whether a body or an ownership record determines a field. stated: the body or the record as plain data.
+    """Whether a body or an ownership record specifies a field. stated: the body or the record as plain data.
 
-    By default, it determines the field if it has a value at the path of the field.
+    By default, a field is specified if the body or record has a value at the path of the field.
     """
     registered_kind = KINDS.get(kind)
     if isinstance(registered_kind, ClaimsFields):

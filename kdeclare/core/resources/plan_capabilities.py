@@ -126,9 +126,7 @@ class ProvesFields(Protocol):
         """Return the field change in a form in which diffs and operations can be compared."""
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return the paths of fields for which it is correct that the plan and the operations show other
-        values.
-        """
+        """Return the paths of fields whose values may differ between the plan and its operations."""
 
 
 @runtime_checkable
@@ -204,7 +202,7 @@ def normalize_field(resource: ResourceId, field: FieldChange) -> FieldChange:
 
 
 def find_proven_fields(change: Change, evidence: Evidence) -> Set[str]:
-    """Return the paths of fields for which it is correct that the plan and the operations show other values.
+    """Return the paths of fields whose values may differ between the plan and its operations.
 
     By default, the result is empty.
     """

@@ -397,7 +397,9 @@ def _find_undeletable(deleted: Set[ResourceId], live: LiveState) -> Iterator[Dia
 
 
 def _report_protected_when_applied(resource: ResourceId) -> Diagnostic:
-    return _report_protected(resource, "its lifecycle.preventDestroy was true when it was last applied.")
+    return _report_protected(
+        resource, "lifecycle.preventDestroy was true when the resource was last applied."
+    )
 
 
 def _report_protected(resource: ResourceId, reason: str) -> Diagnostic:

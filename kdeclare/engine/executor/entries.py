@@ -352,7 +352,7 @@ def _explain_damage(store: StateStore, run_id: str) -> Iterator[None]:
                 RUN_UNREADABLE,
                 "A recorded run cannot be read",
                 f"Run {run_id}: {summarize_diagnostics(problem.diagnostics)}",
-                hint=f"Restore {location} from a backup. Without a backup, move it out of the state "
-                "folder, and run 'kdeclare plan' to see which changes of the run the state does not include.",
+                hint=f"Restore {location} from a backup. Without a backup, move it out of the state folder, "
+                "and run 'kdeclare plan' to see the changes of the run that are missing from the state.",
             )
         ) from problem

@@ -308,7 +308,7 @@ def _report_unrestored(step: _UndoStep, element: str, code: str) -> Diagnostic:
             CONFLICT,
             "Changed by another client after the run",
             f"{resource}: {element} was changed after the run, so the rollback leaves it unchanged.",
-            hint="Change it manually, or declare the value that it should have and apply.",
+            hint="Change the value manually, or declare the value that you want and run kdeclare apply.",
             resource=resource,
             subject=element,
         )

@@ -151,7 +151,7 @@ def validate_cluster_id(planned: str, live: str, cluster_name: str) -> None:
     raise KdeclareError(
         error(
             "other-cluster",
-            "This is another cluster",
+            "Connected to a different cluster",
             f"The plan or state belongs to cluster {planned}, but {cluster_name} is cluster {live}.",
             hint="Check --bootstrap-server and --env. Use a separate environment for each cluster.",
         )

@@ -152,8 +152,8 @@ _KNOWN_FAILURES = (
         r"This command uses the provider (?P<provider>'[^']+' \([^)]*\)), but the Python environment of "
         r"a task (?P<found>[^\n]*?)\.\s",
         "provider-missing",
-        "Provider missing on an executor",
-        "This command uses the provider {provider}, but the Python environment of a task {found}.",
+        "Provider missing on a Spark executor",
+        "This command uses the provider {provider}, but the Python environment of a Spark task {found}.",
         "Install the same version of the provider's package on all executors, or uninstall it locally.",
     ),
     _build_known_failure(

@@ -390,7 +390,7 @@ class NodeReader:
                 "bad-key",
                 "Key is not a string",
                 f"The key {reason}.",
-                hint="Put it in quotes to use it as a string.",
+                hint="Put the key in quotes to use it as a string.",
                 place=get_position(node),
             )
         )

@@ -166,7 +166,8 @@ def _resolve_match(match: re.Match[str], context: ReferenceContext) -> str:
                 "bad-reference",
                 "Variable is not a string",
                 f"'${{{name}}}' is used inside a string, but its value is {_format_type(text)}.",
-                hint="Make the reference the whole value, or give the variable a single value.",
+                hint="Make the reference the whole value of the field, or use a variable whose value is a "
+                "string or a number.",
             )
         )
     raise UnresolvedReference(

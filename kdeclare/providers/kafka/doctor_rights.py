@@ -143,8 +143,8 @@ def _check_group_configs(cluster: Examinable, names: Sequence[str]) -> Iterator[
 def _examine_group_configs(cluster: Examinable, names: Sequence[str]) -> Mapping[str, frozenset[str]]:
     """Return which operations on the configs of groups are granted. Raises Fault.
 
-    Brokers report no operations for groups that do not exist. Requests that change nothing find out: reading
-    the configs, and a validate-only request that deletes a config.
+    Brokers report no operations for groups that do not exist. The permissions are therefore tested with
+    requests that change nothing: reading the configs, and a validate-only request that deletes a config.
     """
     resources = [ConfigResource(ConfigScope.GROUP, name) for name in names]
     answers = cluster.describe_configs_partially([ConfigQuery(r, overrides=True) for r in resources])

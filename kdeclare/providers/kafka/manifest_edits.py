@@ -217,18 +217,16 @@ def _find_unchanged_secrets(
 
 
 def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
-    """Return whether a body or record determines a setting ``SECTION.KEY`` (see `ClaimsFields`).
-
-    A body or record that removes unmanaged settings determines all settings.
+    """Return whether a body or record specifies a setting ``SECTION.KEY`` (see `ClaimsFields`). A body or
+    record that removes unmanaged settings specifies all settings.
     """
     return has_value_at(field.path, document) or bool(document.get("removeUnmanaged"))
 
 
 def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
-    """Return whether a body or record determines a field of a topic (see `ClaimsFields`).
-
-    Declared assignments also determine the counts. Declared counts also determine the number of partitions
-    and replicas in the assignments.
+    """Return whether a body or record specifies a field of a topic (see `ClaimsFields`). Declared assignments
+    also specify the counts. Declared counts also specify the number of partitions and replicas in the
+    assignments.
     """
     section = field.path.partition(".")[0]
     if section == "configs":

@@ -172,7 +172,7 @@ def test_patch_warns_about_raw_password_and_hides_it(cli: CommandLine, workers: 
     )
     assert code == 0
     assert workers.current()[PASSWORD] == "s3cret"
-    assert "Secret stored in Connect's topic" in err
+    assert "Secret stored in Connect's config topic" in err
     assert "s3cret" not in out + err
 
 
@@ -293,7 +293,7 @@ def test_patch_reports_unknown_outcome_if_change_never_shows(
     assert code == 5
     said = " ".join((out + err).split())
     assert "outcome-unclear" in said or form == "text"
-    assert "Unknown whether the change was made" in said
+    assert "Outcome of the change is unknown" in said
     assert f"{URLS[0]}: it did not respond" in said
     assert "worker-config status" in said
 

@@ -109,7 +109,7 @@ PROPOSALS = {
             VerdictView(_URLS[1], f"{LOCATION}: There is no file {RAW[LOCATION]}"),
             VerdictView(_URLS[2], "cannot be checked: it is unreachable (refused)"),
         ),
-        (warning("raw-secret", "Secret stored in Connect's topic", "It does."),),
+        (warning("raw-secret", "Secret stored in Connect's config topic", "It does."),),
     ),
 }
 CHANGED = {

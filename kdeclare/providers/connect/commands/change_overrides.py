@@ -249,7 +249,7 @@ def _build_unclear_error(sent_change: SentChange, snapshot: GroupSnapshot, elaps
     return KdeclareError(
         error(
             OUTCOME_UNCLEAR,
-            "Unknown whether the change was made",
+            "Outcome of the change is unknown",
             "\n".join(_list_outcome_facts(sent_change, snapshot, elapsed_s)),
             hint="Run 'kdeclare connect worker-config status' to see the state of the workers, or repeat the "
             "change, which is safe.",

@@ -225,7 +225,7 @@ def warn_raw_secret(resource: str | None, key: str) -> Diagnostic:
     """Return the warning that Connect stores a secret in its config topic in plain text (KIP-1185)."""
     return warning(
         RAW_SECRET,
-        "Secret stored in Connect's topic",
+        "Secret stored in Connect's config topic",
         f"'{key}' is sensitive, and its value will be stored in {_CONFIG_TOPIC}.",
         hint=_PLACEHOLDER_HINT,
         resource=resource,

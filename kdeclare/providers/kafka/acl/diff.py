@@ -215,7 +215,7 @@ def _report_protected(resource: ResourceId) -> Diagnostic:
     return denied(
         PREVENT_DESTROY,
         "Deletion prevented",
-        f"The bindings of {resource} cannot be deleted: its lifecycle.preventDestroy was true when it was "
+        f"The bindings of {resource} cannot be deleted: lifecycle.preventDestroy was true when the Acl was "
         "last applied.",
         hint=f"Declare it again, or release it with 'kdeclare apply --forget {resource}'.",
         resource=str(resource),

@@ -211,7 +211,7 @@ class _Expansion:
             error,
             "illegal-binding",
             "Binding not allowed",
-            f"The entry names {count}, but an entry is about exactly one.",
+            f"The entry names {count}, but each entry must name exactly one resource.",
             f"Write one of {format_alternatives(named)} in each entry.",
         )
         return None
@@ -225,7 +225,7 @@ class _Expansion:
                 "illegal-operation",
                 "Operation not allowed",
                 f"{operation} does not apply to a resource of type {resource_type}. Brokers accept such a "
-                "binding and never use it.",
+                "binding, but it has no effect.",
                 f"Use {format_alternatives(operations)}.",
                 operation,
             )
@@ -312,7 +312,7 @@ _STREAMS_PROBLEM = NameProblem(
 _CLUSTER_PATTERN_PROBLEM = NameProblem(
     "illegal-binding",
     "Binding not allowed",
-    "is not a pattern of the cluster, which has exactly one name",
+    "cannot be the pattern of the cluster, which has only one name",
     "Remove the pattern.",
 )
 _NO_OPERATION_PROBLEM = NameProblem(

@@ -63,7 +63,7 @@ def _rate_field(field: FieldChange, uncovered: Collection[str]) -> FieldChange:
     is_first = field.op is FieldOp.APPEND and any(b.resource in uncovered for b in parse_field(field))
     if not is_first:
         return field
-    cause = "Principals that no ACL allows can lose their access with the first ACL of a resource."
+    cause = "The first ACL of a resource can take access away from all principals that no ACL allows."
     return replace(field, risk=Risk.DISRUPTIVE, cause=cause)
 
 
@@ -71,11 +71,12 @@ def _warn_first_acls(
     resource: ResourceId, source: SourcePosition | None, names: Sequence[str], *, is_certain: bool
 ) -> Diagnostic:
     state = (
-        f"{ALLOW_EVERYONE} is true, so all principals have access to a resource without ACLs. Principals "
-        "that no ACL allows lose this access with the first ACL."
+        f"{ALLOW_EVERYONE} is true, so all principals have access to a resource without ACLs. The first ACL "
+        "takes this access away from all principals that no ACL allows."
         if is_certain
         else f"The brokers do not show the value of {ALLOW_EVERYONE}. If it is true, all principals have "
-        "access to a resource without ACLs, and principals that no ACL allows lose it with the first ACL."
+        "access to a resource without ACLs, and the first ACL takes this access away from all "
+        "principals that no ACL allows."
     )
     return warning(
         "first-acl",

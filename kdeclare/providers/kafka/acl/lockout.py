@@ -1,16 +1,16 @@
-"""Guard against plans that take away the permissions with which kdeclare reads and changes ACLs.
+"""Deny changes that would take away kdeclare's own rights to read and change ACLs.
 
-The guard evaluates kdeclare's permissions on the cluster as they would be after the plan, for every
-explanation of its current permissions: the principal and the host that it might connect as, and the broker
-config ``allow.everyone.if.no.acl.found``.
+The guard computes the rights that kdeclare would have on the cluster after the plan. It does this for every
+possible explanation of the current rights: each principal that kdeclare might connect as, each host that it
+might connect from, and each value of the broker config ``allow.everyone.if.no.acl.found``.
 
-A change that passes takes no permission from this principal at this host, if the brokers evaluate ACLs as
-`StandardAuthorizer` does and no other client changes ACLs at the same time. Where kdeclare cannot tell, the
-change is *unverified* and needs the permission of the user, too. kdeclare infers that it is a super user,
-which ACLs do not restrict, only if the cluster has ACLs that do not explain its permissions. Brokers describe
-``super.users`` without its value, so there is no other evidence. If the cluster has no ACLs at all,
-``allow.everyone.if.no.acl.found`` of the controllers, which kdeclare cannot read, can explain the
-permissions.
+If the guard allows a change, the change takes no right away from kdeclare, provided that the brokers evaluate
+ACLs as `StandardAuthorizer` does and that no other client changes ACLs at the same time. If kdeclare cannot
+determine this, the change is *unverified*, and the user must permit it. ACLs do not restrict super users.
+kdeclare concludes that it is a super user only if the cluster has ACLs, and these ACLs do not explain its
+rights. There is no other evidence, because brokers do not return the value of ``super.users``. If the cluster
+has no ACLs at all, the value of ``allow.everyone.if.no.acl.found`` on the controllers, which kdeclare cannot
+read, can explain the rights.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -43,9 +43,11 @@ _ANONYMOUS = "User:ANONYMOUS"
 
 
 class Lockout(NamedTuple):
-    """A resource whose changes take, or can take, an operation on the cluster away from kdeclare.
+    """A resource whose changes take away, or might take away, kdeclare's right to an operation on the
+    cluster.
 
-    doubt: why kdeclare cannot tell whether it loses the operation, as a sentence; empty if it certainly does.
+    doubt: a sentence that explains why it is uncertain whether kdeclare loses this right; empty if kdeclare
+    certainly loses it.
     """
 
     resource: ResourceId
@@ -75,9 +77,9 @@ class _Explanation(NamedTuple):
 def find_lockouts(
     operations: Sequence[Operation], live: Iterable[Binding], access: OwnAccess
 ) -> Iterator[Lockout]:
-    """Yield each resource whose changes can lock kdeclare out.
+    """Yield each resource whose changes could lock kdeclare out.
 
-    Resources are evaluated one after another, together with those before them that passed.
+    Resources are evaluated one after another, each together with the earlier resources that were allowed.
     """
     before = frozenset(binding for binding in live if binding.resource_type == CLUSTER)
     accepted: list[_Changes] = []
@@ -99,7 +101,9 @@ def select_relevant(operations: Iterable[Operation]) -> list[Operation]:
 def check_lockout(
     operations: Sequence[Operation], live: Iterable[Binding], access: OwnAccess, *, is_permitted: bool
 ) -> Iterator[Verdict]:
-    """Yield a denial for each resource that can lock kdeclare out; overridden if the user permits it."""
+    """Yield a denial for each resource that could lock kdeclare out. The denial is overridden if the user
+    permits it.
+    """
     for resource, operation, doubt in find_lockouts(operations, live, access):
         who = f"{access.principal}, which kdeclare connects as" if access.principal else "kdeclare"
         use = "change or restore" if operation == "ALTER" else "read"
@@ -140,7 +144,7 @@ def _find_lockout(
 ) -> Lockout | None:
     """Return how the changes of a resource can lock kdeclare out, or None if they cannot."""
     if access.authorizer is Authorizer.CUSTOM and _can_matter(own, access):
-        return Lockout(resource, NEEDED[0], "The brokers have an authorizer that kdeclare does not know.")
+        return Lockout(resource, NEEDED[0], "The brokers use an authorizer that kdeclare does not know.")
     for operation in NEEDED:
         if access.rights is not None and operation not in access.rights:
             continue  # nothing to lose
@@ -162,13 +166,14 @@ def _find_lockout(
 def _is_super_user(access: OwnAccess) -> bool:
     """Return whether permissions that the ACLs of the cluster do not explain are those of a super user.
 
-    A super user can read all configs, the class of the authorizer included.
+    A super user can read all configs, including the class of the authorizer.
     """
     return access.rights is not None and access.authorizer is Authorizer.STANDARD
 
 
 def _can_matter(changes: _Changes, access: OwnAccess) -> bool:
-    """Return whether changes can take permissions away from kdeclare, whatever explains them.
+    """Return whether changes could take rights away from kdeclare, regardless of the explanation of its
+    rights.
 
     Bindings of another user take nothing away from kdeclare.
     """
@@ -188,9 +193,9 @@ def _explain_doubt(access: OwnAccess, before: Set[Binding]) -> str:
     if access.principal is None:
         return "kdeclare does not know the principal that it connects as."
     if access.rights is None:
-        return "The brokers do not say which permissions kdeclare has."
+        return "The brokers do not report which rights kdeclare has."
     if access.authorizer is Authorizer.UNKNOWN:
-        return "kdeclare cannot read which authorizer the brokers have."
+        return "kdeclare cannot read which authorizer the brokers use."
     return "This depends on the host that kdeclare connects from."
 
 
@@ -215,7 +220,9 @@ def _keeps_right(
 
 
 def _explain(named: Set[Binding], access: OwnAccess, *, has_acls: bool) -> Iterator[_Explanation]:
-    """Yield what kdeclare might connect as. Its permissions may or may not follow from it."""
+    """Yield the possible explanations of kdeclare's rights, including those that do not fit its actual
+    rights.
+    """
     principals = {access.principal} if access.principal is not None else _list_principals(named)
     hosts = {_OTHER_HOST, *(b.host for b in named if b.host != ANY_HOST)}
     # Controllers can have another value than brokers, and it matters as long as the cluster has no ACLs.

@@ -46,7 +46,7 @@ def export_acls(live: AclState, request: ExportRequest) -> Export:
         reason = (
             "the brokers have no authorizer"
             if live.visibility is Visibility.DISABLED
-            else "the principal may not describe ACLs"
+            else "the principal is not permitted to describe ACLs"
         )
         return Export({}, (OmittedObjects(1, "kind", "kinds", f"Acl: {reason}"),))
     requested = {
@@ -92,8 +92,8 @@ def is_declarable(binding: Binding) -> bool:
 
 def _render(name: str, principal: str, bindings: Collection[Binding]) -> str:
     declared = [binding for binding in bindings if is_declarable(binding)]
-    comments = [f"Permissions of {_escape(principal)}."]
-    comments += [f"It never matches: {b}" for b in sort_bindings(bindings) if not is_declarable(b)]
+    comments = [f"Rights of {_escape(principal)}."]
+    comments += [f"Never matches: {b}" for b in sort_bindings(bindings) if not is_declarable(b)]
     if not declared:
         return ""
     spec = [f"principal: {scalar(principal)}", *render_rights(declared)]

@@ -1,4 +1,4 @@
-"""Read what kdeclare knows of its own access to a cluster."""
+"""Read kdeclare's own principal and rights in a cluster, as far as the brokers report them."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -20,7 +20,7 @@ _STANDARD_AUTHORIZERS = frozenset(
 
 
 class Authorizer(StrEnum):
-    """The authorizer of the brokers, as far as kdeclare can tell."""
+    """The authorizer of the brokers, as far as kdeclare can determine it."""
 
     STANDARD = "standard"
     CUSTOM = "custom"
@@ -29,7 +29,7 @@ class Authorizer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OwnAccess:
-    """What kdeclare knows of its own access to a cluster.
+    """What kdeclare knows about its own access to a cluster.
 
     principal: the principal that kdeclare connects as; None if unknown.
     rights: the operations on the cluster that the brokers allow it; None if unknown.
@@ -43,7 +43,7 @@ class OwnAccess:
 
 
 def read_own_access(cluster: Cluster) -> OwnAccess:
-    """Read what kdeclare knows of its own access. Raises Fault if the cluster does not respond."""
+    """Read kdeclare's own access. Raises Fault if the cluster does not respond."""
     info = cluster.describe()
     described = _describe_brokers(cluster, info, ALLOW_EVERYONE, _AUTHORIZER_CLASS)
     return OwnAccess(
@@ -52,7 +52,8 @@ def read_own_access(cluster: Cluster) -> OwnAccess:
 
 
 def read_allows_everyone(cluster: Cluster, info: ClusterInfo) -> frozenset[bool]:
-    """Read the possible values of ``allow.everyone.if.no.acl.found``: both if a broker does not tell.
+    """Read the possible values of ``allow.everyone.if.no.acl.found``: both values if a broker does not report
+    its value.
 
     Raises Fault if the cluster does not respond.
     """

@@ -1,4 +1,6 @@
-"""Compare the patterns of bindings: which pattern matches everything that another one matches."""
+"""Determine whether the pattern of one binding matches every resource that the pattern of another binding
+matches.
+"""
 
 from collections.abc import Iterable
 

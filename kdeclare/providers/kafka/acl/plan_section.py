@@ -1,4 +1,4 @@
-"""The section of a plan that says who gains and who loses which access, for reviewers.
+"""The section of a plan that shows reviewers which access each principal gains, loses and keeps.
 
 The section is about bindings. Bindings that the plan does not change can still allow or deny the same
 operation.
@@ -44,7 +44,7 @@ _NOUNS = {
 
 
 class _Effect(StrEnum):
-    """What happens to a permission, as the verb of a sentence, in display order."""
+    """The possible effects of a plan on a right, as verbs of a sentence, in display order."""
 
     GAINS = "gains"
     NOT_DENIED = "is no longer denied"
@@ -70,7 +70,7 @@ class _Group(NamedTuple):
 
 
 def build_access_section(operations: Iterable[Operation]) -> PlanSection | None:
-    """Say for each principal which permissions the plan grants and revokes; None if it changes no bindings.
+    """Describe the rights that each principal gains, loses and keeps; None if the plan changes no bindings.
 
     A permission stays if the plan replaces its binding by a broader or a narrower one.
     """

@@ -38,7 +38,7 @@ class AclPlanning(PlanHooks):
     """The planning hooks for ACLs. They record which resources declare and own each binding."""
 
     def __init__(self, inputs: PlanInputs) -> None:
-        """Count the resources that declare each binding, and the orphans that own it."""
+        """Count the resources that declare each binding, and the orphans that own each binding."""
         self._inputs = inputs
         self._live = inputs.live.find(AclState)
         self._is_without_authorizer_reported = False
@@ -320,7 +320,8 @@ def _report_no_authorizer(resource: ResourceId, desired: DesiredResource | None)
     return make_diagnostic(
         "no-authorizer",
         "Brokers have no authorizer",
-        "The brokers have no authorizer, so they cannot store ACLs, and every client may do everything.",
+        "The brokers have no authorizer, so they cannot store ACLs, and every client is allowed to do "
+        "everything.",
         hint="Set authorizer.class.name in the properties of all brokers and controllers, or remove the Acl "
         "manifests.",
         place=desired.source if desired else None,

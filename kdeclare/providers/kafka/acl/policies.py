@@ -48,7 +48,7 @@ class AclPolicy(SettingsPolicy[S]):
 
 
 class NoWildcardPrincipal(AclPolicy[NoSettings]):
-    """No permissions for all principals (``User:*``)."""
+    """Deny bindings that grant rights to all principals (``User:*``)."""
 
     settings_model = NoSettings
 
@@ -60,7 +60,7 @@ class NoWildcardPrincipal(AclPolicy[NoSettings]):
 
 
 class NoAllOperations(AclPolicy[NoSettings]):
-    """No binding allows ALL: each operation must be named."""
+    """Deny bindings that allow ALL. Each allowed operation must be named."""
 
     settings_model = NoSettings
 
@@ -83,7 +83,9 @@ class ClusterOperations(PolicySettings):
 
 
 class NoClusterOperations(AclPolicy[ClusterOperations]):
-    """No administrative permissions on the cluster: changing ACLs and configs, and acting as a broker."""
+    """Deny grants of administrative rights on the cluster: changing ACLs and configs, and acting as a
+    broker.
+    """
 
     settings_model = ClusterOperations
 
@@ -100,7 +102,7 @@ class Hosts(PolicySettings):
 
 
 class BoundedHosts(AclPolicy[Hosts]):
-    """Permissions only for named hosts, not for all hosts."""
+    """Deny grants for all hosts. Grants must name the permitted hosts."""
 
     settings_model = Hosts
 
@@ -126,7 +128,9 @@ class Prefixes(PolicySettings):
 
 
 class OwnPrefixes(AclPolicy[Prefixes]):
-    """Grants only on names with a prefix of the team. A label of the manifest names the team."""
+    """Deny grants on names that do not start with a prefix of the team. A label of the manifest names the
+    team.
+    """
 
     settings_model = Prefixes
 

@@ -69,7 +69,7 @@ class BindingSpec(BaseModel):
     allow: Annotated[list[Operation], Field(description="The operations to allow.")] = []
     deny: Annotated[
         list[Operation],
-        Field(description="The operations to deny. A denial takes precedence over everything allowed."),
+        Field(description="The operations to deny. Denials take precedence over all grants."),
     ] = []
     hosts: Annotated[
         Names | None, Field(description="The hosts of this entry, instead of the hosts of the manifest.")

@@ -216,7 +216,7 @@ def _report_protected(resource: ResourceId) -> Diagnostic:
     return denied(
         "prevent-destroy",
         "Deletion prevented",
-        f"{resource} must not be deleted: its lifecycle.preventDestroy was true when it was last applied.",
+        f"{resource} must not be deleted: lifecycle.preventDestroy was true when the user was last applied.",
         hint="Restore the manifest, or set preventDestroy to false in it and apply once before you delete "
         "the manifest.",
         resource=str(resource),

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 
 TARGET_S = 0.01
-"""The intended time of a scan, including the way to the controller and back."""
+"""The target duration of a scan, including the round trip to the controller."""
 MAX_DELETIONS = 50
 """The maximum number of bindings that one request deletes."""
 MEASURED_FROM = 20
@@ -51,7 +51,7 @@ class DeletionPace:
         """Whether the previous deletion should be sent again, to measure the scan time.
 
         The repeated deletion matches nothing. A measurement is due while the size still grows, at regular
-        intervals (because the number of bindings changes), and after a measurement that differs much from
+        intervals (because the number of bindings changes), and after a measurement that differs widely from
         earlier measurements.
         """
         if len(self._filter_s) < _FIRST_MEASUREMENTS or self._measured_size < self.size:

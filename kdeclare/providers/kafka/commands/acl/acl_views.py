@@ -18,10 +18,10 @@ from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 _OTHER_HOST = "(another host)"
 _SOURCE_NOTES = {
-    "plan": "This holds after the plan has been applied.",
+    "plan": "This result is for the time after the plan has been applied.",
     "manifests": "Only the ACLs that the manifests declare were evaluated.",
 }
-"""What people must know about the bindings, if they are not those of the cluster."""
+"""Notes to show if the evaluated bindings are not those of the live cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class HostDecision:
 
 @dataclass(frozen=True, slots=True)
 class AccessView:
-    """Whether a principal may perform an operation, and why.
+    """Whether a principal is allowed to perform an operation, and the reason.
 
     decisions: the decision for the requested host. Without a host, the decision for all hosts that no binding
         names, and the decisions for the other hosts if they differ.
@@ -83,7 +83,9 @@ class AccessView:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether the principal may perform the operation, from the requested host or from all hosts."""
+        """Whether the principal is allowed to perform the operation, from the requested host or from all
+        hosts.
+        """
         return all(decision.allowed for decision in self.decisions)
 
 
@@ -145,7 +147,7 @@ def render_access(view: AccessView) -> str:
         )
     if view.source in _SOURCE_NOTES:
         lines.append(_SOURCE_NOTES[view.source])
-    lines.append("A super user may do everything, whatever the ACLs.")
+    lines.append("Super users are allowed to do everything, regardless of the ACLs.")
     return "".join(f"{sanitize_for_terminal(line)}\n" for line in lines)
 
 

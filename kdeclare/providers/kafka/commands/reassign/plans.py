@@ -450,8 +450,8 @@ def _warn_cancel_grows(partition: TopicPartition, live: KafkaState) -> Diagnosti
         "cancel-grows",
         "Cancelling leaves extra replicas",
         f"{partition} is moving to brokers {list(move.target)}. If the move is cancelled, the partition "
-        f"keeps replicas on brokers {list(move.origin)}, because the move removes replicas or its target was "
-        "changed during the move.",
+        f"keeps replicas on more brokers, {list(move.origin)}: the move removes replicas, or its target "
+        "was changed during the move.",
         hint="To restore the replicas that kdeclare recorded before the move, run kdeclare rollback instead.",
         resource=str(CANCEL_RESOURCE),
         subject=str(partition),
