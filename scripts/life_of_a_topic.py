@@ -162,13 +162,12 @@ def describe(found: Trace) -> str:
     others = {code.co_filename for code in naming} - {code.co_filename for code in found.functions}
     names = [value for value in found.names if value not in found.values]
     return (
-        f"A topic passes through {len(found.functions)} functions in {len(by_file)} files, from its manifest "
-        "to the request that creates it. The table lists the functions in the order of their first call:\n\n"
-        f"| file | functions |\n|---|---|\n{files}\n\n"
-        f"Objects of these {len(found.values)} types contain the topic:\n\n"
-        f"| type | description |\n|---|---|\n{values}\n\n"
-        f"{len(naming)} more functions, in {len(others)} more files, return only the name of the topic. "
-        f"{len(names)} more types contain only the name.\n"
+        f"A topic passes through {len(found.functions)} functions in {len(by_file)} files, from its "
+        "manifest to the request that creates it. The table lists the functions in the order of their "
+        f"first call:\n\n| file | functions |\n|---|---|\n{files}\n\nObjects of these "
+        f"{len(found.values)} types contain the topic:\n\n| type | description "
+        f"|\n|---|---|\n{values}\n\n{len(naming)} other functions, in {len(others)} other files, return "
+        f"only the name of the topic. {len(names)} other types contain only the name.\n"
     )
 
 

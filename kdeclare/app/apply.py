@@ -117,8 +117,8 @@ def apply_manifests(
 def apply_saved(workspace: Workspace, file: PlanFile, apply_options: ApplyOptions) -> ApplyResult | None:
     """Apply exactly the plan of a plan file. Return None if ``apply_options.confirm`` declines.
 
-    Raises KdeclareError if the run did not start: for the same reasons as `apply_manifests`, if the plan is
-    for a different environment or cluster, or if the plan was already applied or is stale (exit code 4).
+    Raises KdeclareError for the same reasons as `apply_manifests`. Also raises KdeclareError if the plan is
+    for a different environment or cluster, was already applied, or is stale (exit code 4).
     """
     plan = file.plan
     _reject_outdated_plan(file)

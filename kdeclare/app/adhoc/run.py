@@ -47,7 +47,7 @@ class AdhocRequest:
 
     @property
     def has_remaining(self) -> bool:
-        """Whether at least one resource to change or delete is not in ``failed``."""
+        """Whether the command changes or deletes at least one resource that is not in ``failed``."""
         ids = {str(desired.id) for desired in self.desired} | {str(id_) for id_ in self.removals}
         return not ids <= self.failed.keys()
 

@@ -1,6 +1,7 @@
 """Find the completions at the cursor.
 
-The values offered for a parameter depend on its name, metavar and type. Providers can offer other values.
+The values offered for a parameter depend on its name, metavar and type. Providers can offer additional
+values.
 """
 
 import logging

@@ -74,7 +74,7 @@ class ConcernsObjects(Protocol):
     """A kind whose resources also affect the live objects of other resources."""
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> Collection[LiveKey]:
-        """Return those of the ``keys`` whose live objects the resource affects."""
+        """Return the subset of ``keys`` whose live objects the resource affects."""
 
 
 # Protocol checks are slow and a plan makes thousands of them, so each kind is checked once.
@@ -171,7 +171,7 @@ def find_audit_rules(kind: str) -> AuditRules:
 
 
 def find_concerned(desired: DesiredResource, keys: Collection[LiveKey]) -> Collection[LiveKey]:
-    """Return those of the ``keys`` whose live objects a resource affects.
+    """Return the subset of ``keys`` whose live objects a resource affects.
 
     By default, a resource affects only its own live object.
     """

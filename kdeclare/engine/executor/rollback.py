@@ -273,7 +273,7 @@ def _drop_elements(op: Operation, elements: Set[str]) -> Operation | None:
 
 
 def _link_inverses(steps: Sequence[_UndoStep]) -> list[Operation]:
-    """Return the inverse operations. Their dependencies are those of the run in reverse."""
+    """Return the inverse operations. Their dependencies are the reversed dependencies of the run."""
     inverses = {step.original.id: step.inverse for step in steps if step.inverse}
     needs: dict[str, dict[str, str]] = {}
     for step in steps:

@@ -139,8 +139,8 @@ def build_cluster_context(declared: DataFrame, live: DataFrame) -> DataFrame:
     """Return a table with the columns ``cluster``, ``taken_at`` and ``within``.
 
     ``taken_at`` is the time at which the cluster was read. ``within`` is the live state of the cluster itself
-    as JSON. It is null if the resources of the cluster cannot be compared: either a row of the cluster itself
-    has an error or is missing, or the state belongs to a different cluster.
+    as JSON. It is null if the resources of the cluster cannot be compared. This is the case if a row of the
+    cluster itself has an error or is missing, or if the state belongs to a different cluster.
     """
     declared_clusters = (
         select_cluster_rows(declared)

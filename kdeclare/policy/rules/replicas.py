@@ -78,8 +78,8 @@ class MinRacks(Rule[MinRacksSettings]):
     Brokers without a rack are ignored. A modification is checked only for new partitions, and for partitions
     whose brokers change.
 
-    A request that lets Kafka place replicas is denied if Kafka might use too few racks: if the cluster has
-    too few racks, or if too few replicas are certain to be on brokers with a rack.
+    A request that lets Kafka place replicas is denied if Kafka might use too few racks. This is possible if
+    the cluster has too few racks, or if too many replicas could be placed on brokers without a rack.
     """
 
     settings_model = MinRacksSettings

@@ -247,7 +247,7 @@ def compute_audit_exit(
 
 
 def compute_plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> ExitCode:
-    """Return the exit code of ``fleet plan``, which is that of the plan with the worst outcome."""
+    """Return the exit code of ``fleet plan``, which is the exit code of the plan with the worst outcome."""
     exits = {cluster.exit for cluster in plans.clusters}
     if PlanExit.ERROR in exits:
         return ExitCode.ERROR

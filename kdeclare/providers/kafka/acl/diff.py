@@ -1,11 +1,10 @@
 """Compute the three-way diff of the bindings of one Acl.
 
 A binding either exists or does not exist, so an existing binding is adopted without a request. Changes are
-made in the following order: create denials, create grants, delete grants, delete denials. During a run, this
-order never takes away a permission that the principal has before and after the run, and never gives a
-permission that the principal has neither before nor after the run. Grants of the permission to change ACLs
-are created before all other grants, and deleted after them: kdeclare may need this permission for the rest of
-the run.
+made in the following order: create denials, create grants, delete grants, delete denials. With this order, a
+principal never temporarily loses a right that it has before and after the run. It also never temporarily gets
+a right that it has neither before nor after the run. Grants of the right to change ACLs are created before
+all other grants, and deleted after them: kdeclare may need this right for the rest of the run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

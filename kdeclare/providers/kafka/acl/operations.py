@@ -144,7 +144,7 @@ class _ChangeAcls(KafkaOperationType):
         return {text: f"acl/{text}" for text in get_arguments(op, AclArgs).bindings}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return a batch key that limits the number of bindings in a batch to that of one large operation.
+        """Return a batch key that limits the number of bindings in a batch to the maximum for one operation.
 
         Operations with the same key are in different batches. Without the limit, a batch could contain
         thousands of small operations, but a run shows progress and can be interrupted only between batches.

@@ -260,7 +260,7 @@ _LOGIN_MODULES = {
 _CALLBACK_HANDLER = re.compile(
     r"org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?OAuthBearerLoginCallbackHandler"
 )
-"""The supported callback handlers: those of Kafka that request tokens from an endpoint (KIP-768)."""
+"""The supported callback handlers: Kafka's own handlers that request tokens from an endpoint (KIP-768)."""
 _JAAS = re.compile(
     r"\s*(?P<module>[\w.]+)\s+(?:required|requisite|sufficient|optional)(?P<options>\s.*)?;\s*", re.DOTALL
 )

@@ -70,7 +70,7 @@ def describe_groups(workspace: Workspace, names: GroupNames) -> GroupsView:
 def _describe_visible_groups(groups: Groups, ids: Sequence[str]) -> Mapping[str, DescribedGroup]:
     """Return the groups that exist.
 
-    Raises KdeclareError if the principal may not describe one of the groups.
+    Raises KdeclareError if the principal is not permitted to describe one of the groups.
     """
     try:
         return groups.describe_groups(ids)

@@ -154,7 +154,7 @@ class KafkaCodec:
         return KafkaState(_bind_cluster(system), topics, configs, moves)
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
-        """Return whether the topic exists, or the broker is registered."""
+        """Return whether the topic exists or the broker is registered."""
         state = live.get(KafkaState)
         if key.sort == TOPIC:
             return key.key in state.topics

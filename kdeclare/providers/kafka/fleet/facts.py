@@ -243,7 +243,7 @@ class ConfigAuditRules(AuditRules):
         return key not in {path, *get_declared_configs(desired), *get_applied(owned)}
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:
-        """Return a note if a declared key is not in the catalog and may not exist; otherwise None."""
+        """Return a note if a declared key is not in the catalog and might not exist; otherwise None."""
         keys = load_catalog(self.get_scope(resource))
         key_infos = (keys.get(path.removeprefix(_CONFIGS)) for path in unset if path.startswith(_CONFIGS))
         return None if all(key_infos) else _UNKNOWN_KEY_MESSAGE

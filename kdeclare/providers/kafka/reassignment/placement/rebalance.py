@@ -25,8 +25,8 @@ def balance_replicas(assignment: WorkingAssignment, brokers: Iterable[int]) -> N
     A swap requires a taker with at least two replicas fewer than the giver. If no single swap is possible,
     search for a path: several swaps that together move one replica from the giver to the taker.
 
-    If a search finds no path, the first broker of the search and all brokers that the search reached are not
-    searched again: no path through these brokers leads to a broker with few enough replicas.
+    If a search finds no path, no path through any broker that the search reached leads to a broker with few
+    enough replicas. These brokers, including the first one, are not searched again.
     """
     remaining = set(brokers)
     counts, weights = assignment.count, assignment.weight
