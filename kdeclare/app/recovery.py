@@ -212,7 +212,8 @@ class _NoSecrets:
             error(
                 "no-secret",
                 "Secret is not available",
-                f"A cleanup operation needs the secret '{secret.reference}', but cleanups have no secrets.",
+                f"A cleanup operation needs the secret '{secret.reference}', but cleanup operations cannot "
+                "use secrets.",
                 hint="Report this as a bug in kdeclare.",
             )
         )

@@ -86,7 +86,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "StateSpec": {
         "partitions": "The number of partitions.",
         "replicationFactor": "The number of replicas of each partition.",
-        "assignments": "The ids of the brokers with replicas of each partition, by partition.",
+        "assignments": "For each partition, the ids of the brokers that hold its replicas.",
         "configs": "The topic's config overrides.",
     },
     "ProjectSpec": {

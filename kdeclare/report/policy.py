@@ -95,7 +95,8 @@ class CheckedVerdict:
         _OptionalText, Field(description="The evaluated topic, if the resource is not the topic itself.")
     ]
     override: Annotated[
-        _OptionalText, Field(description="The reason for overriding the policy; if set, outcome is warn.")
+        _OptionalText,
+        Field(description="The reason for overriding the policy. If it is set, the outcome is warn."),
     ]
     place: SourcePosition | None
 

@@ -212,7 +212,7 @@ def read_cluster_plan(storage: Storage, cluster: PlannedCluster) -> PlanFile:
 
 
 def read_applied_plans(storage: Storage, planned_at: str) -> dict[str, str]:
-    """Return the ids of the plans that an earlier fleet apply finished, by cluster.
+    """Return, by cluster, the ids of the plans that an earlier fleet apply finished.
 
     planned_at: when the fleet was planned. Records about other plans are ignored. Raises KdeclareError.
     """

@@ -149,7 +149,7 @@ class Plan:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the plan has an error because of which it cannot be applied."""
+        """Whether the plan has an error that prevents an apply."""
         return any(d.blocks_plan for d in self.diagnostics)
 
     @property

@@ -411,7 +411,7 @@ class MakesPolicyRequests(HasPolicyWords, Protocol):
     """A kind that creates the policy requests about its own resources."""
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredSubject]:
-        """Return the resources of this kind that a declared resource (of any kind) affects, by name."""
+        """Return, by name, the resources of this kind that a declared resource of any kind affects."""
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, PolicyEffect]:
         """Return the effects of an operation on resources of this kind, by resource name."""

@@ -174,7 +174,7 @@ class _Draft:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the plan has an error because of which it cannot be applied."""
+        """Whether the plan has an error that prevents an apply."""
         return any(d.blocks_plan for d in self.diagnostics)
 
     def locate(self, diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:

@@ -172,7 +172,9 @@ class VerdictDocument(TypedDict):
         Annotated[str, Field(description="The evaluated topic, if the resource is not the topic itself.")]
     ]
     override: NotRequired[
-        Annotated[str, Field(description="The reason for overriding the policy; if set, outcome is warn.")]
+        Annotated[
+            str, Field(description="The reason for overriding the policy. If it is set, the outcome is warn.")
+        ]
     ]
 
 

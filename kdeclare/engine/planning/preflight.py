@@ -91,7 +91,7 @@ def _can_check(op: Operation, by_id: Mapping[str, Operation]) -> bool:
 def _find_overtaken(
     connections: Connections, refused_operations: Sequence[tuple[Operation, Fault]]
 ) -> Set[str]:
-    """Return the refused operations whose resource another client changed after kdeclare read it.
+    """Return the refused operations on resources that another client changed after kdeclare had read them.
 
     These include operations on objects that another client has created, even if the system does not show the
     objects yet.

@@ -206,7 +206,7 @@ def _build_overlay_warning(path: str) -> Diagnostic:
         "Path is an overlay",
         f"'{path}' is an overlay of the project. Overlays are merged into manifests, but are not loaded as "
         "manifests.",
-        hint="Pass the manifest that the overlay changes instead.",
+        hint="Pass the manifest that the overlay changes, not the overlay itself.",
     )
 
 

@@ -80,7 +80,7 @@ class ConnectWorkers(Protocol):
         """Send ``changes`` to one worker, and return all overrides that result from them."""
 
     def delete(self, url: str, key: str) -> None:
-        """Remove one override by a request to one worker."""
+        """Remove one override by sending a request to one worker."""
 
     def close(self) -> None:
         """Close connections. A second call has no effect."""

@@ -147,7 +147,7 @@ _log = logging.getLogger(__name__)
 
 
 def describe_topics(wire: Wire, freshness: Freshness, names: Sequence[str] | None) -> dict[str, Topic]:
-    """Return the topics in ``names`` that exist, by name.
+    """Return, by name, the topics in ``names`` that exist.
 
     If ``names`` is None, return all topics. Raises Fault.
     """

@@ -52,7 +52,7 @@ def compute_overrides(catalog: Catalog, config_values: Mapping[str, ConfigValue]
 
 
 def filter_overrides(entries: Mapping[str, ConfigEntry], source: ConfigSource) -> dict[str, str]:
-    """Return the values of the entries that have the given source, by key."""
+    """Return, by key, the values of the entries that have the given source."""
     return {key: entry.value or "" for key, entry in entries.items() if entry.source is source}
 
 

@@ -111,7 +111,7 @@ def _compute_targets(body: ReassignmentBody, live: KafkaState, placer: Placer) -
 def _find_fixed_partitions(
     current: Mapping[str, list[Replicas]], live: KafkaState, excluded_brokers: frozenset[int]
 ) -> dict[str, frozenset[int]]:
-    """Return the moving partitions whose target contains no excluded broker, by topic.
+    """Return, by topic, the moving partitions whose target contains no excluded broker.
 
     The placement must not change these partitions.
     """

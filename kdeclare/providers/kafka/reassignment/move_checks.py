@@ -192,7 +192,7 @@ def add_await_steps(
 def _find_blocking_targets(
     operations: Sequence[Operation], moves: Mapping[str, Mapping[TopicPartition, Move]]
 ) -> Mapping[str, tuple[int, ...]]:
-    """Return the targets of the in-flight moves that affect partitions of the operations, by partition.
+    """Return, by partition, the targets of the in-flight moves that affect partitions of the operations.
 
     moves: all in-flight moves, by topic.
     """

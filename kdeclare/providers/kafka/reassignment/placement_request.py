@@ -210,7 +210,7 @@ def _list_topic_names(declared: Iterable[DesiredResource], existing_topics: Iter
 def collect_excluded_brokers(
     declared: Iterable[DesiredResource], live: KafkaState
 ) -> dict[str, frozenset[int]]:
-    """Return the brokers that at least one resource excludes, by topic."""
+    """Return, by topic, the brokers that at least one resource excludes."""
     resources = list(declared)
     topics = _list_topic_names(resources, live.topics)
     broker_ids = frozenset(broker.id for broker in live.cluster.brokers)

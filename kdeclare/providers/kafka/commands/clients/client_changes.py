@@ -244,8 +244,8 @@ def _adapt_diagnostic(problem: Diagnostic) -> Diagnostic:
             LITERAL_SECRET,
             "Password on the command line",
             f"The command line contains the password of {problem.resource} for {problem.subject} in plain "
-            "text. Other users of this machine can see it while the command runs, and your shell may store "
-            "it in its history.",
+            "text. Other users of this machine can see the password while the command runs, and your "
+            "shell may store the password in its history.",
             hint="Pass '${env.NAME}' or '${file.PATH}' as the password, in quotes.",
             resource=problem.resource,
             subject=problem.subject,

@@ -72,7 +72,7 @@ def build_client_query(
         return None
     if len(entity_types) != len(types) or len(set(entity_types)) != len(entity_types):
         raise typer.BadParameter(
-            "use users, clients, ips, or users with clients.", param_hint="--entity-type"
+            "use users, clients or ips, or users together with clients.", param_hint="--entity-type"
         )
     if not entity_types and (names or default):
         raise typer.BadParameter("name the type, too.", param_hint="--entity-type")

@@ -178,7 +178,7 @@ class ReassignPartitions(PartitionsOperationType):
         return float(_get_args(op).pause_s or 0)
 
     def count_ongoing_parts(self, op: Operation) -> Mapping[ResourceId, int]:
-        """Return the number of partitions that the operation moves, by topic."""
+        """Return, by topic, the number of partitions that the operation moves."""
         counts = Counter(TopicPartition.parse(name).topic for name in get_targets(op))
         return {ResourceId(TOPIC, topic): count for topic, count in counts.items()}
 
