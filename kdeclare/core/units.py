@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 TIMES = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
-"""Units of time in milliseconds, the largest first."""
+"""The length of each unit of time in milliseconds, the largest unit first."""
 SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
-"""Units of size in bytes, the largest first."""
+"""The size of each unit in bytes, the largest unit first."""
 
 _AMOUNT = re.compile(r"([0-9]+) ?([A-Za-z]+)")
 _MILLISECONDS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}

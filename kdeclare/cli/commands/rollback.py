@@ -62,9 +62,9 @@ def rollback(
 
     Restores the values from before the run. Shows the plan and asks for confirmation first. If another client
     has changed a value since, rollback reports the value and leaves it unchanged. Resources that the run
-    created are deleted. If they have ids, rollback deletes by id, so a resource that was created later with
-    the same name is kept. A rollback is also a run and can be rolled back. Manifests are not changed: revert
-    them as well, or the next apply makes the same changes again.
+    created are deleted. If they have ids, rollback deletes them by id, so that a resource that was created
+    later with the same name is kept. A rollback is also a run and can be rolled back. Manifests are not
+    changed: revert them as well, or the next apply makes the same changes again.
     """
     from kdeclare.app.apply import roll_back
     from kdeclare.cli.commands.plan import announce_saved_plan, show_plan

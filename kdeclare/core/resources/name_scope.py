@@ -60,7 +60,7 @@ def report_out_of_scope(
     return error(
         OUT_OF_SCOPE,
         "Outside the scope of the project",
-        f"{detail}. The project's scope for kind {kind}: {allowed_names}.",
+        f"{detail}. The project's scope allows these names for kind {kind}: {allowed_names}.",
         hint="Declare the resource in the project that it belongs to, "
         "or extend spec.scope in the project file.",
         place=place,

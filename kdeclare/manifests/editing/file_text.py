@@ -123,7 +123,7 @@ def find_span(text: str, node: Node, earliest_start: int) -> Span:
 
 
 def collect_item_spans(text: str, node: CollectionNode) -> list[Span]:
-    """Return the span of each key-value pair of a mapping, or of each element of a list without its dash."""
+    """Return the span of each key-value pair of a mapping, or of each list element, without its dash."""
     spans: list[Span] = []
     earliest_start = get_node_start(node)
     for item in node.value:

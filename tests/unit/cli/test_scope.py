@@ -40,7 +40,7 @@ def test_name_outside_scope_is_error_with_position(shared_cli: CommandLine, comm
     assert "manifests/search.new.yaml:4:9" in told
     assert (
         "This project must not declare or change Topic/search.new. "
-        r"The project's scope for kind Topic: /checkout\..*/, audit."
+        r"The project's scope allows these names for kind Topic: /checkout\..*/, audit."
     ) in told
     assert "checkout.new" not in told
     assert "checkout.new" not in shared_cli.topics
@@ -59,7 +59,7 @@ def test_empty_scope_allows_no_name(shared_cli: CommandLine) -> None:
     shared_cli.write("manifests/b.yaml", "BrokerConfig", "1", configs={"num.io.threads": 9})
     ran = shared_cli("validate")
     assert ran.code == 1
-    assert "The project's scope for kind BrokerConfig: none." in join_words(ran.out)
+    assert "The project's scope allows these names for kind BrokerConfig: none." in join_words(ran.out)
 
 
 def test_reassignment_rejects_topics_outside_scope(shared_cli: CommandLine) -> None:

@@ -305,8 +305,8 @@ def test_diff_of_decoded_object_equals_diff_of_kitchen(seed: int) -> None:
 @pytest.mark.parametrize(
     ("distribution", "stated", "why"),
     [
-        ("no-such-distribution", "1.0", "the Python environment of a task does not have it"),
-        ("kdeclare", "0.0.1", f"the Python environment of a task has version {version('kdeclare')}"),
+        ("no-such-distribution", "1.0", "the Python environment of a Spark task does not have it"),
+        ("kdeclare", "0.0.1", f"the Python environment of a Spark task has version {version('kdeclare')}"),
     ],
 )
 def test_use_providers_names_missing_provider(distribution: str, stated: str, why: str) -> None:
