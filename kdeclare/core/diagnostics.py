@@ -18,7 +18,7 @@ UNKNOWN_SETTING = "unknown-config"
 ENDPOINT_UNREACHABLE = "endpoint-unreachable"
 """The error code for a resource whose endpoint did not respond.
 
-Unlike any other error, it blocks only the resource and what depends on it.
+Unlike any other error, this error blocks only its resource and the resources that depend on it.
 """
 
 
