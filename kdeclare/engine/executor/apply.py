@@ -332,7 +332,7 @@ def _build_skipped_results(plan: Plan, mismatches: Sequence[Mismatch]) -> dict[s
 
 
 def _report_stale_ownership(plan: Plan, mismatches: Sequence[Mismatch]) -> tuple[Diagnostic, ...]:
-    """Return an error for each resource without operations whose ownership record is stale."""
+    """Return an error for each resource that has a stale ownership record and no operations."""
     operated_resources = {str(op.resource) for op in plan.operations}
     return tuple(
         error(

@@ -217,8 +217,8 @@ def _report_protected(resource: ResourceId) -> Diagnostic:
         "prevent-destroy",
         "Deletion prevented",
         f"{resource} must not be deleted: lifecycle.preventDestroy was true when the user was last applied.",
-        hint="Restore the manifest, or set preventDestroy to false in it and apply once before you delete "
-        "the manifest.",
+        hint="Restore the manifest. To delete the user, set preventDestroy to false in the restored "
+        "manifest, run kdeclare apply, and then delete the manifest.",
         resource=str(resource),
     )
 
@@ -229,7 +229,7 @@ def _report_unverified(desired: DesiredResource, mechanisms: list[str]) -> Diagn
         "Password not verified",
         f"{desired.id} already has credentials for {' and '.join(mechanisms)}. kdeclare takes ownership of "
         "them without setting the password. Kafka does not reveal whether the declared password is correct.",
-        hint="Set verify: login to check the password, or declare iterations to set it.",
+        hint="To check the password, set verify: login. To set the declared password, declare iterations.",
         place=desired.source,
         resource=str(desired.id),
     )
