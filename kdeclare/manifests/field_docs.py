@@ -74,7 +74,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "topic": "The topic's name.",
         "principal": "The principal that makes the request, for example User:alice.",
         "labels": "The labels of the topic's manifest.",
-        "labelsBefore": "The labels of the topic's manifest when it was last applied.",
+        "labelsBefore": "The labels of the topic's manifest when the topic was last applied.",
         "changed": "The changed fields (default: the fields that differ between pre and post).",
         "pre": "The topic before the change; omit it if the action is CREATE.",
         "post": "The topic after the change; omit it if the action is DELETE.",
