@@ -155,7 +155,7 @@ class Modes:
         self.rest: Modes = rest or self
 
     def get_mode(self, key: str | int) -> int:
-        """Return the mode of a scalar under a key."""
+        """Return the mode for reading a scalar under a key."""
         return self.mode if self.scalars is None else self.scalars.get(key, self.mode)
 
     def get_modes_below(self, key: str | int) -> "Modes":

@@ -163,7 +163,7 @@ def _build_unusable_error(desired: DesiredResource, e: Exception) -> Diagnostic:
 
 
 def _collect_modules(entry: PolicyEntry) -> Iterator[str]:
-    """Yield the module of a policy class in the project file, and the modules of policies in its settings."""
+    """Yield the module of a policy class, and the modules of the policy classes that its settings name."""
     config: Any = {"class": entry.class_name, "config": entry.config}
     while isinstance(config, dict) and isinstance(config.get("class"), str):
         yield get_module_name(config["class"])

@@ -145,12 +145,13 @@ def is_unguarded(op: Operation, live: KafkaState) -> bool:
 
 
 def report_unguarded(op: Operation) -> Diagnostic:
-    """Report that the brokers do not support the guard of KIP-860."""
+    """Report that the brokers do not support the guard, with the error message that KIP-860 specifies."""
     return denied(
         "replication-factor-guard",
         "Replication factor guard not supported",
-        "The brokers do not support the option AllowReplicationFactorChange of "
-        f"AlterPartitionReassignments, so kdeclare does not move the replicas of {op.resource}.",
+        "The broker does not support the AllowReplicationFactorChange option for the "
+        "AlterPartitionReassignments API. Consider re-sending the request without the option or updating the "
+        f"server version. The replicas of {op.resource} are not moved.",
         hint="Upgrade the brokers to Kafka 4.1 or later, or pass --rf-guard=client. With this option, "
         "kdeclare compares the replication factors itself before it sends the request, but cannot detect a "
         "change between the comparison and the request.",

@@ -205,7 +205,9 @@ class AclGrantOptions:
 
 @dataclass(frozen=True, slots=True)
 class AclGuardOptions(GuardOptions):
-    """The guards of ad hoc commands, and the option to lose one's own permissions on ACLs."""
+    """The guards of ad hoc commands, and the option to change ACLs even if kdeclare loses its own rights on
+    ACLs.
+    """
 
     allow_acl_lockout: Annotated[
         bool,
