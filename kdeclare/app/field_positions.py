@@ -1,4 +1,4 @@
-"""Locate diagnostics of a plan at the fields of manifests that they are about.
+"""Find the fields of manifests that the diagnostics of a plan are about, and add their positions.
 
 Providers and systems do not know the files of manifests, so their diagnostics name only a field.
 """

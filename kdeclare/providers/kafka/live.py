@@ -158,11 +158,12 @@ class ClusterInfo:
 class KafkaState:
     """The live state that a plan needs, at one point in time.
 
-    topics: the requested topics that exist. configs: by resource, all overrides and the keys that were
-    requested by name. moves: in-flight reassignments of the requested partitions. dirs: log directories of
-    the requested replicas, by partition and broker. hidden: the requested topics that the principal is not
-    permitted to describe. They might not exist. sees_moves: whether the principal is permitted to list
-    reassignments. If not, ``moves`` is empty.
+    topics: the requested topics that exist.
+    configs: by resource, all overrides and the keys that were requested by name.
+    moves: in-flight reassignments of the requested partitions.
+    dirs: log directories of the requested replicas, by partition and broker.
+    hidden: the requested topics that the principal is not permitted to describe. They may not exist.
+    sees_moves: whether the principal is permitted to list reassignments. If not, ``moves`` is empty.
     """
 
     cluster: ClusterInfo

@@ -18,12 +18,11 @@ any other 500 of a change                     ``SERVER_ERROR``        unknown
 any other 400                                 ``INVALID_CONNECTOR``   refused
 401, 403                                      ``NOT_AUTHORIZED``      refused
 the certificate is not trusted                ``NOT_TRUSTED``         refused
-a response that is not one of Connect         ``BAD_ANSWER``          refused
+a response that is not from Connect           ``BAD_ANSWER``          refused
 ============================================  ======================  =========
 
-Faults that are unknown for changes are retriable for reads. Connect responds with 500 if a config provider
-cannot resolve a placeholder, or if the validation of a config fails for another reason. Workers validate
-before they write, so such a change certainly had no effect.
+There is one exception: if a worker responds 500 because a config provider cannot resolve a placeholder, the
+worker has not written anything. The code is then ``INVALID_CONNECTOR``, and the kind is refused.
 """
 
 from collections.abc import Iterable, Mapping
@@ -83,7 +82,7 @@ def is_addressable(name: str) -> bool:
 
 
 class TargetState(StrEnum):
-    """The state that a connector is to have. Workers reach it some time after they have accepted it."""
+    """The target state of a connector. Workers accept it first, and reach it some time later."""
 
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
@@ -125,8 +124,8 @@ class LiveConnector:
     config: the raw config, with ``name``. Literal secrets are in plain text.
     state: one of `RunState`; empty if no status exists yet, as for a moment after the creation.
     trace: like `TaskStatus.trace`.
-    tasks: in the order of their ids. Statuses are written later than configs: after a change, the tasks from
-        before the change are reported for up to a few seconds.
+    tasks: in the order of their ids. Connect writes statuses later than configs, so it can still report the
+        tasks from before a change for a few seconds after the change.
     """
 
     name: str
@@ -244,7 +243,7 @@ class ConnectCluster(Protocol):
         """Return the installed connector classes."""
 
     def validate_config(self, name: str, config: ConnectorConfig) -> ConfigValidation:
-        """Let a worker validate a config without changing anything. Plugins may call out to other systems.
+        """Ask a worker to validate a config. This changes nothing, but plugins can connect to other systems.
 
         Raises Fault INVALID_CONNECTOR if the class is missing or not installed, or if a config provider
         cannot resolve a placeholder.
@@ -261,11 +260,15 @@ class ConnectCluster(Protocol):
     def replace_config(self, name: str, config: ConnectorConfig) -> bool:
         """Replace the whole config. The target state stays as it is.
 
-        If the connector does not exist, Connect creates it, RUNNING. Return whether it was created.
+        If the connector does not exist, Connect creates it in the state RUNNING. Return whether it was
+        created.
         """
 
     def set_state(self, name: str, state: TargetState) -> None:
-        """Pause, stop or resume a connector, depending on ``state``. Has no effect if it has this state."""
+        """Pause, stop or resume a connector, depending on ``state``.
+
+        Has no effect if the connector already has this state.
+        """
 
     def restart_connector(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
         """Restart a connector.

@@ -32,7 +32,7 @@ _SLOW_S = 95.0
 Workers give up after 90 seconds, and their response then explains what they were waiting for.
 """
 _MAX_LIST_BYTES = 64 << 20
-"""The maximum size of responses about all connectors. The configs and status of one take a few kilobytes."""
+"""The maximum size of responses about all connectors. Each connector takes a few kilobytes."""
 _ACTIONS: Mapping[TargetState, str] = {
     TargetState.RUNNING: "resume",
     TargetState.PAUSED: "pause",

@@ -15,7 +15,7 @@ from kdeclare.providers.connect.client.connectors_port import (
 )
 
 REBALANCE_RETRIES = RetryPolicy(attempts=10, base_delay_s=0.2, on_retry=log_retry)
-"""Retries for about 20 seconds: every change starts a rebalance, which rejects the next changes."""
+"""Retries for about 20 seconds: during the rebalance after a change, Connect rejects further changes."""
 
 
 class RetryingConnectCluster:

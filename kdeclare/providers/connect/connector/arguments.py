@@ -83,7 +83,7 @@ class CreateConnectorArgs(ConfigArgs):
 class ConfigureConnectorArgs(ConfigArgs):
     """The whole new config of a connector.
 
-    removed: the keys that the config has before and not afterward.
+    removed: the keys that the operation removes from the config.
     masked: the keys that are set although their live values are unknown.
     ignore: the keys that keep their live values and are not part of the view.
     others: the keys of other clients, which also keep their live values.

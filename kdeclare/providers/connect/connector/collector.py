@@ -20,7 +20,8 @@ from kdeclare.providers.connect.connector.settings import CLASS, NAME
 from kdeclare.providers.connect.connector.status import TRANSITIONAL_STATES, describe_fault
 
 _MAX_DESCRIBED = 8
-"""The maximum number of connectors of a cluster to describe one by one; more are read with one list."""
+"""The maximum number of connectors to describe one by one. If more are selected, all are listed.
+"""
 _SETTLE_LIMIT_S = 10.0
 _SETTLE_STEP_S = 0.5
 _PROBE_NAME = "kdeclare"

@@ -34,7 +34,7 @@ class ConnectorOperationType(OperationType):
     """An operation type that changes one connector. Its requests are sent one after the other.
 
     Every change of a config or a state starts a rebalance, during which Connect rejects further changes, so
-    concurrent requests would only be repeated.
+    concurrent requests would be rejected and sent again.
     """
 
     arguments: type[Arguments] = ConnectorArgs
@@ -45,7 +45,7 @@ class ConnectorOperationType(OperationType):
 
     @property
     def can_be_refused_in_part(self) -> bool:
-        """Return False: Connect refuses a request as a whole, although the work continues afterward."""
+        """Return False: Connect accepts or refuses a whole request, even if it completes the work later."""
         return False
 
     def describe_target(self, op: Operation) -> tuple[str, str]:

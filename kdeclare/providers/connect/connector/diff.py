@@ -54,7 +54,7 @@ FAILURE = "connector-failed"
 """The code of the warning about a connector that failed or has failed tasks."""
 
 _NO_RECORDS_FLOW = "The connector transfers no records in this state."
-_OTHER_CLASS = "The offsets of the connector may not fit the other class."
+_OTHER_CLASS = "The new class may not be able to continue from the offsets of the connector."
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def _list_state_fields(item: _DiffInput) -> Iterator[FieldChange]:
 
 
 def build_restart_field() -> FieldChange:
-    """Return the field change of a restart of what has failed."""
+    """Return the field change that stands for a restart of the failed connector or tasks."""
     return FieldChange(TASKS_PATH, FieldOp.CHANGE, FAILED, RUNNING)
 
 
@@ -278,7 +278,8 @@ def _diff_undeclared(
 def assess_connector_field(field: FieldChange) -> FieldChange:
     """Return the field with its risk.
 
-    Disruptive are a state in which no records flow, and another class for existing offsets.
+    A change is disruptive if no records flow in the new state, or if a different class continues from the
+    existing offsets.
     """
     if field.path == STATE_PATH and field.before is not None and field.after != RUNNING:
         return replace(field, risk=Risk.DISRUPTIVE, cause=_NO_RECORDS_FLOW)
@@ -288,7 +289,7 @@ def assess_connector_field(field: FieldChange) -> FieldChange:
 
 
 def _warn_failed(item: _DiffInput, failures: tuple[str, ...], *, will_restart: bool) -> Diagnostic:
-    hint = "Apply restarts what has failed."
+    hint = "Apply the plan to restart the connector and tasks that failed."
     if not will_restart:
         hint = "Fix the cause, then restart the connector, or set restartFailed: true in the manifest."
     return warning(
@@ -307,14 +308,14 @@ def _report_literal_passwords(
 ) -> tuple[Diagnostic, ...]:
     """Return an error for each literal secret that only the connector class identifies as a secret.
 
-    The loader has not treated it as a secret, so plans and states would contain it.
+    The loader has not treated such a value as a secret, so plans and states would contain the value.
     """
     return tuple(
         error(
             "literal-password",
             "Password in a manifest",
             f"{body.class_name} defines '{key}' as a password, but the manifest contains its value in plain "
-            "text. kdeclare does not store it in plans and states.",
+            "text. kdeclare does not store passwords in plans and states.",
             hint="Use a placeholder of a Connect config provider, or a reference, such as ${env.NAME} or "
             "${file.PATH}.",
             place=desired.source,
@@ -345,8 +346,9 @@ def _report_protected(resource: ResourceId) -> Diagnostic:
     return denied(
         PREVENT_DESTROY,
         "Deletion prevented",
-        f"{resource} must not be deleted: its lifecycle.preventDestroy was true when it was last applied.",
-        hint="Restore the manifest, or set preventDestroy to false in it and apply once before you delete "
-        "the manifest.",
+        f"{resource} must not be deleted: lifecycle.preventDestroy was true when the connector was last "
+        "applied.",
+        hint="Restore the manifest. To delete the connector, set preventDestroy to false in the restored "
+        "manifest, run kdeclare apply, and then delete the manifest.",
         resource=str(resource),
     )

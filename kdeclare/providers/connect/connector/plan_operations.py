@@ -36,8 +36,8 @@ from kdeclare.providers.connect.connector.spec import ConnectorBody, StateName, 
 from kdeclare.providers.connect.connector.state_operations import DELETE_OFFSETS, RESTART, SET_STATE
 from kdeclare.providers.connect.connector.status import RUNNING, find_target_state
 
-_STATE_FIRST = "the connector has its new state before its config changes"
-_CONFIG_FIRST = "the config of the connector changes before it is resumed"
+_STATE_FIRST = "the state of the connector changes before its config"
+_CONFIG_FIRST = "the config of the connector changes before the connector is resumed"
 _STOPPED_FIRST = "only the offsets of a stopped connector can be deleted"
 _OFFSETS_FIRST = "the offsets are deleted before the connector"
 

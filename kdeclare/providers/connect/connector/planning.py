@@ -89,7 +89,7 @@ class ConnectorPlanning(PlanHooks):
                     yield _warn_unknown_need(op.resource, resource, self._desired.get(op.resource))
 
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
-        """Let Connect validate the configs that the plan would send.
+        """Ask Connect to validate the configs that the plan would send.
 
         A rollback sends configs that Connect accepted earlier, so they are not validated.
         """
@@ -167,7 +167,7 @@ def _link_needed(
 def _link_access(
     operations: tuple[Operation, ...], users: Mapping[str, frozenset[str]]
 ) -> tuple[Operation, ...]:
-    """Order connectors after the creation of the access of their users, and before its deletion."""
+    """Order changes to connectors after their users get access, and before their users lose access."""
     if not any(users.values()):
         return operations
     follows: dict[str, dict[str, str]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""Let Connect validate the configs of connectors while a plan is made."""
+"""Ask Connect to validate the configs of connectors while a plan is made."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -107,7 +107,8 @@ def _explain_fault(proposal: Proposal, fault: Fault) -> Diagnostic:
             "connector-not-validated",
             "Connect did not check the config of a connector",
             f"{proposal.resource}: {_hide_secrets(proposal, describe_fault(fault))} ({fault.error}).",
-            hint="Apply sends the config without this check. Connect then rejects an invalid config.",
+            hint="Plan again to repeat the check. Without this check, an invalid config is rejected only "
+            "during apply.",
             resource=str(proposal.resource),
         )
     class_name = str(proposal.config[CLASS])

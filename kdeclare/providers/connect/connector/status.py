@@ -26,7 +26,7 @@ def find_target_state(connector: LiveConnector) -> str | None:
 
 
 def has_reached(connector: LiveConnector, state: str) -> bool:
-    """Whether a connector and all of its tasks have a state. A stopped connector has no tasks."""
+    """Whether a connector and all of its tasks have the given state. A stopped connector has no tasks."""
     if connector.state != state:
         return False
     if state == STOPPED:

@@ -31,7 +31,7 @@ def list_topic_entries(
 ) -> Iterator[FootprintEntry]:
     """Yield the footprint entries of the topics in a config. access: the access to the named topics.
 
-    A connector need not use all topics that match ``topics.regex``, so these only determine the order.
+    A connector need not use all topics that match ``topics.regex``, so these topics determine only the order.
     """
     for name in sorted(list_topics(config)):
         yield FootprintEntry(TOPIC, name, access)
@@ -53,9 +53,9 @@ _USER_NAME = re.compile(r"""\busername\s*=\s*(?:"([^"$]+)"|'([^'$]+)'|([^\s;"'$]
 
 
 def list_override_users(config: Mapping[str, Setting]) -> frozenset[str]:
-    """Return the users as which the clients of a connector log in, as far as the config tells.
+    """Return the users as which the clients of a connector log in, if the config overrides the worker's user.
 
-    Without such overrides, the clients log in as the user of the worker, which kdeclare does not know.
+    Without an override, the clients log in as the user of the worker, which kdeclare does not know.
     """
     values = (
         setting if isinstance(setting, str) else setting.value

@@ -135,4 +135,5 @@ PASSWORD_SINK = MemoryPlugin(
     "sink",
     {"url": KeyRule(required=True), "user": KeyRule(), "pin": KeyRule("PASSWORD")},
 )
-"""A class with a key of type PASSWORD whose name does not say so. Real workers of tests do not have it."""
+"""A class with a PASSWORD key whose name does not indicate a secret. Real workers do not have the class.
+"""
