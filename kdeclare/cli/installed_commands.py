@@ -15,9 +15,12 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
 
 GROUP = "kdeclare.commands"
-"""The group of entry points for commands. The name of an entry point is the name of the command. The entry
-point refers to a function that takes a `typer.Typer` and adds the command, or a group of subcommands, to it.
-The ``rich_help_panel`` of the command is its group in ``kdeclare --help``; the default is "Ad hoc"."""
+"""The group of entry points for commands. The name of an entry point is the name of the command.
+
+The entry point refers to a function that takes a `typer.Typer` and adds the command, or a group of
+subcommands, to it. The ``rich_help_panel`` of the command is its group in ``kdeclare --help``; the default is
+"Ad hoc".
+"""
 
 NEW_GROUP = "kdeclare.new"
 """The group of entry points for ``kdeclare new``. The name of an entry point is the name of a subcommand."""

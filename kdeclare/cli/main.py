@@ -56,8 +56,10 @@ _COMMANDS_BY_GROUP: Mapping[str, Mapping[str, str]] = {
 _OWN_COMMANDS = {
     name: module for commands in _COMMANDS_BY_GROUP.values() for name, module in commands.items()
 }
-"""The modules of kdeclare's own commands by command name. Only the requested command is built: building all
-commands would double the startup time of most commands."""
+"""The modules of kdeclare's own commands by command name.
+
+Only the requested command is built: building all commands would double the startup time of most commands.
+"""
 
 _RESERVED = frozenset(_OWN_COMMANDS)
 
@@ -67,8 +69,11 @@ _COMPLETION_VARIABLE = "_KDECLARE_COMPLETE"
 """The environment variable that a shell, such as bash, sets to request completions."""
 
 _GC_THRESHOLD = 500_000
-"""Number of new objects that triggers a garbage collection. A plan creates many long-lived objects and hardly
-any reference cycles. With Python's default, garbage collection takes a fifth of the total time."""
+"""Number of new objects that triggers a garbage collection.
+
+A plan creates many long-lived objects and hardly any reference cycles. With Python's default, garbage
+collection takes a fifth of the total time.
+"""
 
 _HELP = "Manage Apache Kafka from manifests in git. Start with 'kdeclare init'."
 

@@ -14,8 +14,8 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 
 _LESS_VARIABLES = {"LESS": "FRX"}
-"""The default options of less: quit if the text fits on the screen (F), show colors (R), and do not clear the
-screen at the end (X)."""
+"""The default options of less: quit if the text fits (F), show colors (R), keep the screen (X).
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,8 +107,9 @@ def dump_document(value: object) -> dict[str, JsonValue]:
 def publish_schemas(
     document_types: Mapping[str, type], *, name_enums: bool = False
 ) -> dict[str, JsonSchemaValue]:
-    """Return the JSON Schemas (2020-12) of the documents, by name. ``docs/schemas`` contains the same
-    schemas.
+    """Return the JSON Schemas (2020-12) of the documents, by name.
+
+    ``docs/schemas`` contains the same schemas.
 
     name_enums: whether to define each enumeration once, under its name, instead of where it is used.
     """

@@ -9,8 +9,7 @@ class Progress(Protocol):
     """A callback that receives progress reports."""
 
     def __call__(self, what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
-        """Report the current activity, the number of finished items, and the total number of items (0 if
-        unknown).
+        """Report the activity, the number of finished items, and the total number of items (0 if unknown).
 
         moves: details of reassignments in progress.
         """

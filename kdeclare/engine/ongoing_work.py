@@ -52,9 +52,7 @@ def _needs_default_watch(provider: Provider) -> bool:
 
 
 def _list_oldest_first(runs: RecentRuns) -> Iterator[tuple[str, Operation]]:
-    """Yield the operations of recent runs, oldest first, so that the latest operation on a resource comes
-    last.
-    """
+    """Yield the operations of recent runs, oldest first. The latest operation on a resource comes last."""
     for run_id, operations in reversed(list(runs.find())):
         for op in operations:
             yield run_id, op

@@ -189,9 +189,7 @@ def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mappin
 
 
 def _build_request(cluster: ClusterTables) -> PlanRequest:
-    """Return a plan request with all declared resources and a scope that contains only the selected
-    resources.
-    """
+    """Return a plan request with all declared resources, whose scope is the selected resources."""
     resources = _list_resources(cluster)
     cleanup = json.loads(cluster.own) if cluster.own is not None else {}
     return PlanRequest(

@@ -288,8 +288,9 @@ def _is_present(key: LiveKey | None, live: LiveState) -> bool:
 def _explain_blocking(
     difference: Difference, desired: DesiredResource | None, impossible_field: ImpossibleField | None
 ) -> str:
-    """Return why apply would reject the resource, and how to change the manifest. Return an empty string if
-    apply would accept it.
+    """Return why apply would reject the resource, and how to change the manifest.
+
+    Return an empty string if apply would accept it.
 
     Denied adoptions are omitted, because each field has its own message about adoption.
     """

@@ -180,8 +180,7 @@ class Defaults:
     def beneath(
         self, resource: ResourceId | None, root: Node, reader: NodeReader
     ) -> tuple[Node, list[Diagnostic]]:
-        """Return a document with defaults for its missing fields, and an error for each pair of conflicting
-        defaults.
+        """Return a document with defaults for its missing fields, and an error for each pair in conflict.
 
         root: the document, in which the overlays are already merged.
         """

@@ -102,8 +102,9 @@ class DocumentValidator:
     def check(
         self, data: Any, root: Node, *, readable: bool
     ) -> tuple[DesiredResource | None, list[Diagnostic]]:
-        """Return the declared resource and all problems of the document. The resource is None if its fields
-        do not fit the model.
+        """Return the declared resource and all problems of the document.
+
+        The resource is None if its fields do not fit the model.
 
         readable: whether all scalars could be read. If not, the kind checks only the readable fields.
         """

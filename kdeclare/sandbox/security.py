@@ -165,9 +165,7 @@ def build_format_arguments() -> list[str]:
 
 
 def build_client_properties(files: SecurityFiles, settings: SandboxSettings, user: str) -> dict[str, str]:
-    """Return the client properties (SASL_SSL with SCRAM) with which a user runs kdeclare and Kafka's own
-    tools.
-    """
+    """Return client properties (SASL_SSL with SCRAM) for a user who runs kdeclare and Kafka's own tools."""
     mechanism = SCRAM[-1]
     return {
         "bootstrap.servers": settings.bootstrap,

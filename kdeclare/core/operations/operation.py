@@ -27,8 +27,7 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class UnboundArguments(Arguments):
-    """The arguments of an operation that this version of kdeclare cannot run, exactly as they are in the
-    file.
+    """The arguments of an operation that this version of kdeclare cannot run, exactly as in the file.
 
     problem: the reason why kdeclare cannot run the operation.
     """

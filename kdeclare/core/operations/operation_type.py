@@ -36,8 +36,9 @@ class Access(StrEnum):
     REQUIRES = "requires"
     """The object must exist. If the creation of the object is denied, this operation is denied, too."""
     AFTER = "after"
-    """If the plan creates the object, the operation runs after the creation. If the plan deletes the object,
-    the operation runs before the deletion.
+    """If the plan creates the object, the operation runs after the creation.
+
+    If the plan deletes the object, the operation runs before the deletion.
 
     Operations that remove a reference to the object also use ``AFTER``.
     """
@@ -228,8 +229,7 @@ class OperationType(Protocol):
     arguments: type[Arguments]
     """The class of the operation's arguments."""
     done_label: tuple[str, str] | None = None
-    """The singular and plural labels of finished operations of this type (``topic created``, ``topics
-    created``).
+    """The singular and plural labels of finished operations (``topic created``, ``topics created``).
 
     If the labels are empty, reports omit the operations. None means that reports use the name of the type.
     """
@@ -350,9 +350,7 @@ class OperationType(Protocol):
         return False
 
     def is_temporary(self, op: Operation) -> bool:
-        """Whether ``op`` creates a temporary setting, which kdeclare must remove even if the system shows it
-        late.
-        """
+        """Whether ``op`` creates a temporary setting, which is removed even if the system shows it late."""
         return False
 
     def find_pause_s(self, op: Operation) -> float:
@@ -386,8 +384,7 @@ class OperationType(Protocol):
         return op if self.is_auxiliary or changed.isdisjoint(subjects) else None
 
     def count_ongoing_parts(self, op: Operation) -> Mapping[ResourceId, int]:
-        """Return, for each policy subject, the number of parts that the system still works on after the
-        response.
+        """Return, by policy subject, the number of parts that the system still works on after the response.
 
         The parts of a topic are its partitions. A reassignment moves them after the response.
         """

@@ -143,14 +143,13 @@ class PlanHooks:
         return ()
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Split the final operations into smaller steps, in the order in which an administrator would run
-        them.
-        """
+        """Split the final operations into smaller steps, in the order an administrator would choose."""
         return PlanStep(operations)
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
-        """Return the locations, such as racks, of the members that the operations name. The keys are member
-        ids.
+        """Return the locations, such as racks, of the members that the operations name.
+
+        The keys are member ids.
 
         Reports display these locations.
         """

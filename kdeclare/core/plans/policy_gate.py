@@ -71,9 +71,7 @@ class PolicyGate:
         owned: Mapping[str, OwnedRecord],
         ownership: Iterable[Ownership],
     ) -> Labels:
-        """Return the labels that the plan must store because neither the state nor ``ownership`` contains
-        them.
-        """
+        """Return the labels that the plan must store: those that the state and ``ownership`` lack."""
         return {}
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:

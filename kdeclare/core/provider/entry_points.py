@@ -39,9 +39,7 @@ class InstalledEntryPoint:
 
     @property
     def origin(self) -> str:
-        """The Python package that contributes the entry point, for messages; ``value`` if the package is
-        unknown.
-        """
+        """The Python package of the entry point, for messages; ``value`` if the package is unknown."""
         if not self.distribution:
             return self.value
         return f"the package {self.distribution} {self.version}"

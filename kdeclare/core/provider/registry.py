@@ -299,8 +299,9 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
 
 
 def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str, str]]) -> bool:
-    """Return True if a quick check shows that all acknowledged writes are visible in the systems. Raises
-    Fault.
+    """Return True if a quick check shows that all acknowledged writes are visible in the systems.
+
+    Raises Fault.
 
     written_kinds: the pairs of operation type and resource kind that occur in the writes.
     """

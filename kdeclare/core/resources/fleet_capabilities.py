@@ -32,9 +32,7 @@ class FleetComparable(BodyCodec, Protocol):
     """A kind whose live state is stored in fleet snapshots, so that audits can compare the live state."""
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Whether the diff needs only the live object of the resource, and data that all objects of the kind
-        share.
-        """
+        """Whether the diff needs only the resource's live object and data shared by the kind's objects."""
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
         """Return the key of the resource's live object, whether or not the object exists.
@@ -130,9 +128,7 @@ def is_fleet_comparable(kind: str) -> bool:
 
 
 def is_self_contained(desired: DesiredResource) -> bool:
-    """Whether the diff needs only the live object of the resource, and data that all objects of the kind
-    share.
-    """
+    """Whether the diff needs only the resource's live object and data shared by the kind's objects."""
     kind = _find_fleet_comparable(KINDS[desired.id.kind])
     return kind is not None and kind.is_self_contained(desired.id.name, desired.body)
 

@@ -123,8 +123,9 @@ class Kind(Protocol):
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
-        """Compare the desired, live and owned state of a resource. Pure and picklable; also used by fleet
-        audits.
+        """Compare the desired, live and owned state of a resource.
+
+        Pure and picklable; also used by fleet audits.
 
         desired: None if the resource is owned and no longer declared. The change then describes the deletion.
         context: the data that the provider prepared for the plan.

@@ -132,8 +132,9 @@ class Editable(Protocol):
         """Return the unindented lines of the spec for the manifest of a new resource."""
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
-        """Whether a string in a manifest is equivalent to ``value``. path: the path of the string within the
-        spec.
+        """Whether a string in a manifest is equivalent to ``value``.
+
+        path: the path of the string within the spec.
         """
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
@@ -167,8 +168,9 @@ class ClaimsFields(Protocol):
     """A kind whose bodies or records can specify a field indirectly, without a value at the field's path."""
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """Whether a body or an ownership record specifies a field. stated: the body or the record as plain
-        data.
+        """Whether a body or an ownership record specifies a field.
+
+        stated: the body or the record as plain data.
         """
 
 

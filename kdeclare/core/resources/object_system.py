@@ -245,9 +245,7 @@ class ObjectCodec:
         return key.key in self._kinds[key.sort].read(live)
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return None, because an object that is created again under the same name counts as the same
-        resource.
-        """
+        """Return None: an object that is created again under the same name counts as the same resource."""
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:

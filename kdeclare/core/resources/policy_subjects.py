@@ -208,9 +208,7 @@ class PolicyRequest(Protocol):
 
     @property
     def principal(self) -> str | None:
-        """The authenticated principal that sends the request; None if the system does not authenticate
-        clients.
-        """
+        """The principal that sends the request; None if the system does not authenticate clients."""
 
     @property
     def labels(self) -> LabelSet:

@@ -96,8 +96,9 @@ class SecretHasher:
 
 
 def read_keys(environ: Mapping[str, str]) -> str | None:
-    """Read the keys from environment variables. Return the id of the key for new hashes; None if it is not
-    set.
+    """Read the keys from environment variables.
+
+    Return the id of the key for new hashes; None if it is not set.
 
     Raises KdeclareError if a key is too short.
     """

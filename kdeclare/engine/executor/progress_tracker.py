@@ -78,8 +78,7 @@ class ProgressTracker:
         self._working |= {op.id: (op, now_s) for op in operations}
 
     def holds(self, op: Operation, followed: Sequence[Status]) -> bool:
-        """Whether an operation whose predecessors have ended must still wait for its pause or for ongoing
-        work.
+        """Whether an operation whose predecessors have ended must still wait for a pause or for ongoing work.
 
         followed: the statuses of the predecessors. If the run stopped waiting for the work of a predecessor,
         this

@@ -293,8 +293,9 @@ def _report_cycle(cycle: operation_graph.OperationCycleError) -> Diagnostic:
 def _check_deletion_count(
     request: PlanRequest, operations: Sequence[Operation], released: Set[ResourceId]
 ) -> tuple[list[Diagnostic], dict[str, str]]:
-    """Return a denial for each kind with too many deletions. Also return the refused resources by operation
-    id.
+    """Return a denial for each kind with too many deletions.
+
+    Also return the refused resources by operation id.
 
     Ad hoc commands are exempt, because they name the resources that they delete.
     """

@@ -62,8 +62,9 @@ def exclude_operations(operations: Sequence[Operation], refused_ids: Iterable[st
 
 
 def order_operations(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-    """Sort operations so that each operation comes after its dependencies. Operations without an order
-    between them are sorted by id. Raises OperationCycleError.
+    """Sort operations so that each operation comes after its dependencies.
+
+    Operations without an order between them are sorted by id. Raises OperationCycleError.
     """
     if not any(op.needs or op.follows for op in operations):
         return tuple(sorted(operations, key=lambda op: op.id))

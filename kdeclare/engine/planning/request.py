@@ -44,8 +44,9 @@ class DeletionLimit:
         return cls(int(match[1]), bool(match[2]))
 
     def count(self, owned: int) -> int:
-        """Return the maximum number of deletions of one kind. owned: the number of owned resources of the
-        kind.
+        """Return the maximum number of deletions of one kind.
+
+        owned: the number of owned resources of the kind.
         """
         return owned * self.number // 100 if self.is_percentage else self.number
 
@@ -54,9 +55,7 @@ class DeletionLimit:
 
 
 def compute_default_count(owned: int) -> int:
-    """Return the default maximum number of deletions of one kind: 10 % of ``owned``, at least 3 and at most
-    50.
-    """
+    """Return the default maximum of deletions of one kind: 10 % of ``owned``, at least 3 and at most 50."""
     return min(_MAX_DELETES, max(_MIN_DELETES, owned * _PERCENT // 100))
 
 

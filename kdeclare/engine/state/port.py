@@ -22,8 +22,9 @@ class Journal(Protocol):
         """The id of the recorded run."""
 
     def append(self, entry: JsonValue) -> None:
-        """Add one entry. When this function returns, the entry is on disk. After a crash, it is complete or
-        absent.
+        """Add one entry. When this function returns, the entry is on disk.
+
+        After a crash, it is complete or absent.
 
         Each entry costs one flush, so operations that begin together belong in one entry.
 

@@ -237,8 +237,7 @@ def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditC
 
 
 def find_unchecked(findings: DataFrame, newest_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
-    """Return the findings of an earlier audit that this audit did not check again, so that their state is
-    unknown.
+    """Return the findings of an earlier audit whose state is unknown, because they were not checked again.
 
     newest_memory: the findings of the earlier audit.
     """
@@ -254,9 +253,7 @@ def _select_first_seen(memory: DataFrame, name: str) -> DataFrame:
 
 
 def _join_unreadable(memory: DataFrame, findings: DataFrame, join_type: str) -> DataFrame:
-    """Find earlier findings about resources and clusters that could not be read (semi join), or all others
-    (anti join).
-    """
+    """Find earlier findings about what could not be read (semi join), or all other findings (anti join)."""
     unreadable = findings.where(f.col("finding") == str(FindingKind.UNREACHABLE)).alias("now")
     of_cluster = f.col("now.kind") == CLUSTER
     same_resource = (f.col("was.kind") == f.col("now.kind")) & (f.col("was.name") == f.col("now.name"))

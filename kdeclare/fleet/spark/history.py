@@ -54,8 +54,7 @@ def _escape_folder_name(spark: SparkSession, name: str) -> str:
 
 
 def _build_object_filter(key: LiveKey) -> Column:
-    """Return a condition that selects three rows: for the live object, for its type, and for the cluster
-    itself.
+    """Return a condition that selects the rows of the live object, of its type, and of the cluster itself.
 
     The row of the type contains an error if the type could not be read. The row of the cluster shows which
     systems were read.

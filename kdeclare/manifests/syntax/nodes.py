@@ -103,8 +103,9 @@ def get_position(node: Node) -> SourcePosition:
 
 
 def find_position(root: Node, path: Sequence[str | int], *, key: bool = False) -> SourcePosition:
-    """Return the position of the node at ``path``. If the node does not exist, return the position of the
-    deepest node that exists on the path.
+    """Return the position of the node at ``path``.
+
+    If the node does not exist, return the position of the deepest node that exists on the path.
 
     key: whether to return the position of the last key in the path rather than that of its value.
     """

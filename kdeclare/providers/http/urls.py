@@ -8,8 +8,9 @@ HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """The syntax of HTTP header names: a token of RFC 9110."""
 
 _HOST_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-"""One label of a host name according to RFC 1123, section 2.1. Underscores, common in container networks, are
-accepted, too.
+"""One label of a host name according to RFC 1123, section 2.1.
+
+Underscores, common in container networks, are accepted, too.
 """
 _MAX_HOST_LENGTH = 253
 _BRACKETED_HOST = re.compile(r"\[[^\[\]]*\](?::\d*)?")

@@ -162,7 +162,7 @@ class KafkaState:
     configs: by resource, all overrides and the keys that were requested by name.
     moves: in-flight reassignments of the requested partitions.
     dirs: log directories of the requested replicas, by partition and broker.
-    hidden: the requested topics that the principal is not permitted to describe. They may not exist.
+    hidden: the requested topics that the principal is not permitted to describe. They might not exist.
     sees_moves: whether the principal is permitted to list reassignments. If not, ``moves`` is empty.
     """
 

@@ -217,16 +217,18 @@ def _find_unchanged_secrets(
 
 
 def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
-    """Return whether a body or record specifies a setting ``SECTION.KEY`` (see `ClaimsFields`). A body or
-    record that removes unmanaged settings specifies all settings.
+    """Return whether a body or record specifies a setting ``SECTION.KEY`` (see `ClaimsFields`).
+
+    A body or record that removes unmanaged settings specifies all settings.
     """
     return has_value_at(field.path, document) or bool(document.get("removeUnmanaged"))
 
 
 def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
-    """Return whether a body or record specifies a field of a topic (see `ClaimsFields`). Declared assignments
-    also specify the counts. Declared counts also specify the number of partitions and replicas in the
-    assignments.
+    """Return whether a body or record specifies a field of a topic (see `ClaimsFields`).
+
+    Declared assignments also specify the counts. Declared counts also specify the number of partitions and
+    replicas in the assignments.
     """
     section = field.path.partition(".")[0]
     if section == "configs":

@@ -55,8 +55,9 @@ _OVERRIDDEN_HINT = "Run kdeclare apply, which redirects the partitions because o
 
 
 class KafkaPlanning(PlanHooks):
-    """The planning hooks for placement, reassignments and topics. They also call the hooks of the other
-    kinds.
+    """The planning hooks for placement, reassignments and topics.
+
+    They also call the hooks of the other kinds.
     """
 
     def __init__(self, inputs: PlanInputs) -> None:

@@ -179,8 +179,9 @@ def _execute_elsewhere(bench: Bench, op: Operation, _: None) -> None:
 
 
 def _identify(op: Operation) -> tuple[str, ...]:
-    """Return a key that identifies an operation in a plan. For auxiliary operations, the key contains the
-    arguments.
+    """Return a key that identifies an operation in a plan.
+
+    For auxiliary operations, the key contains the arguments.
     """
     if get_operation_type(op).is_auxiliary:
         return (op.verb, str(op.resource), dump_canonical_json(dump_arguments(op.args)))

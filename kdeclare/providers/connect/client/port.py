@@ -41,8 +41,7 @@ ERRORS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """The response of one worker to proposed overrides: whether the worker can apply them, and the errors by
-    key.
+    """The response of a worker to proposed overrides: whether it can apply them, and the errors by key.
 
     The key is empty for an error about the combination of all overrides.
     """

@@ -187,8 +187,7 @@ class SentChange:
     lost: Fault | None = None
 
     def made(self, seen: GroupSnapshot) -> Mapping[str, str] | None:
-        """Return the overrides that all workers should have; None if it is unknown whether the change was
-        made.
+        """Return the overrides that all workers must have; None if it is unknown whether the change was made.
 
         Without a response, the change was made if a newer update contains the sent values. Equal values in an
         older update prove nothing, because they might have been set earlier.

@@ -279,8 +279,9 @@ def describe_workers(workspace: Workspace, workers_request: WorkersRequest, warn
 
 
 def build_workers_view(snapshot: GroupSnapshot, warn_days: float) -> WorkersView:
-    """Convert the state of workers for display. warn_days: how many days before a certificate expires to
-    warn.
+    """Convert the state of workers for display.
+
+    warn_days: how many days before a certificate expires to warn.
     """
     overrides = snapshot.overrides or {}
     return WorkersView(

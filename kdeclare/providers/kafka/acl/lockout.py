@@ -43,8 +43,7 @@ _ANONYMOUS = "User:ANONYMOUS"
 
 
 class Lockout(NamedTuple):
-    """A resource whose changes take away, or might take away, kdeclare's right to an operation on the
-    cluster.
+    """A resource whose changes take, or might take, kdeclare's right to an operation on the cluster.
 
     doubt: a sentence that explains why it is uncertain whether kdeclare loses this right; empty if kdeclare
     certainly loses it.
@@ -101,8 +100,9 @@ def select_relevant(operations: Iterable[Operation]) -> list[Operation]:
 def check_lockout(
     operations: Sequence[Operation], live: Iterable[Binding], access: OwnAccess, *, is_permitted: bool
 ) -> Iterator[Verdict]:
-    """Yield a denial for each resource that could lock kdeclare out. The denial is overridden if the user
-    permits it.
+    """Yield a denial for each resource that could lock kdeclare out.
+
+    The denial is overridden if the user permits it.
     """
     for resource, operation, doubt in find_lockouts(operations, live, access):
         who = f"{access.principal}, which kdeclare connects as" if access.principal else "kdeclare"
@@ -172,8 +172,7 @@ def _is_super_user(access: OwnAccess) -> bool:
 
 
 def _can_matter(changes: _Changes, access: OwnAccess) -> bool:
-    """Return whether changes could take rights away from kdeclare, regardless of the explanation of its
-    rights.
+    """Return whether changes could take rights away from kdeclare, whatever the explanation of its rights is.
 
     Bindings of another user take nothing away from kdeclare.
     """
@@ -220,9 +219,7 @@ def _keeps_right(
 
 
 def _explain(named: Set[Binding], access: OwnAccess, *, has_acls: bool) -> Iterator[_Explanation]:
-    """Yield the possible explanations of kdeclare's rights, including those that do not fit its actual
-    rights.
-    """
+    """Yield the possible explanations of kdeclare's rights, even those that do not fit its actual rights."""
     principals = {access.principal} if access.principal is not None else _list_principals(named)
     hosts = {_OTHER_HOST, *(b.host for b in named if b.host != ANY_HOST)}
     # Controllers can have another value than brokers, and it matters as long as the cluster has no ACLs.

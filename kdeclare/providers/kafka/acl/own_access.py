@@ -52,8 +52,7 @@ def read_own_access(cluster: Cluster) -> OwnAccess:
 
 
 def read_allows_everyone(cluster: Cluster, info: ClusterInfo) -> frozenset[bool]:
-    """Read the possible values of ``allow.everyone.if.no.acl.found``: both values if a broker does not report
-    its value.
+    """Read ``allow.everyone.if.no.acl.found``; both possible values if a broker does not report its value.
 
     Raises Fault if the cluster does not respond.
     """

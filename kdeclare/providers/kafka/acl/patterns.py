@@ -1,6 +1,4 @@
-"""Determine whether the pattern of one binding matches every resource that the pattern of another binding
-matches.
-"""
+"""Determine whether the pattern of one binding matches every resource that another binding matches."""
 
 from collections.abc import Iterable
 

@@ -83,9 +83,7 @@ class ClusterOperations(PolicySettings):
 
 
 class NoClusterOperations(AclPolicy[ClusterOperations]):
-    """Deny grants of administrative rights on the cluster: changing ACLs and configs, and acting as a
-    broker.
-    """
+    """Deny grants of administrative rights on the cluster: to change ACLs or configs, or act as a broker."""
 
     settings_model = ClusterOperations
 
@@ -128,8 +126,9 @@ class Prefixes(PolicySettings):
 
 
 class OwnPrefixes(AclPolicy[Prefixes]):
-    """Deny grants on names that do not start with a prefix of the team. A label of the manifest names the
-    team.
+    """Deny grants on names that do not start with a prefix of the team.
+
+    A label of the manifest names the team.
     """
 
     settings_model = Prefixes

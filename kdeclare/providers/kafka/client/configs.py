@@ -28,8 +28,9 @@ _OPS = {FieldOp.SET: 0, FieldOp.DELETE: 1, FieldOp.APPEND: 2, FieldOp.SUBTRACT: 
 """org.apache.kafka.clients.admin.AlterConfigOp.OpType"""
 
 _TOPICS_PER_REQUEST = 250
-"""The maximum number of topics per DescribeConfigs request.
-With small requests, all brokers share the work. Values from 100 to 500 are equally fast.
+"""The maximum number of topics per DescribeConfigs request. With small requests, all brokers share the work.
+
+Values from 100 to 500 are equally fast.
 """
 
 

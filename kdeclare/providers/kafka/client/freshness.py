@@ -24,6 +24,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 
 _VALID_FOR_S = 1.0
 """How long brokers count as up to date after a check, in seconds.
+
 The period ends early if this client writes or if a reassignment ends.
 """
 _ALL_BROKERS_WAIT_S = 0.5

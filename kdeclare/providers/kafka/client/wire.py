@@ -32,8 +32,9 @@ Response: TypeAlias = Any
 _UNREADABLE_FAULT_KINDS = {True: FaultKind.UNKNOWN, False: FaultKind.REFUSED}
 """The fault kind for an unreadable response. The key is whether the request changes anything."""
 _UNREADABLE_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error)
-"""Errors that decoding an unreadable response can raise.
-`MalformedResponse` is a ValueError. kafka-python can raise any of these errors.
+"""Errors that decoding an unreadable response can raise. `MalformedResponse` is a ValueError.
+
+kafka-python can raise any of these errors.
 """
 MAX_THROTTLE_S = 600.0
 """The longest wait for a throttled connection, in seconds. Brokers do not respond during the throttle time.

@@ -34,6 +34,7 @@ NEVER_RESET = frozenset(
     }
 )
 """The config keys of reassignment throttles.
+
 Other clients often set throttles, so kdeclare removes only throttles that it owns.
 """
 

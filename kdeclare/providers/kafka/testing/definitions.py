@@ -215,6 +215,7 @@ QUOTA_KEYS = frozenset(
     }
 )
 """Dynamic keys that cannot be set in server.properties.
+
 Brokers describe such a key only while it is set (DynamicConfig.Broker).
 """
 

@@ -32,6 +32,7 @@ _COMMA = re.compile(r"\s*,\s*")
 TypedValue = bool | int | float | str | tuple[str, ...]
 ValueCheck = Callable[[TypedValue], str | tuple[str, str] | None]
 """A function that checks a value. It returns None, or the message of ConfigDef if the value is invalid.
+
 For a list, it returns the invalid element and the message.
 """
 

@@ -1,3 +1,1 @@
-"""The Connect plug-in for dynamic configuration of workers (KIP-1185): its Java sources, build and
-installation.
-"""
+"""The Connect plug-in for dynamic worker configs (KIP-1185): its Java sources, build and installation."""

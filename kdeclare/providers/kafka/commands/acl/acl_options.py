@@ -205,9 +205,7 @@ class AclGrantOptions:
 
 @dataclass(frozen=True, slots=True)
 class AclGuardOptions(GuardOptions):
-    """The guards of ad hoc commands, and the option to change ACLs even if kdeclare loses its own rights on
-    ACLs.
-    """
+    """The guards of ad hoc commands, and the option to make changes that take kdeclare's own rights."""
 
     allow_acl_lockout: Annotated[
         bool,

@@ -83,9 +83,7 @@ class AccessView:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether the principal is allowed to perform the operation, from the requested host or from all
-        hosts.
-        """
+        """Whether the principal is allowed to perform the operation from the requested host or all hosts."""
         return all(decision.allowed for decision in self.decisions)
 
 
