@@ -67,10 +67,12 @@ def check_deletion_limit(
 ) -> list[Diagnostic]:
     """Return a denial for each kind with more deletions than ``limit`` allows. None means the default limit.
 
-    operations: the operations, without those that a command requested by name. released: the resources that
-        the plan no longer owns afterwards. An operation on such a resource counts as a deletion, even if the
-        object itself always exists, such as the settings of a broker. owned: the ids of the resources in the
-        state. The ``subject`` of each denial is the kind.
+    operations: the operations, without those that a command requested by name.
+    released: the resources that are no longer owned after the plan. An operation on such a resource counts as
+        a deletion, even if the object itself always exists, such as the settings of a broker.
+    owned: the ids of the resources in the state.
+
+    The ``subject`` of each denial is the kind.
     """
     deleted_resources = {op.resource for op in operations if _is_deletion(op, released)}
     deleted_counts = Counter(resource.kind for resource in deleted_resources)

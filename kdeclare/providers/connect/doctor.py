@@ -28,7 +28,7 @@ from kdeclare.providers.connect.worker_state import WorkerGroup
 
 _WORKERS_WHY = "ConnectWorkerConfig"
 _WORKERS_HINT = "Run 'kdeclare connect worker-config status' for details."
-_CLUSTERS_HINT = "Check that the workers are running, and the settings of the endpoint in the environment."
+_CLUSTERS_HINT = "Check the settings of the endpoint in the environment, and whether the workers are running."
 
 
 def examine_connect(request: ExaminationRequest) -> ExaminationResult:

@@ -160,7 +160,9 @@ def _check_choice(resource: str, spec: ConnectWorkerConfigSpec) -> Iterator[Spec
     }
     for name, is_set in other_fields.items():
         if is_set:
-            detail = f"'{name}' cannot be combined with 'connect', because the environment contains it."
+            detail = (
+                f"'{name}' cannot be combined with 'connect', because the environment contains this setting."
+            )
             yield _build_problem(resource, (name,), detail, "Remove one of the two fields.")
 
 
