@@ -1,0 +1,1 @@
+"""The provider for schema registries that implement the API of Confluent Schema Registry."""

@@ -1,0 +1,1 @@
+"""The client for schema registries: the interface and its implementation over HTTP."""

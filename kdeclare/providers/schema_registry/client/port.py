@@ -1,0 +1,302 @@
+"""The interface to one schema registry, and the values that it returns.
+
+The methods mirror the API that Confluent Schema Registry defined and that Karapace and Apicurio Registry also
+implement. Where these products differ, `Capabilities` says which behavior the registry showed.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, Protocol
+
+from kdeclare.core.frozen_dataclass import dataclass
+
+UNREACHABLE: Final = "REGISTRY_UNREACHABLE"
+"""The error code for a request that was certainly not sent."""
+NOT_TRUSTED: Final = "REGISTRY_NOT_TRUSTED"
+LOST: Final = "REGISTRY_LOST"
+"""The error code for a request without a response, and for a failure inside the registry (HTTP 5xx)."""
+BAD_RESPONSE: Final = "REGISTRY_RESPONSE_NOT_UNDERSTOOD"
+NOT_AUTHORIZED: Final = "REGISTRY_AUTHORIZATION_FAILED"
+NOT_A_REGISTRY: Final = "REGISTRY_NOT_FOUND"
+"""The error code for HTTP 404 or 405 without one of the registry's own error codes."""
+THROTTLED: Final = "REGISTRY_TOO_MANY_REQUESTS"
+REJECTED: Final = "REGISTRY_REQUEST_REJECTED"
+"""The error code for a refusal whose ``error_code`` kdeclare does not know."""
+SUBJECT_NOT_FOUND: Final = "SUBJECT_NOT_FOUND"
+VERSION_NOT_FOUND: Final = "VERSION_NOT_FOUND"
+SCHEMA_NOT_FOUND: Final = "SCHEMA_NOT_FOUND"
+SUBJECT_SOFT_DELETED: Final = "SUBJECT_SOFT_DELETED"
+SUBJECT_NOT_SOFT_DELETED: Final = "SUBJECT_NOT_SOFT_DELETED"
+VERSION_SOFT_DELETED: Final = "SCHEMA_VERSION_SOFT_DELETED"
+VERSION_NOT_SOFT_DELETED: Final = "SCHEMA_VERSION_NOT_SOFT_DELETED"
+LEVEL_NOT_SET: Final = "SUBJECT_COMPATIBILITY_NOT_CONFIGURED"
+INCOMPATIBLE: Final = "INCOMPATIBLE_SCHEMA"
+INVALID_SCHEMA: Final = "INVALID_SCHEMA"
+INVALID_VERSION: Final = "INVALID_VERSION"
+INVALID_LEVEL: Final = "INVALID_COMPATIBILITY_LEVEL"
+NOT_PERMITTED: Final = "OPERATION_NOT_PERMITTED"
+"""The error code for a change in the mode READONLY, or another change that the mode does not permit."""
+REFERENCE_EXISTS: Final = "REFERENCE_EXISTS"
+"""The error code for the deletion of a version that another schema refers to."""
+INVALID_SUBJECT: Final = "INVALID_SUBJECT"
+ERRORS: Final = frozenset(
+    {
+        UNREACHABLE,
+        NOT_TRUSTED,
+        LOST,
+        BAD_RESPONSE,
+        NOT_AUTHORIZED,
+        NOT_A_REGISTRY,
+        THROTTLED,
+        REJECTED,
+        SUBJECT_NOT_FOUND,
+        VERSION_NOT_FOUND,
+        SCHEMA_NOT_FOUND,
+        SUBJECT_SOFT_DELETED,
+        SUBJECT_NOT_SOFT_DELETED,
+        VERSION_SOFT_DELETED,
+        VERSION_NOT_SOFT_DELETED,
+        LEVEL_NOT_SET,
+        INCOMPATIBLE,
+        INVALID_SCHEMA,
+        INVALID_VERSION,
+        INVALID_LEVEL,
+        NOT_PERMITTED,
+        REFERENCE_EXISTS,
+        INVALID_SUBJECT,
+    }
+)
+"""All error codes of Faults about schema registries."""
+
+
+class SchemaType(StrEnum):
+    """The language of a schema."""
+
+    AVRO = "AVRO"
+    JSON = "JSON"
+    PROTOBUF = "PROTOBUF"
+
+
+class CompatibilityLevel(StrEnum):
+    """Which earlier versions a new version must be compatible with, and in which direction."""
+
+    NONE = "NONE"
+    BACKWARD = "BACKWARD"
+    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
+    FORWARD = "FORWARD"
+    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
+    FULL = "FULL"
+    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+    @property
+    def is_transitive(self) -> bool:
+        """Whether a new version must be compatible with all earlier versions, not only with the latest."""
+        return self.value.endswith("_TRANSITIVE")
+
+
+class Mode(StrEnum):
+    """Which changes the registry, or a subject, permits."""
+
+    READWRITE = "READWRITE"
+    READONLY = "READONLY"
+    READONLY_OVERRIDE = "READONLY_OVERRIDE"
+    IMPORT = "IMPORT"
+    FORWARD = "FORWARD"
+
+    @property
+    def permits_registration(self) -> bool:
+        """Whether a new version can be registered without an explicit id."""
+        return self is Mode.READWRITE
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReference:
+    """A reference of a schema to a registered version of another subject.
+
+    name: the name that the schema text uses: a full name in Avro, an import path in Protobuf, a URI in JSON
+        Schema.
+    """
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaContent:
+    """The content of a schema: what is sent to the registry, and what it returns. ``text`` is unchanged."""
+
+    type: SchemaType
+    text: str
+    references: tuple[SchemaReference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSchema:
+    """One registered version of a subject.
+
+    id: the id that records contain. In some registries, equal contents of different subjects have the same
+        id; in others, they do not.
+    """
+
+    subject: str
+    version: int
+    id: int
+    content: SchemaContent
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """The response to a registration.
+
+    version: the version with the content, which can be an earlier version than the latest; None if the
+        registry did not report it, although it registered the schema.
+    """
+
+    id: int
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectVersion:
+    """A version of a subject, by its number."""
+
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompatibilityResult:
+    """The registry's verdict about a content that is not registered.
+
+    is_checked: whether the registry compared the content with a version. It is False if the subject has no
+        versions.
+    reasons: the registry's own messages. They can be missing, even if the content is not compatible.
+    """
+
+    is_compatible: bool
+    reasons: tuple[str, ...] = ()
+    is_checked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectLevel:
+    """The compatibility level of a subject.
+
+    effective: the level that applies to the subject.
+    own: the level that is set on the subject; None if the subject inherits the global level.
+    is_own_known: whether ``own`` is reliable. If a registry does not distinguish own from inherited levels
+        (`Capabilities.distinguishes_own_levels`) and both are equal, ``own`` is None and this is False.
+    """
+
+    effective: CompatibilityLevel
+    own: CompatibilityLevel | None
+    is_own_known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """The behavior in which registries differ, as shown by the responses of this registry.
+
+    distinguishes_own_levels: whether the registry reports that a subject has no level of its own.
+    checks_all_versions: whether the registry checks a content against all versions that the level requires.
+        Otherwise, `SchemaRegistry.check_compatibility` names the latest version.
+    lists_schemas: whether `SchemaRegistry.list_latest` needs only one request.
+    has_modes: whether the registry reports a mode.
+    """
+
+    distinguishes_own_levels: bool
+    checks_all_versions: bool
+    lists_schemas: bool
+    has_modes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryInfo:
+    """What a registry reports about itself.
+
+    id: identifies the registry and its Kafka cluster, for example ``lkc-1/schema-registry``; None if the
+        registry has no id.
+    product: the name and version of the product, for people; empty if the registry does not report them.
+    """
+
+    id: str | None
+    product: str
+    level: CompatibilityLevel
+    mode: Mode | None
+    capabilities: Capabilities
+
+
+class SchemaRegistry(Protocol):
+    """One schema registry. Safe to use from several threads.
+
+    Every method can raise Fault. The message of the Fault is the registry's own message, or calls the
+    registry "it". The kind of the Fault is UNKNOWN if a change got no response or HTTP 5xx, and RETRIABLE if
+    a read did.
+    Reads treat an absent subject or version as a value (None, or empty), not as a Fault.
+    """
+
+    def identify(self) -> RegistryInfo:
+        """Return what the registry reports about itself. The registry is probed at most once."""
+
+    def list_subjects(self, *, include_deleted: bool = False) -> frozenset[str]:
+        """Return the names of all subjects; with ``include_deleted``, also of soft-deleted subjects."""
+
+    def list_versions(self, subject: str, *, include_deleted: bool = False) -> tuple[int, ...]:
+        """Return the numbers of the versions in ascending order; empty if the subject is absent."""
+
+    def read_version(
+        self, subject: str, version: int | None = None, *, include_deleted: bool = False
+    ) -> RegisteredSchema | None:
+        """Return one version, or the latest version if ``version`` is None. Return None if it is absent."""
+
+    def find_version(
+        self, subject: str, content: SchemaContent, *, include_deleted: bool = False
+    ) -> RegisteredSchema | None:
+        """Return the version whose content the registry considers equal to ``content``; None if none is.
+
+        Registries differ in the contents that they consider equal. Raises Fault INVALID_SCHEMA if the
+        registry cannot parse the content.
+        """
+
+    def list_latest(self) -> Mapping[str, RegisteredSchema] | None:
+        """Return the latest version of every subject; None if this needs one request per subject."""
+
+    def register(self, subject: str, content: SchemaContent) -> Registration:
+        """Register a content without normalizing it. An equal content keeps its version and its id."""
+
+    def check_compatibility(self, subject: str, content: SchemaContent) -> CompatibilityResult:
+        """Check a content against the versions that the effective level of the subject requires.
+
+        The registry always uses the level that is set when it receives the request.
+        """
+
+    def read_level(self, subject: str) -> SubjectLevel:
+        """Return the compatibility level of a subject. The subject can be absent."""
+
+    def read_global_level(self) -> CompatibilityLevel:
+        """Return the level of the subjects without a level of their own."""
+
+    def set_level(self, subject: str | None, level: CompatibilityLevel) -> None:
+        """Set the level of a subject, or the global level if ``subject`` is None."""
+
+    def delete_level(self, subject: str) -> None:
+        """Remove the level of a subject. The subject then inherits the global level."""
+
+    def read_mode(self, subject: str | None = None) -> Mode | None:
+        """Return the effective mode of a subject, or the global mode; None if the registry has no modes."""
+
+    def delete_version(self, subject: str, version: int, *, permanent: bool = False) -> None:
+        """Soft-delete a version; with ``permanent``, remove a version that is soft-deleted."""
+
+    def delete_subject(self, subject: str, *, permanent: bool = False) -> tuple[int, ...]:
+        """Soft-delete all versions; with ``permanent``, remove a subject that is soft-deleted.
+
+        Return the numbers of the deleted versions.
+        """
+
+    def list_referrers(self, subject: str, version: int) -> tuple[SubjectVersion, ...]:
+        """Return the versions that refer to a version."""
+
+    def close(self) -> None:
+        """Close connections. A second call has no effect."""
