@@ -1,7 +1,7 @@
 """The interface to one schema registry, and the values that it returns.
 
-The methods mirror the API that Confluent Schema Registry defined and that Karapace and Apicurio Registry also
-implement. Where these products differ, `Capabilities` says which behavior the registry showed.
+The methods mirror the API of Confluent Schema Registry, which Karapace and Apicurio Registry also implement.
+Where these products differ, clients try what a registry supports. They ignore the name of the product.
 """
 
 from collections.abc import Mapping
@@ -20,6 +20,8 @@ NOT_AUTHORIZED: Final = "REGISTRY_AUTHORIZATION_FAILED"
 NOT_A_REGISTRY: Final = "REGISTRY_NOT_FOUND"
 """The error code for HTTP 404 or 405 without one of the registry's own error codes."""
 THROTTLED: Final = "REGISTRY_TOO_MANY_REQUESTS"
+NO_LEADER: Final = "REGISTRY_HAS_NO_LEADER"
+"""The error code for a change that the registry did not make, because none of its servers is the leader."""
 REJECTED: Final = "REGISTRY_REQUEST_REJECTED"
 """The error code for a refusal whose ``error_code`` kdeclare does not know."""
 SUBJECT_NOT_FOUND: Final = "SUBJECT_NOT_FOUND"
@@ -39,6 +41,7 @@ NOT_PERMITTED: Final = "OPERATION_NOT_PERMITTED"
 REFERENCE_EXISTS: Final = "REFERENCE_EXISTS"
 """The error code for the deletion of a version that another schema refers to."""
 INVALID_SUBJECT: Final = "INVALID_SUBJECT"
+SCHEMA_TOO_LARGE: Final = "SCHEMA_TOO_LARGE"
 ERRORS: Final = frozenset(
     {
         UNREACHABLE,
@@ -48,6 +51,7 @@ ERRORS: Final = frozenset(
         NOT_AUTHORIZED,
         NOT_A_REGISTRY,
         THROTTLED,
+        NO_LEADER,
         REJECTED,
         SUBJECT_NOT_FOUND,
         VERSION_NOT_FOUND,
@@ -64,6 +68,7 @@ ERRORS: Final = frozenset(
         NOT_PERMITTED,
         REFERENCE_EXISTS,
         INVALID_SUBJECT,
+        SCHEMA_TOO_LARGE,
     }
 )
 """All error codes of Faults about schema registries."""
@@ -169,9 +174,9 @@ class SubjectVersion:
 class CompatibilityResult:
     """The registry's verdict about a content that is not registered.
 
-    is_checked: whether the registry compared the content with a version. It is False if the subject has no
-        versions.
     reasons: the registry's own messages. They can be missing, even if the content is not compatible.
+    is_checked: whether the registry compared the content with a version. It is False if the registry reported
+        that the subject has no versions. Some registries report such a content as compatible instead.
     """
 
     is_compatible: bool
@@ -185,8 +190,9 @@ class SubjectLevel:
 
     effective: the level that applies to the subject.
     own: the level that is set on the subject; None if the subject inherits the global level.
-    is_own_known: whether ``own`` is reliable. If a registry does not distinguish own from inherited levels
-        (`Capabilities.distinguishes_own_levels`) and both are equal, ``own`` is None and this is False.
+    is_own_known: whether ``own`` is reliable. Some registries report an inherited level in the same way as a
+        level of the subject itself. If such a registry reports the global level, ``own`` is None, and
+        ``is_own_known`` is False.
     """
 
     effective: CompatibilityLevel
@@ -195,36 +201,23 @@ class SubjectLevel:
 
 
 @dataclass(frozen=True, slots=True)
-class Capabilities:
-    """The behavior in which registries differ, as shown by the responses of this registry.
-
-    distinguishes_own_levels: whether the registry reports that a subject has no level of its own.
-    checks_all_versions: whether the registry checks a content against all versions that the level requires.
-        Otherwise, `SchemaRegistry.check_compatibility` names the latest version.
-    lists_schemas: whether `SchemaRegistry.list_latest` needs only one request.
-    has_modes: whether the registry reports a mode.
-    """
-
-    distinguishes_own_levels: bool
-    checks_all_versions: bool
-    lists_schemas: bool
-    has_modes: bool
-
-
-@dataclass(frozen=True, slots=True)
 class RegistryInfo:
     """What a registry reports about itself.
 
     id: identifies the registry and its Kafka cluster, for example ``lkc-1/schema-registry``; None if the
         registry has no id.
-    product: the name and version of the product, for people; empty if the registry does not report them.
+    version: the version that the registry reports, for people; empty if it does not report its version.
+    level: the global compatibility level.
+    mode: the global mode; None if the registry has no modes.
+    distinguishes_own_levels: whether the registry has shown that it distinguishes a level of a subject from
+        an inherited level; see `SubjectLevel`.
     """
 
     id: str | None
-    product: str
+    version: str
     level: CompatibilityLevel
     mode: Mode | None
-    capabilities: Capabilities
+    distinguishes_own_levels: bool
 
 
 class SchemaRegistry(Protocol):
@@ -237,7 +230,7 @@ class SchemaRegistry(Protocol):
     """
 
     def identify(self) -> RegistryInfo:
-        """Return what the registry reports about itself. The registry is probed at most once."""
+        """Return what the registry reports about itself."""
 
     def list_subjects(self, *, include_deleted: bool = False) -> frozenset[str]:
         """Return the names of all subjects; with ``include_deleted``, also of soft-deleted subjects."""
@@ -271,8 +264,11 @@ class SchemaRegistry(Protocol):
         The registry always uses the level that is set when it receives the request.
         """
 
-    def read_level(self, subject: str) -> SubjectLevel:
-        """Return the compatibility level of a subject. The subject can be absent."""
+    def read_level(self, subject: str, *, global_level: CompatibilityLevel | None = None) -> SubjectLevel:
+        """Return the compatibility level of a subject. The subject can be absent.
+
+        global_level: the global level, if the caller has just read it. This saves a request.
+        """
 
     def read_global_level(self) -> CompatibilityLevel:
         """Return the level of the subjects without a level of their own."""
@@ -281,13 +277,16 @@ class SchemaRegistry(Protocol):
         """Set the level of a subject, or the global level if ``subject`` is None."""
 
     def delete_level(self, subject: str) -> None:
-        """Remove the level of a subject. The subject then inherits the global level."""
+        """Remove the level of a subject, if it has one. The subject then inherits the global level."""
 
     def read_mode(self, subject: str | None = None) -> Mode | None:
         """Return the effective mode of a subject, or the global mode; None if the registry has no modes."""
 
     def delete_version(self, subject: str, version: int, *, permanent: bool = False) -> None:
-        """Soft-delete a version; with ``permanent``, remove a version that is soft-deleted."""
+        """Soft-delete a version; with ``permanent``, remove a version that is soft-deleted.
+
+        The versions of a soft-deleted subject are soft-deleted.
+        """
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> tuple[int, ...]:
         """Soft-delete all versions; with ``permanent``, remove a subject that is soft-deleted.
