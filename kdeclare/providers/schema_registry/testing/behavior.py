@@ -1,0 +1,54 @@
+"""The differences between the registries that the in-memory registry can imitate."""
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.providers.schema_registry.client.port import CompatibilityLevel, Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Behavior:
+    """How a registry behaves where products differ.
+
+    product: the name of the product that behaves in this way.
+    level: the global compatibility level of a new registry.
+    compares_text: whether contents are equal only if their texts are equal. Otherwise, white space, the order
+        of keys and comments in Protobuf make no difference.
+    distinguishes_own_levels: whether a level of a subject can be told from the global level.
+    needs_subject_for_level: whether a level can only be set on a subject that exists.
+    deletes_level_with_subject: whether the soft deletion of a subject also removes its level.
+    reports_missing_versions: whether a compatibility check fails for a subject without versions. Otherwise,
+        the registry reports that the content is compatible.
+    accepts_empty_text: whether an empty text is a valid schema.
+    mode: the global mode; None if the registry has no modes.
+    lists_schemas: whether the latest versions of all subjects can be read at once.
+    id: the id that the registry reports; None if it reports none.
+    version: the version that the registry reports.
+    """
+
+    product: str
+    level: CompatibilityLevel = CompatibilityLevel.BACKWARD
+    compares_text: bool = False
+    distinguishes_own_levels: bool = True
+    needs_subject_for_level: bool = False
+    deletes_level_with_subject: bool = False
+    reports_missing_versions: bool = True
+    accepts_empty_text: bool = False
+    mode: Mode | None = Mode.READWRITE
+    lists_schemas: bool = True
+    id: str | None = None
+    version: str = ""
+
+
+CONFLUENT = Behavior(
+    "confluent", deletes_level_with_subject=True, id="memory/schema-registry", version="memory"
+)
+KARAPACE = Behavior("karapace")
+APICURIO = Behavior(
+    "apicurio",
+    level=CompatibilityLevel.NONE,
+    compares_text=True,
+    distinguishes_own_levels=False,
+    reports_missing_versions=False,
+    accepts_empty_text=True,
+    mode=None,
+    lists_schemas=False,
+)

@@ -1,0 +1,229 @@
+"""Check the compatibility of two schemas, as far as tests need it.
+
+A new schema is BACKWARD compatible if it can read data that was written with the earlier schema. Only common
+changes are checked: in Avro, added and removed fields, defaults, types, symbols and branches; in JSON Schema,
+types and required properties; in Protobuf, the types of fields.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from kdeclare.core.jsontypes import JsonValue, parse_json
+from kdeclare.providers.schema_registry.client.port import (
+    CompatibilityLevel,
+    SchemaContent,
+    SchemaType,
+)
+from kdeclare.providers.schema_registry.testing.contents import (
+    PRIMITIVE_TYPES,
+    qualify,
+    remove_proto_comments,
+)
+
+Resolve = Callable[[str, int], SchemaContent]
+"""Returns the content of a version of a subject."""
+
+_PROMOTIONS: Mapping[str, frozenset[str]] = {
+    "int": frozenset({"long", "float", "double"}),
+    "long": frozenset({"float", "double"}),
+    "float": frozenset({"double"}),
+    "string": frozenset({"bytes"}),
+    "bytes": frozenset({"string"}),
+}
+"""The types that can read a written type, except the type itself."""
+_PROTO_MESSAGE = re.compile(r"\bmessage\s+(\w+)\s*\{([^{}]*)\}")
+_PROTO_FIELD = re.compile(r"(?:(optional|required|repeated)\s+)?([\w.]+)\s+(\w+)\s*=\s*(\d+)\s*[;\[]")
+
+
+def find_incompatibilities(
+    level: CompatibilityLevel,
+    content: SchemaContent,
+    earlier_contents: Iterable[SchemaContent],
+    resolve: Resolve,
+) -> list[str]:
+    """Return the reasons why a content is not compatible with earlier contents."""
+    direction = level.value.partition("_")[0]
+    reasons: list[str] = []
+    for earlier_content in earlier_contents:
+        if direction in ("BACKWARD", "FULL"):
+            reasons += _find_problems(content, earlier_content, resolve)
+        if direction in ("FORWARD", "FULL"):
+            reasons += _find_problems(earlier_content, content, resolve)
+    return reasons
+
+
+def _find_problems(reader: SchemaContent, writer: SchemaContent, resolve: Resolve) -> Iterable[str]:
+    """Return the reasons why ``reader`` cannot read data of ``writer``."""
+    if reader.type is not writer.type:
+        return [f"The schema type changed from {writer.type.value} to {reader.type.value}"]
+    if reader.type is SchemaType.PROTOBUF:
+        return _compare_proto(_list_proto_fields(reader.text), _list_proto_fields(writer.text))
+    if reader.type is SchemaType.JSON:
+        return _compare_json(parse_json(reader.text), parse_json(writer.text), "#")
+    reader_types, writer_types = _Types(), _Types()
+    reader_root = reader_types.add_content(reader, resolve)
+    writer_root = writer_types.add_content(writer, resolve)
+    return _AvroComparison(reader_types, writer_types).compare(reader_root, writer_root, "/")
+
+
+class _Types:
+    """The named types of an Avro schema and of its references, by full name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Mapping[str, JsonValue]] = {}
+
+    def add_content(self, content: SchemaContent, resolve: Resolve) -> JsonValue:
+        """Collect the named types, and return the schema with full names."""
+        for one in content.references:
+            self.add_content(resolve(one.subject, one.version), resolve)
+        return self._expand(parse_json(content.text), "") if content.text else "null"
+
+    def get(self, schema: JsonValue) -> JsonValue:
+        """Return the definition of a named type, and every other schema unchanged."""
+        return self._by_name.get(schema, schema) if isinstance(schema, str) else schema
+
+    def _expand(self, schema: JsonValue, namespace: str) -> JsonValue:
+        if isinstance(schema, str):
+            return schema if schema in PRIMITIVE_TYPES else qualify(schema, namespace)
+        if isinstance(schema, list):
+            return [self._expand(branch, namespace) for branch in schema]
+        if not isinstance(schema, dict):
+            return schema
+        kind = schema.get("type")
+        if kind in ("array", "map"):
+            key = "items" if kind == "array" else "values"
+            return {**schema, key: self._expand(schema[key], namespace)}
+        if kind not in ("record", "error", "enum", "fixed"):
+            return self._expand(kind, namespace)
+        full_name = qualify(str(schema["name"]), str(schema.get("namespace", namespace)))
+        inner_namespace = full_name.rpartition(".")[0]
+        fields = schema.get("fields", ())
+        assert isinstance(fields, list | tuple)
+        self._by_name[full_name] = {
+            **schema,
+            "name": full_name,
+            "fields": [{**one, "type": self._expand(one["type"], inner_namespace)} for one in fields],
+        }
+        return full_name
+
+
+class _AvroComparison:
+    """Compares the schema of a reader with the schema of a writer."""
+
+    def __init__(self, reader_types: _Types, writer_types: _Types) -> None:
+        self._reader_types = reader_types
+        self._writer_types = writer_types
+        self._compared: set[tuple[str, str]] = set()
+
+    def compare(self, reader: JsonValue, writer: JsonValue, path: str) -> list[str]:
+        """Return the reasons why the reader cannot read data of the writer."""
+        if isinstance(reader, str) and isinstance(writer, str):
+            if (reader, writer) in self._compared:  # a recursive type
+                return []
+            self._compared.add((reader, writer))
+        reader, writer = self._reader_types.get(reader), self._writer_types.get(writer)
+        if isinstance(writer, list):
+            return [reason for branch in writer for reason in self.compare(reader, branch, path)]
+        if isinstance(reader, list):
+            if any(not self.compare(branch, writer, path) for branch in reader):
+                return []
+            return [f"{path}: no branch of the reader's union can read {_describe(writer)}"]
+        if isinstance(reader, str) or isinstance(writer, str):
+            is_readable = reader == writer or (
+                isinstance(writer, str) and reader in _PROMOTIONS.get(writer, ())
+            )
+            return (
+                [] if is_readable else [f"{path}: {_describe(writer)} cannot be read as {_describe(reader)}"]
+            )
+        assert isinstance(reader, Mapping)
+        assert isinstance(writer, Mapping)
+        if reader["type"] != writer["type"]:
+            return [f"{path}: {_describe(writer)} cannot be read as {_describe(reader)}"]
+        return self._compare_same_kind(reader, writer, path)
+
+    def _compare_same_kind(
+        self, reader: Mapping[str, JsonValue], writer: Mapping[str, JsonValue], path: str
+    ) -> list[str]:
+        kind = reader["type"]
+        if kind in ("array", "map"):
+            key = "items" if kind == "array" else "values"
+            return self.compare(reader[key], writer[key], f"{path}{key}/")
+        if _get_short_name(reader) != _get_short_name(writer):
+            return [f"{path}: the name changed from {writer['name']} to {reader['name']}"]
+        if kind == "fixed":
+            same_size = reader.get("size") == writer.get("size")
+            return [] if same_size else [f"{path}: the size of {reader['name']} changed"]
+        if kind == "enum":
+            missing = [one for one in _as_list(writer["symbols"]) if one not in _as_list(reader["symbols"])]
+            if not missing or "default" in reader:
+                return []
+            return [f"{path}: the reader's enum {reader['name']} lacks {', '.join(map(str, missing))}"]
+        return list(self._compare_fields(reader, writer, path))
+
+    def _compare_fields(
+        self, reader: Mapping[str, JsonValue], writer: Mapping[str, JsonValue], path: str
+    ) -> Iterator[str]:
+        writer_fields = {one["name"]: one for one in _as_objects(writer["fields"])}
+        for one in _as_objects(reader["fields"]):
+            names = (one["name"], *_as_list(one.get("aliases", ())))
+            written = next((writer_fields[name] for name in names if name in writer_fields), None)
+            field_path = f"{path}fields/{one['name']}/"
+            if written is not None:
+                yield from self.compare(one["type"], written["type"], field_path)
+            elif "default" not in one:
+                yield f"{field_path}: the reader's field has no default value, and the writer lacks the field"
+
+
+def _compare_json(reader: JsonValue, writer: JsonValue, path: str) -> Iterator[str]:
+    if not isinstance(reader, Mapping) or not isinstance(writer, Mapping):
+        return
+    if "type" in reader and "type" in writer and reader["type"] != writer["type"]:
+        yield f"{path}: the type changed from {writer['type']} to {reader['type']}"
+        return
+    for name in _as_list(reader.get("required", ())):
+        if name not in _as_list(writer.get("required", ())):
+            yield f"{path}: the property {name} became required"
+    reader_properties, writer_properties = reader.get("properties", {}), writer.get("properties", {})
+    assert isinstance(reader_properties, Mapping)
+    assert isinstance(writer_properties, Mapping)
+    for name in reader_properties.keys() & writer_properties.keys():
+        yield from _compare_json(
+            reader_properties[name], writer_properties[name], f"{path}/properties/{name}"
+        )
+
+
+def _list_proto_fields(text: str) -> dict[tuple[str, int], str]:
+    """Return the types of all fields, by message and field number."""
+    return {
+        (message, int(number)): type_name
+        for message, body in _PROTO_MESSAGE.findall(remove_proto_comments(text))
+        for _, type_name, _, number in _PROTO_FIELD.findall(body)
+    }
+
+
+def _compare_proto(
+    reader: Mapping[tuple[str, int], str], writer: Mapping[tuple[str, int], str]
+) -> Iterator[str]:
+    for message, number in sorted(reader.keys() & writer.keys()):
+        before, after = writer[message, number], reader[message, number]
+        if before != after:
+            yield f"{message}: the type of field {number} changed from {before} to {after}"
+
+
+def _describe(schema: JsonValue) -> str:
+    if isinstance(schema, Mapping):
+        return str(schema.get("name", schema.get("type")))
+    return str(schema)
+
+
+def _get_short_name(schema: Mapping[str, JsonValue]) -> str:
+    return str(schema["name"]).rpartition(".")[2]
+
+
+def _as_list(value: JsonValue) -> list[JsonValue]:
+    assert isinstance(value, list | tuple)
+    return list(value)
+
+
+def _as_objects(value: JsonValue) -> list[dict[str, JsonValue]]:
+    return [dict(one) for one in _as_list(value) if isinstance(one, Mapping)]
