@@ -26,6 +26,7 @@ class SandboxRequest:
     port: int | None = None
     connect_workers: int | None = None
     secure: bool | None = None
+    registry: bool | None = None
 
 
 def start_sandbox(folder: Path, request: SandboxRequest, progress: Progress) -> Sandbox:
@@ -43,6 +44,7 @@ def start_sandbox(folder: Path, request: SandboxRequest, progress: Progress) -> 
             single_settings.port,
             single_settings.connect_workers,
             single_settings.secure,
+            single_settings.registry,
         )
     requested_settings = GroupSettings(
         group_settings.folder,
@@ -52,12 +54,13 @@ def start_sandbox(folder: Path, request: SandboxRequest, progress: Progress) -> 
         _choose_number(request.port, group_settings.port),
         _choose_number(request.connect_workers, group_settings.connect_workers),
         group_settings.secure if request.secure is None else request.secure,
+        group_settings.registry if request.registry is None else request.registry,
     )
     return sandbox.start_group(requested_settings, progress)
 
 
 def stop_sandbox(folder: Path) -> Sandbox:
-    """Stop the brokers and workers and keep the data. Raises KdeclareError."""
+    """Stop all processes and keep the data. Raises KdeclareError."""
     group_settings = sandbox.group_settings(folder)
     return sandbox.stop(folder) if group_settings is None else sandbox.stop_group(group_settings)
 
@@ -94,6 +97,7 @@ def _resolve_settings(folder: Path, request: SandboxRequest) -> SandboxSettings:
         log_dirs=default_settings.log_dirs,
         connect_workers=_choose_number(request.connect_workers, default_settings.connect_workers),
         secure=default_settings.secure if request.secure is None else request.secure,
+        registry=default_settings.registry if request.registry is None else request.registry,
     )
 
 

@@ -1,7 +1,7 @@
 """Kafka clusters on this machine, for development and tests.
 
-A cluster consists of KRaft brokers and, on request, Connect workers. Each cluster has its own folder, and
-listens only on the loopback address.
+A cluster consists of KRaft brokers and, on request, Connect workers and a schema registry. Each cluster has
+its own folder, and listens only on the loopback address.
 """
 
 from kdeclare.sandbox.control import (
@@ -25,13 +25,14 @@ from kdeclare.sandbox.jars import KAFKA_VERSION
 from kdeclare.sandbox.launch import resolve_kafka_classpath, run_kafka_tool
 from kdeclare.sandbox.settings import GroupSettings, SandboxSettings, is_free
 from kdeclare.sandbox.startup import start
-from kdeclare.sandbox.status import BrokerStatus, SandboxStatus, WorkerStatus, status
+from kdeclare.sandbox.status import BrokerStatus, RegistryStatus, SandboxStatus, WorkerStatus, status
 
 __all__ = [
     "KAFKA_VERSION",
     "BrokerStatus",
     "GroupSettings",
     "GroupStatus",
+    "RegistryStatus",
     "SandboxSettings",
     "SandboxStatus",
     "WorkerStatus",

@@ -28,11 +28,11 @@ _LAST_PATIENCE_SECONDS = 7.0
 
 
 def stop(folder: Path) -> SandboxStatus:
-    """Stop all workers and brokers of a sandbox, and keep their data.
+    """Stop all workers, brokers and the schema registry of a sandbox, and keep their data.
 
-    Processes that do not belong to the sandbox are not stopped. A worker that does not end is killed after 30
-    seconds. A broker that does not end is killed after 60 seconds, or 7 seconds after the first broker has
-    ended.
+    Processes that do not belong to the sandbox are not stopped. A worker or registry that does not end is
+    killed after 30 seconds. A broker that does not end is killed after 60 seconds, or 7 seconds after the
+    first broker has ended.
     """
     layout = resolve_layout(folder)
     if not layout.marker.exists():
@@ -53,7 +53,7 @@ def reset(folder: Path) -> SandboxStatus:
     with claim_folder(layout, ignore_progress):
         if read_marker(layout) is not None:
             _stop_processes(layout, patience=0.0)  # no clean shutdown, because the data will be deleted
-            for folder in (layout.connect.folder, layout.security.folder):
+            for folder in (layout.connect.folder, layout.security.folder, layout.registry.folder):
                 shutil.rmtree(folder, ignore_errors=True)
             shutil.rmtree(layout.brokers, ignore_errors=True)
             layout.marker.unlink(missing_ok=True)  # last, so that an interrupted reset can be repeated
@@ -178,7 +178,11 @@ def _build_missing_error(layout: Layout, member: str, hint: str) -> KdeclareErro
 def _stop_processes(layout: Layout, patience: float = _STOP_PATIENCE_SECONDS) -> None:
     # Stop workers first: without brokers, a worker cannot leave its group, and would wait.
     worker_patience = min(patience, _WORKER_PATIENCE_SECONDS)
-    processes.terminate(_read_records(layout.connect.workers), worker_patience, worker_patience)
+    records = _read_records(layout.connect.workers)
+    registry = processes.read_record(layout.registry.process)
+    if registry is not None:
+        records.append(registry)
+    processes.terminate(records, worker_patience, worker_patience)
     processes.terminate(_read_records(layout.brokers), patience, _LAST_PATIENCE_SECONDS)
 
 

@@ -76,6 +76,7 @@ def group_settings(folder: Path) -> GroupSettings | None:
             port=int(content["port"]),
             connect_workers=int(content.get("connect_workers", 0)),
             secure=bool(content.get("secure", False)),
+            registry=bool(content.get("registry", False)),
         )
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -143,6 +144,7 @@ def _write_group_marker(layout: Layout, settings: GroupSettings) -> None:
         "port": settings.port,
         "connect_workers": settings.connect_workers,
         "secure": settings.secure,
+        "registry": settings.registry,
     }
     write_atomically(layout.group_marker, json.dumps(content, indent=2) + "\n")
 
@@ -151,7 +153,8 @@ def _format_settings(settings: GroupSettings) -> str:
     brokers = f"{settings.brokers} broker(s) on {settings.racks} rack(s)"
     workers = f", {settings.connect_workers} Connect worker(s) each" if settings.connect_workers else ""
     secure = ", secure" if settings.secure else ""
-    return f"{settings.clusters} clusters of {brokers}, port {settings.port}{workers}{secure}"
+    registry = ", a schema registry each" if settings.registry else ""
+    return f"{settings.clusters} clusters of {brokers}, port {settings.port}{workers}{secure}{registry}"
 
 
 def _build_mismatch_error(difference: str, settings: GroupSettings) -> KdeclareError:

@@ -1,7 +1,7 @@
-"""Check whether a broker or a Connect worker is ready.
+"""Check whether a broker, a Connect worker or a schema registry is ready.
 
-A broker is checked with a Metadata request, because the response contains only unfenced brokers. A worker is
-checked with a REST request. A client library would add import time, retries and timeouts.
+A broker is checked with a Metadata request, because the response contains only unfenced brokers. Workers and
+registries are checked with a REST request. A client library would add import time, retries and timeouts.
 """
 
 import http.client
@@ -10,7 +10,7 @@ import ssl
 import struct
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.sandbox.settings import HOST
+from kdeclare.sandbox.settings import HOST, REGISTRY_PATH
 
 _METADATA = 3
 # The last version of the request without flexible fields. Brokers support it since Kafka 1.0.
@@ -104,9 +104,18 @@ def is_healthy(port: int, timeout: float) -> bool:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    connection = http.client.HTTPSConnection(HOST, port, timeout=timeout, context=context)
+    return _is_found(http.client.HTTPSConnection(HOST, port, timeout=timeout, context=context), "/health")
+
+
+def is_registry_ready(port: int, timeout: float) -> bool:
+    """Whether a schema registry lists its subjects within ``timeout`` seconds."""
+    return _is_found(http.client.HTTPConnection(HOST, port, timeout=timeout), f"{REGISTRY_PATH}/subjects")
+
+
+def _is_found(connection: http.client.HTTPConnection, path: str) -> bool:
+    """Whether the server responds with HTTP 200. Closes the connection."""
     try:
-        connection.request("GET", "/health")
+        connection.request("GET", path)
         return connection.getresponse().status == http.client.OK
     except (OSError, http.client.HTTPException):
         return False

@@ -30,12 +30,19 @@ _REASONS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """A Maven artifact to download. transitive: whether to also download its runtime dependencies."""
+    """A Maven artifact to download.
+
+    transitive: whether to also download its runtime dependencies. classifier: the suffix that distinguishes
+    an additional file of the artifact, such as ``all``; empty for the main file. extension: the file name
+    extension.
+    """
 
     organisation: str
     name: str
     revision: str
     transitive: bool = True
+    classifier: str = ""
+    extension: str = "jar"
 
 
 class ResolutionError(Exception):
@@ -69,7 +76,8 @@ def render_ivy_file(dependencies: Sequence[Dependency]) -> str:
     """Render an ``ivy.xml`` with these dependencies."""
     lines = "".join(_render_dependency(d) for d in dependencies)
     return (
-        '<ivy-module version="2.0">\n  <info organisation="kdeclare" module="sandbox"/>\n'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">\n'
+        '  <info organisation="kdeclare" module="sandbox"/>\n'
         '  <configurations><conf name="default"/></configurations>\n'
         f"  <dependencies>\n{lines}  </dependencies>\n</ivy-module>\n"
     )
@@ -77,19 +85,32 @@ def render_ivy_file(dependencies: Sequence[Dependency]) -> str:
 
 def _render_dependency(dependency: Dependency) -> str:
     names = f"org={_quote(dependency.organisation)} name={_quote(dependency.name)}"
-    conf = "default->default" if dependency.transitive else "default->master"
-    return f'    <dependency {names} rev={_quote(dependency.revision)} conf="{conf}"/>\n'
+    attributes = f"{names} rev={_quote(dependency.revision)}"
+    if not dependency.classifier:
+        conf = "default->default" if dependency.transitive else "default->master"
+        return f'    <dependency {attributes} conf="{conf}"/>\n'
+    attributes += f' conf="default->default" transitive="{str(dependency.transitive).lower()}"'
+    extension = _quote(dependency.extension)
+    artifact = f"name={_quote(dependency.name)} type={extension} ext={extension}"
+    artifact += f" m:classifier={_quote(dependency.classifier)}"
+    return f"    <dependency {attributes}>\n      <artifact {artifact}/>\n    </dependency>\n"
 
 
 def _quote(value: str) -> str:
     return f'"{html.escape(value)}"'
 
 
-def render_mirror_settings(address: str) -> str:
-    """Render an ``ivysettings.xml`` whose only repository is the Maven repository at this address."""
+def render_settings(address: str | None, *, reads_poms: bool = True) -> str:
+    """Render an ``ivysettings.xml`` with one Maven repository.
+
+    address: the address of the repository; None for Maven Central.
+    reads_poms: whether Ivy reads the POMs, which list the dependencies.
+    """
+    root = f" root={_quote(address)}" if address else ""
+    poms = "" if reads_poms else ' usepoms="false"'
     return (
-        '<ivysettings>\n  <settings defaultResolver="mirror"/>\n  <resolvers>\n'
-        f'    <ibiblio name="mirror" m2compatible="true" root={_quote(address)}/>\n'
+        '<ivysettings>\n  <settings defaultResolver="repository"/>\n  <resolvers>\n'
+        f'    <ibiblio name="repository" m2compatible="true"{poms}{root}/>\n'
         "  </resolvers>\n</ivysettings>\n"
     )
 
@@ -113,10 +134,13 @@ def resolve(
     ivy_path.write_text(render_ivy_file(dependencies), "utf-8")
     class_path_file.unlink(missing_ok=True)
     command = [java, f"-Divy.default.ivy.user.dir={folder}", "-jar", str(ivy_jar)]
-    command += _build_settings_arguments(folder, environment)
+    # Without transitive dependencies, POMs are not needed, and some of them refer to POMs that do not exist.
+    reads_poms = any(d.transitive for d in dependencies)
+    command += _build_settings_arguments(folder, environment, reads_poms=reads_poms)
     command += ["-cache", str(folder / "cache"), "-ivy", str(ivy_path), "-confs", "default"]
     # A "bundle" is an OSGi jar. Kafka needs six OSGi jars.
-    command += ["-types", "jar", "bundle", "-cachepath", str(class_path_file)]
+    extensions = sorted({d.extension for d in dependencies} - {"jar"})
+    command += ["-types", "jar", "bundle", *extensions, "-cachepath", str(class_path_file)]
     log_path = folder / "ivy.log"
     with log_path.open("wb") as log_file:
         try:
@@ -139,7 +163,7 @@ def find_failure_reason(log: str) -> str:
     return ""
 
 
-def _build_settings_arguments(folder: Path, environment: Mapping[str, str]) -> list[str]:
+def _build_settings_arguments(folder: Path, environment: Mapping[str, str], *, reads_poms: bool) -> list[str]:
     settings_file = environment.get(SETTINGS_VARIABLE)
     if settings_file:
         if not Path(settings_file).is_file():
@@ -153,8 +177,8 @@ def _build_settings_arguments(folder: Path, environment: Mapping[str, str]) -> l
             )
         return ["-settings", settings_file]
     mirror = environment.get(MIRROR_VARIABLE)
-    if mirror:
+    if mirror or not reads_poms:
         settings = folder / "ivysettings.xml"
-        settings.write_text(render_mirror_settings(mirror), "utf-8")
+        settings.write_text(render_settings(mirror, reads_poms=reads_poms), "utf-8")
         return ["-settings", str(settings)]
     return []

@@ -45,7 +45,7 @@ class PinnedJars:
 
     name: the name of the file in the cache that lists the jars. what: the name of the jars in messages. size:
         the download size for messages, such as "46 MB". pins: the SHA-256 of each jar in hexadecimal, by file
-        name.
+        name. is_part_of_kafka: whether KAFKA_HOME can replace the download.
     """
 
     name: str
@@ -53,6 +53,7 @@ class PinnedJars:
     size: str
     dependencies: tuple[ivy.Dependency, ...]
     pins: Mapping[str, str]
+    is_part_of_kafka: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +173,14 @@ def _download(
     for path in recorded_paths or ():
         if path.name in altered_names and path.is_relative_to(record_file.parent):
             path.unlink(missing_ok=True)  # Ivy would reuse the altered file
-    progress(f"resolving {pinned_jars.what} ({len(pins)} jars, {pinned_jars.size}, only the first time)")
+    count = f"{len(pins)} jars, " if len(pins) > 1 else ""
+    progress(f"resolving {pinned_jars.what} ({count}{pinned_jars.size}, only the first time)")
     try:
         paths = ivy.resolve(
             java.find_java(environment), pinned_jars.dependencies, record_file.parent / "ivy", environment
         )
     except ivy.ResolutionError as problem:
-        raise _build_unavailable_error(pinned_jars.what, str(problem), record_file.parent) from problem
+        raise _build_unavailable_error(pinned_jars, str(problem), record_file.parent) from problem
     altered_names = find_altered(paths, pins)
     if altered_names:
         raise KdeclareError(
@@ -195,14 +197,16 @@ def _download(
     return paths
 
 
-def _build_unavailable_error(label: str, reason: str, folder: Path) -> KdeclareError:
+def _build_unavailable_error(pinned_jars: PinnedJars, reason: str, folder: Path) -> KdeclareError:
     reason_text = f" ({reason})" if reason else ""
+    home_text = f" {HOME_VARIABLE} to an installed Kafka," if pinned_jars.is_part_of_kafka else ""
     return KdeclareError(
         error(
             "jars-unavailable",
-            "Kafka's jars could not be downloaded",
-            f"The jars of {label} are not in the cache {folder} and could not be downloaded{reason_text}.",
-            hint=f"Run the command once while online, or set {HOME_VARIABLE} to an installed Kafka,"
+            "Jars could not be downloaded",
+            f"The jars of {pinned_jars.what} are not in the cache {folder} and could not be "
+            f"downloaded{reason_text}.",
+            hint=f"Run the command once while online, or set{home_text}"
             f" {ivy.MIRROR_VARIABLE} to the address of a Maven mirror, or {ivy.SETTINGS_VARIABLE} to an"
             f" ivysettings.xml. See Ivy's output in {folder / 'ivy' / 'ivy.log'}.",
         )

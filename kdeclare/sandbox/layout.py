@@ -13,7 +13,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class ProcessFiles:
-    """The paths of the log files and the process record of one broker or worker."""
+    """The paths of the log files and the process record of one broker, worker or schema registry."""
 
     folder: Path
 
@@ -24,7 +24,7 @@ class ProcessFiles:
 
     @property
     def server_log(self) -> Path:
-        """The log of the broker or worker."""
+        """The log of the server."""
         return self.logs / "server.log"
 
     @property
@@ -70,6 +70,26 @@ class WorkerFiles(ProcessFiles):
     def keystore(self) -> Path:
         """The keystore (PKCS12) with the key and certificate that the worker uses when it starts."""
         return self.folder / "keystore.p12"
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryFiles(ProcessFiles):
+    """The paths of the files of the schema registry."""
+
+    @property
+    def app(self) -> Path:
+        """The folder with the jars of the registry."""
+        return self.folder / "app"
+
+    @property
+    def properties(self) -> Path:
+        """The registry's ``registry.properties``, which is rewritten at each start."""
+        return self.folder / "registry.properties"
+
+    @property
+    def data(self) -> Path:
+        """The path of the database, without the extensions of its files."""
+        return self.folder / "data" / "registry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +183,11 @@ class Layout:
         return ConnectFiles(self.folder / "connect")
 
     @property
+    def registry(self) -> RegistryFiles:
+        """The paths of the files of the schema registry."""
+        return RegistryFiles(self.folder / "registry")
+
+    @property
     def security(self) -> SecurityFiles:
         """The paths of the certificates and client properties of a secure sandbox."""
         return SecurityFiles(self.folder / "security")
@@ -190,11 +215,19 @@ class Marker:
     log_dirs: int = 1
     connect_workers: int = 0
     secure: bool = False
+    registry: bool = False
 
     def settings(self, folder: Path) -> SandboxSettings:
         """Return the settings of the sandbox. folder: the current path of the sandbox."""
         return SandboxSettings(
-            folder, self.brokers, self.racks, self.port, self.log_dirs, self.connect_workers, self.secure
+            folder,
+            self.brokers,
+            self.racks,
+            self.port,
+            self.log_dirs,
+            self.connect_workers,
+            self.secure,
+            self.registry,
         )
 
 
@@ -223,6 +256,7 @@ def read_marker(layout: Layout) -> Marker | None:
             log_dirs=int(content.get("log_dirs", 1)),
             connect_workers=int(content.get("connect_workers", 0)),
             secure=bool(content.get("secure", False)),
+            registry=bool(content.get("registry", False)),
         )
     except (ValueError, KeyError, TypeError) as problem:
         raise build_marker_error(layout.marker, "kdeclare did not write the file") from problem
@@ -241,6 +275,7 @@ def write_marker(layout: Layout, marker: Marker) -> None:
         "log_dirs": marker.log_dirs,
         "connect_workers": marker.connect_workers,
         "secure": marker.secure,
+        "registry": marker.registry,
     }
     write_atomically(layout.marker, json.dumps(content, indent=2) + "\n")
 

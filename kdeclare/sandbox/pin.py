@@ -1,6 +1,7 @@
-"""Update ``jars.json`` and ``connect_jars.json`` after changing the pinned version of Kafka.
+"""Update the files with hashes after changing the pinned version of Kafka or of the schema registry.
 
-``python -m kdeclare.sandbox.pin`` resolves the jars and writes their hashes to these files.
+``python -m kdeclare.sandbox.pin`` resolves the jars and writes their hashes to ``jars.json``,
+``connect_jars.json`` and ``registry/archive.json``.
 """
 
 import json
@@ -8,11 +9,12 @@ import os
 
 from kdeclare import java
 from kdeclare.sandbox import connect_jars, ivy, jars
+from kdeclare.sandbox.registry import archive
 
 
 def pin() -> None:
     """Resolve the jars and write their hashes. Review the changes to the files before you commit them."""
-    for jars_module in (jars, connect_jars):
+    for jars_module in (jars, connect_jars, archive):
         folder = jars.get_cache_folder(os.environ) / "ivy"
         paths = ivy.resolve(java.find_java(), jars_module.DEPENDENCIES, folder)
         pins = {p.name: jars.hash_file(p) for p in paths}

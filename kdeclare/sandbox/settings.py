@@ -17,6 +17,12 @@ MAX_CLUSTERS = 20
 
 MAX_WORKERS = 10
 
+# The ports of the schema registry are between the ports of brokers and the ports of Connect workers.
+REGISTRY_PORT_OFFSET = 40
+
+# The path of the API of Confluent Schema Registry in the URL of the registry.
+REGISTRY_PATH = "/apis/ccompat/v7"
+
 # The ports of Connect workers are higher than the ports of brokers, and lower than the ports of controllers.
 WORKER_PORT_OFFSET = 50
 
@@ -44,6 +50,7 @@ class SandboxSettings:
         ``port + 50 + i - 1``.
     secure: whether clients must authenticate and need ACLs. If so, a broker has one listener for each
         security protocol, and SASL_SSL is on ``port + i - 1``.
+    registry: whether the sandbox has a schema registry. It serves HTTP on ``port + 40``.
     """
 
     folder: Path
@@ -53,6 +60,7 @@ class SandboxSettings:
     log_dirs: int = 1
     connect_workers: int = 0
     secure: bool = False
+    registry: bool = False
 
     @property
     def broker_ids(self) -> range:
@@ -112,6 +120,21 @@ class SandboxSettings:
         """Return the URL of a worker, which also identifies the worker in its group."""
         return f"https://{HOST}:{self.get_worker_port(worker_id)}"
 
+    @property
+    def registry_port(self) -> int:
+        """The port of the schema registry for clients."""
+        return self.port + REGISTRY_PORT_OFFSET
+
+    @property
+    def registry_management_port(self) -> int:
+        """The port on which the schema registry reports its health and metrics."""
+        return self.registry_port + 1
+
+    @property
+    def registry_url(self) -> str:
+        """The URL of the schema registry for clients."""
+        return f"http://{HOST}:{self.registry_port}{REGISTRY_PATH}"
+
     def rack(self, broker_id: int) -> str:
         """Return the rack of a broker (``broker.rack``)."""
         return f"rack-{string.ascii_lowercase[(broker_id - 1) % self.racks]}"
@@ -123,6 +146,7 @@ class GroupSettings:
 
     folder: the folder that contains a sandbox for each cluster: ``cluster-1``, ``cluster-2``, …
     brokers, racks, connect_workers: the numbers in each cluster.
+    registry: whether each cluster has a schema registry.
     port: the port of the first broker of the first cluster. The ports of each further cluster are 200 higher.
     """
 
@@ -133,6 +157,7 @@ class GroupSettings:
     port: int = 19092
     connect_workers: int = 0
     secure: bool = False
+    registry: bool = False
 
     @property
     def members(self) -> tuple[SandboxSettings, ...]:
@@ -145,6 +170,7 @@ class GroupSettings:
                 self.port + (number - 1) * CLUSTER_PORT_STEP,
                 connect_workers=self.connect_workers,
                 secure=self.secure,
+                registry=self.registry,
             )
             for number in range(1, self.clusters + 1)
         )
@@ -182,7 +208,10 @@ def validate_settings(settings: SandboxSettings) -> None:
             "--connect-workers",
         )
     ports = [port for i in settings.broker_ids for port in settings.ports(i)]
-    highest_port = max(*ports, *map(settings.get_worker_port, settings.worker_ids))
+    ports += map(settings.get_worker_port, settings.worker_ids)
+    if settings.registry:
+        ports.append(settings.registry_management_port)
+    highest_port = max(ports)
     if settings.port < 1024 or highest_port > 65535:
         raise _build_settings_error(
             f"The sandbox needs ports {settings.port} to {highest_port}, but only 1024 to 65535 are allowed.",
@@ -213,17 +242,28 @@ def is_free(port: int) -> bool:
 
 
 def require_free_ports(
-    settings: SandboxSettings, broker_ids: Iterable[int], worker_ids: Iterable[int] = ()
+    settings: SandboxSettings,
+    broker_ids: Iterable[int],
+    worker_ids: Iterable[int] = (),
+    *,
+    registry: bool = False,
 ) -> None:
-    """Raise KdeclareError ``port-taken`` if a port of these brokers and workers is in use."""
+    """Raise KdeclareError ``port-taken`` if a port of these brokers and workers is in use.
+
+    registry: whether the ports of the schema registry must be free, too.
+    """
     owners_by_port = {p: f"broker {i}" for i in broker_ids for p in settings.ports(i)}
     owners_by_port |= {
         settings.get_controller_port(i): f"controller {i}" for i in broker_ids if i in settings.controller_ids
     }
     owners_by_port |= {settings.get_worker_port(i): f"Connect worker {i}" for i in worker_ids}
+    if registry:
+        for port in (settings.registry_port, settings.registry_management_port):
+            owners_by_port[port] = "schema registry"
     taken_ports = [p for p in owners_by_port if not is_free(p)]
     if taken_ports:
         ports_text = ", ".join(f"{p} ({owners_by_port[p]})" for p in taken_ports)
+        registry_text = f" schema registry ports at {settings.registry_port}," if settings.registry else ""
         workers_text = (
             f" Connect worker ports at {settings.port + WORKER_PORT_OFFSET},"
             if settings.connect_workers
@@ -236,7 +276,7 @@ def require_free_ports(
                 f"{'Ports' if taken_ports[1:] else 'Port'} {ports_text} on "
                 f"{HOST} {'are' if taken_ports[1:] else 'is'} in use by another process.",
                 hint="Stop that process, or choose different ports with --port. Broker ports start at"
-                f" {settings.port},{workers_text} and controller ports at"
+                f" {settings.port},{registry_text}{workers_text} and controller ports at"
                 f" {settings.port + CONTROLLER_PORT_OFFSET}.",
             )
         )

@@ -18,6 +18,7 @@ from kdeclare.sandbox.layout import (
     write_atomically,
     write_marker,
 )
+from kdeclare.sandbox.registry.registry_startup import RegistryStartup, build_registry_startup
 from kdeclare.sandbox.security import (
     ADMIN,
     BROKER,
@@ -108,7 +109,8 @@ TIMEOUT_SECONDS = 300.0
 class SandboxStartup:
     """A sandbox to start.
 
-    down: the ids of the brokers to start. workers: the workers to start, if any.
+    down: the ids of the brokers to start. workers: the workers to start, if any. registry: the schema
+        registry to start, if any.
     """
 
     layout: Layout
@@ -116,6 +118,7 @@ class SandboxStartup:
     down: Sequence[int]
     progress: Progress
     workers: WorkerStartup | None = None
+    registry: RegistryStartup | None = None
 
     @property
     def settings(self) -> SandboxSettings:
@@ -126,16 +129,17 @@ class SandboxStartup:
 def start(
     settings: SandboxSettings, progress: Progress, *, timeout: float = TIMEOUT_SECONDS
 ) -> SandboxStatus:
-    """Start a sandbox, and return when all its brokers and Connect workers are ready.
+    """Start a sandbox, and return when all its processes are ready.
 
-    If the sandbox does not exist, it is created. Brokers and workers that are already running are not
-    restarted. The only setting of an existing sandbox that can change is the number of workers, which can
-    increase. If the start fails or is interrupted, the started processes are killed.
+    If the sandbox does not exist, it is created. Processes that are already running are not restarted. The
+    settings of an existing sandbox cannot change, except that workers and a schema registry can be added. If
+    the start fails or is interrupted, the started processes are killed.
 
     timeout: the maximum time in seconds until all brokers are ready, and then again until all workers are
-    ready. Raises KdeclareError ``sandbox-settings``, ``sandbox-differs``, ``sandbox-folder``,
-    ``sandbox-unreadable``, ``sandbox-format``, ``sandbox-certificates``, ``sandbox-access``,
-    ``sandbox-start``, ``port-taken``, or an error of Java, the jars or the worker plug-in.
+    ready and until the schema registry is ready. Raises KdeclareError ``sandbox-settings``,
+    ``sandbox-differs``, ``sandbox-folder``, ``sandbox-unreadable``, ``sandbox-format``,
+    ``sandbox-certificates``, ``sandbox-access``, ``sandbox-start``, ``port-taken``, or an error of Java, the
+    jars or the worker plug-in.
     """
     return start_all([settings], progress, timeout=timeout)[0]
 
@@ -158,8 +162,9 @@ def start_all(
         if all(status is not None and status.ready for status in statuses):
             return tuple(status for status in statuses if status is not None)
         stopped_ids = [_list_stopped(layout, settings) for layout, settings in claimed_layouts]
-        for (_, settings), (broker_ids, worker_ids) in zip(claimed_layouts, stopped_ids, strict=True):
-            require_free_ports(settings, broker_ids, worker_ids)
+        for (layout, settings), (broker_ids, worker_ids) in zip(claimed_layouts, stopped_ids, strict=True):
+            registry = _needs_registry(layout, settings)
+            require_free_ports(settings, broker_ids, worker_ids, registry=registry)
         runtime = launch.resolve_runtime(progress)
         startups = []
         for (layout, settings), marker, (broker_ids, worker_ids) in zip(
@@ -169,20 +174,32 @@ def start_all(
             worker_startup = (
                 build_worker_startup(layout, settings, worker_ids, sandbox_progress) if worker_ids else None
             )
+            registry_startup = (
+                build_registry_startup(layout, settings, sandbox_progress)
+                if _needs_registry(layout, settings)
+                else None
+            )
             if marker is None or not marker.formatted:
                 marker = _create_sandbox(runtime, layout, settings, sandbox_progress)
-            write_marker(layout, marker)  # the number of workers can be higher
-            startups.append(SandboxStartup(layout, marker, broker_ids, sandbox_progress, worker_startup))
+            write_marker(layout, marker)  # the number of workers can be higher, or the registry new
+            startups.append(
+                SandboxStartup(layout, marker, broker_ids, sandbox_progress, worker_startup, registry_startup)
+            )
         start_processes(runtime, startups, timeout)
         return tuple(observe_sandbox(one.layout, one.marker) for one in startups)
 
 
 def start_processes(runtime: launch.Runtime, startups: Sequence[SandboxStartup], timeout: float) -> None:
-    """Start brokers and workers, and return when they are ready. On failure, kill the started processes."""
+    """Start processes, and return when they are ready. On failure, kill the started processes."""
     records: list[processes.ProcessRecord] = []
     layout = startups[0].layout
     worker_startups = [one.workers for one in startups if one.workers is not None]
+    registry_startups = [one.registry for one in startups if one.registry is not None]
     try:
+        for registry_startup in registry_startups:  # first, because it takes longest and needs no brokers
+            layout = registry_startup.layout
+            registry_startup.prepare()
+            records.append(registry_startup.spawn())
         for worker_startup in worker_startups:
             layout = worker_startup.layout
             worker_startup.prepare()
@@ -206,6 +223,8 @@ def start_processes(runtime: launch.Runtime, startups: Sequence[SandboxStartup],
                 records.append(record)  # one by one, so that they can be killed if the next start fails
         for worker_startup in worker_startups:
             worker_startup.wait(timeout)
+        for registry_startup in registry_startups:
+            registry_startup.wait(timeout)
     except BaseException as problem:
         for record in records:
             processes.send_signal(record, signal.SIGKILL)
@@ -226,15 +245,19 @@ def _claim_layout(
 
 
 def _resolve_marker(layout: Layout, settings: SandboxSettings) -> Marker | None:
-    """Return the content of the marker file with the new number of workers; None if there is no sandbox.
+    """Return the content of the marker file with added workers and registry; None if there is no sandbox.
 
-    Raises KdeclareError ``sandbox-differs`` if any other setting differs or the number of workers is lower.
+    Raises KdeclareError ``sandbox-differs`` if any other setting differs or something would be removed.
     """
     marker = read_marker(layout)
     if marker is None:
         require_empty_folder(layout)
         return None
-    merged_marker = replace(marker, connect_workers=max(marker.connect_workers, settings.connect_workers))
+    merged_marker = replace(
+        marker,
+        connect_workers=max(marker.connect_workers, settings.connect_workers),
+        registry=marker.registry or settings.registry,
+    )
     if merged_marker.settings(layout.folder) != settings:
         raise _build_mismatch_error(marker, settings)
     return merged_marker
@@ -245,6 +268,11 @@ def _list_stopped(layout: Layout, settings: SandboxSettings) -> tuple[list[int],
     brokers = [i for i in settings.broker_ids if running_process(layout.broker(i)) is None]
     workers = [i for i in settings.worker_ids if running_process(layout.connect.worker(i)) is None]
     return brokers, workers
+
+
+def _needs_registry(layout: Layout, settings: SandboxSettings) -> bool:
+    """Whether the sandbox has a schema registry that is not running."""
+    return settings.registry and running_process(layout.registry) is None
 
 
 def _prefix_progress(layout: Layout, progress: Progress) -> Progress:
@@ -265,6 +293,7 @@ def _create_sandbox(
         log_dirs=settings.log_dirs,
         connect_workers=settings.connect_workers,
         secure=settings.secure,
+        registry=settings.registry,
     )
     try:
         write_marker(layout, marker)
@@ -281,9 +310,10 @@ def _build_mismatch_error(marker: Marker, settings: SandboxSettings) -> Kdeclare
         log_dirs_text = f", {described.log_dirs} log directories per broker" if described.log_dirs > 1 else ""
         workers_text = f", {described.connect_workers} Connect worker(s)" if described.connect_workers else ""
         secure_text = ", secure" if described.secure else ""
+        registry_text = ", a schema registry" if described.registry else ""
         return (
             f"{described.brokers} broker(s) on {described.racks} rack(s), port "
-            f"{described.port}{log_dirs_text}{workers_text}{secure_text}"
+            f"{described.port}{log_dirs_text}{workers_text}{secure_text}{registry_text}"
         )
 
     return KdeclareError(

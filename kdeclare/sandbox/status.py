@@ -1,4 +1,4 @@
-"""The current status of a sandbox and of its brokers and workers."""
+"""The current status of a sandbox and of its brokers, workers and schema registry."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -58,6 +58,22 @@ class WorkerStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class RegistryStatus:
+    """The status of the schema registry.
+
+    ready: whether the registry responds.
+    """
+
+    schema_name = "SandboxRegistryDocument"
+
+    pid: _Process
+    url: str
+    alive: _Alive
+    ready: _Ready
+    log: _Log
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxStatus:
     """The status of a sandbox. If there is no sandbox, it has no brokers, and ``settings`` is None."""
 
@@ -66,6 +82,7 @@ class SandboxStatus:
     cluster_id: str
     brokers: tuple[BrokerStatus, ...]
     workers: tuple[WorkerStatus, ...] = ()
+    registry: RegistryStatus | None = None
 
     @property
     def exists(self) -> bool:
@@ -74,12 +91,12 @@ class SandboxStatus:
 
     @property
     def running(self) -> bool:
-        """Whether a broker or worker of the sandbox is running."""
+        """Whether a process of the sandbox is running."""
         return any(one.alive for one in self._members)
 
     @property
     def ready(self) -> bool:
-        """Whether all brokers and workers of the sandbox are ready."""
+        """Whether all processes of the sandbox are ready."""
         return self.exists and all(one.ready for one in self._members)
 
     @property
@@ -88,8 +105,9 @@ class SandboxStatus:
         return self.settings.bootstrap if self.settings else ""
 
     @property
-    def _members(self) -> tuple[BrokerStatus | WorkerStatus, ...]:
-        return (*self.brokers, *self.workers)
+    def _members(self) -> tuple[BrokerStatus | WorkerStatus | RegistryStatus, ...]:
+        registries = () if self.registry is None else (self.registry,)
+        return (*self.brokers, *self.workers, *registries)
 
     @property
     def ca_file(self) -> Path | None:
@@ -105,14 +123,14 @@ class SandboxStatus:
 
     @property
     def log_files(self) -> tuple[Path, ...]:
-        """The log files of all brokers and workers."""
+        """The log files of all brokers and workers, and of the schema registry."""
         return tuple(one.log for one in self._members)
 
 
 def status(folder: Path) -> SandboxStatus:
     """Return the status of the sandbox in ``folder``.
 
-    Waits at most 2 seconds for the response of each running broker and worker.
+    Waits at most 2 seconds for the response of each running process.
 
     Raises KdeclareError ``sandbox-unreadable``.
     """
@@ -124,14 +142,17 @@ def status(folder: Path) -> SandboxStatus:
 def observe_sandbox(layout: Layout, marker: Marker) -> SandboxStatus:
     """Return the status of an existing sandbox. marker: the content of its marker file."""
     settings = marker.settings(layout.folder)
-    with ThreadPoolExecutor(max_workers=settings.brokers + settings.connect_workers) as pool:
+    with ThreadPoolExecutor(max_workers=settings.brokers + settings.connect_workers + 1) as pool:
+        registry = pool.submit(_observe_registry, layout, settings)
         brokers = pool.map(lambda i: _observe_broker(layout, marker, settings, i), settings.broker_ids)
         workers = pool.map(lambda i: _observe_worker(layout, settings, i), settings.worker_ids)
-        return SandboxStatus(layout.folder, settings, marker.cluster_id, tuple(brokers), tuple(workers))
+        return SandboxStatus(
+            layout.folder, settings, marker.cluster_id, tuple(brokers), tuple(workers), registry.result()
+        )
 
 
 def running_process(files: ProcessFiles) -> processes.ProcessRecord | None:
-    """Return the process record of a broker or worker; None if the process is not running."""
+    """Return the process record of a server; None if the process is not running."""
     recorded = processes.read_record(files.process)
     return recorded if recorded and processes.is_alive(recorded) else None
 
@@ -163,4 +184,17 @@ def _observe_worker(layout: Layout, settings: SandboxSettings, worker_id: int) -
         alive=process is not None,
         ready=process is not None and health.is_healthy(settings.get_worker_port(worker_id), _ASK_SECONDS),
         log=files.server_log,
+    )
+
+
+def _observe_registry(layout: Layout, settings: SandboxSettings) -> RegistryStatus | None:
+    if not settings.registry:
+        return None
+    process = running_process(layout.registry)
+    return RegistryStatus(
+        pid=process.pid if process else None,
+        url=settings.registry_url,
+        alive=process is not None,
+        ready=process is not None and health.is_registry_ready(settings.registry_port, _ASK_SECONDS),
+        log=layout.registry.server_log,
     )

@@ -87,8 +87,30 @@ def test_ivy_file_lists_dependencies() -> None:
 
 
 def test_mirror_is_only_repository() -> None:
-    root = ElementTree.fromstring(ivy.render_mirror_settings("https://mirror.example/maven?a=1&b=2"))
+    root = ElementTree.fromstring(ivy.render_settings("https://mirror.example/maven?a=1&b=2"))
     assert [r.get("root") for r in root.iter("ibiblio")] == ["https://mirror.example/maven?a=1&b=2"]
+    assert [r.get("usepoms") for r in root.iter("ibiblio")] == [None]
+
+
+def test_settings_without_mirror_have_default_repository() -> None:
+    root = ElementTree.fromstring(ivy.render_settings(None, reads_poms=False))
+    assert [dict(r.items()) for r in root.iter("ibiblio")] == [
+        {"name": "repository", "m2compatible": "true", "usepoms": "false"}
+    ]
+
+
+def test_ivy_file_names_file_with_classifier() -> None:
+    dependency = ivy.Dependency("o", "a", "1", transitive=False, classifier="all", extension="tar.gz")
+    root = ElementTree.fromstring(ivy.render_ivy_file([dependency]))
+    (only,) = root.iter("dependency")
+    assert (only.get("conf"), only.get("transitive")) == ("default->default", "false")
+    (artifact,) = root.iter("artifact")
+    assert dict(artifact.items()) == {
+        "name": "a",
+        "type": "tar.gz",
+        "ext": "tar.gz",
+        "{http://ant.apache.org/ivy/maven}classifier": "all",
+    }
 
 
 @pytest.mark.parametrize(

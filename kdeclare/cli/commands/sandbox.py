@@ -20,6 +20,7 @@ _START_EPILOG = build_epilog(
     "kdeclare sandbox start                       three brokers in three racks",
     "kdeclare sandbox start --brokers 1 --port 29092",
     "kdeclare sandbox start --connect-workers 3   also three Connect workers with HTTPS",
+    "kdeclare sandbox start --registry            also a schema registry",
     "kdeclare sandbox start --secure              with authentication, encryption and ACLs",
     "kdeclare sandbox start --clusters 3 --brokers 1    three clusters in .sandbox/cluster-1 to cluster-3",
     codes=(0, 1, 64, 130),
@@ -75,6 +76,10 @@ def start(
             help="Require encryption, authentication and ACLs.",
         ),
     ] = False,
+    registry: Annotated[
+        bool,
+        typer.Option("--registry", help="Also start a schema registry in each cluster."),
+    ] = False,
     folder: Folder = _FOLDER,
     console: Console,
 ) -> ExitCode:
@@ -97,33 +102,31 @@ def start(
     who may do everything, and one for 'reader', who may only read. A broker also listens on its port plus 20
     (SSL), plus 60 (SASL_PLAINTEXT) and plus 80 (PLAINTEXT). Connect workers log in as 'connect'. This user
     may use only the topics and groups of the workers. Grant it access to the topics of your connectors.
+
+    With --registry, Apicurio Registry serves the API of Confluent Schema Registry over HTTP, without
+    authentication. Its port is 40 above the port of the first broker. The command prints its URL last. A
+    registry can be added to an existing sandbox with one cluster. It is a separate download (109 MB).
     """
     from kdeclare.app.sandbox import SandboxRequest, start_sandbox
-    from kdeclare.cli.commands.sandbox_text import format_addresses, list_clusters
+    from kdeclare.cli.commands.sandbox_text import describe_start, format_addresses, list_clusters
     from kdeclare.report.elements.values import format_count, format_duration
 
     started_at = time.monotonic()
-    request = SandboxRequest(clusters, brokers, racks, port, connect_workers, secure or None)
+    request = SandboxRequest(
+        clusters, brokers, racks, port, connect_workers, secure or None, registry or None
+    )
     started = start_sandbox(folder, request, lambda text: console.note(f"{text} …"))
     elapsed = format_duration(time.monotonic() - started_at)
     cluster_statuses = list_clusters(started)
     counts = format_count(len(started.brokers), "broker")
     if len(cluster_statuses) > 1:
-        has_more = cluster_statuses[0].workers or cluster_statuses[0].client_files
+        first = cluster_statuses[0]
+        has_more = first.workers or first.client_files or first.registry
         addresses = "Addresses and files of each cluster" if has_more else "Addresses, one per cluster"
         console.note(f"{counts} in {len(cluster_statuses)} clusters ready after {elapsed}. {addresses}:")
-    elif cluster_statuses[0].workers:
-        counts += f" and {format_count(len(cluster_statuses[0].workers), 'Connect worker')}"
-        clients = ", and client properties" if cluster_statuses[0].client_files else ""
-        console.note(
-            f"{counts} ready after {elapsed}. Address, worker URLs and certificate authority{clients}:"
-        )
-    elif cluster_statuses[0].client_files:
-        console.note(
-            f"{counts} ready after {elapsed}. Address, and client properties of 'admin' and 'reader':"
-        )
     else:
-        console.note(f"{counts} ready after {elapsed}. Address for clients:")
+        members, addresses = describe_start(cluster_statuses[0])
+        console.note(f"{members} ready after {elapsed}. {addresses}:")
     console.out("".join(map(format_addresses, cluster_statuses)))
     if cluster_statuses[0].client_files:
         console.note(
@@ -144,7 +147,7 @@ def stop(*, folder: Folder = _FOLDER, console: Console) -> ExitCode:
 
 
 def status(*, output: Format = "text", folder: Folder = _FOLDER, console: Console) -> ExitCode:
-    """Show the status of each broker and Connect worker of the sandbox."""
+    """Show the status of each broker, Connect worker and schema registry of the sandbox."""
     from kdeclare.app.sandbox import read_sandbox_status
     from kdeclare.cli.commands.sandbox_text import describe_sandbox, list_clusters, render_cluster
 

@@ -9,7 +9,8 @@ from pydantic import Field, PlainSerializer, WithJsonSchema
 
 from kdeclare.core.documents import PathText, build_document, publish_schemas
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.sandbox import BrokerStatus, SandboxStatus, WorkerStatus
+from kdeclare.core.units import format_count
+from kdeclare.sandbox import BrokerStatus, RegistryStatus, SandboxStatus, WorkerStatus
 
 if TYPE_CHECKING:
     from kdeclare.app.sandbox import Sandbox
@@ -24,17 +25,37 @@ def format_addresses(status: SandboxStatus) -> str:
     """Return the addresses and paths of files that clients need, one per line.
 
     The lines are the brokers' address, the URL of each worker, the PEM file of the workers' certificate
-    authority, and the files of client properties.
+    authority, the files of client properties, and the URL of the schema registry.
     """
     lines = [status.bootstrap, *(worker.url for worker in status.workers)]
     if status.ca_file is not None:
         lines.append(str(status.ca_file))
     lines += map(str, status.client_files)
+    if status.registry is not None:
+        lines.append(status.registry.url)
     return "".join(f"{line}\n" for line in lines)
 
 
+def describe_start(status: SandboxStatus) -> tuple[str, str]:
+    """Describe a started cluster: its processes, and the lines of `format_addresses`."""
+    members = [format_count(len(status.brokers), "broker")]
+    addresses = "Address for clients"
+    if status.workers:
+        members.append(format_count(len(status.workers), "Connect worker"))
+        addresses = "Address, worker URLs and certificate authority"
+        if status.client_files:
+            addresses += ", and client properties"
+    elif status.client_files:
+        addresses = "Address, and client properties of 'admin' and 'reader'"
+    if status.registry is not None:
+        members.append("schema registry")
+        addresses += ", and URL of the schema registry"
+    *others, last = members
+    return f"{', '.join(others)} and {last}" if others else last, addresses
+
+
 def render_cluster(status: SandboxStatus) -> str:
-    """Render the status of one cluster, with one line for each broker and each worker."""
+    """Render the status of one cluster, with one line for each process."""
     if not status.exists:
         return f"There is no sandbox in {status.folder}.\n"
     state = "ready" if status.ready else "not ready" if status.running else "stopped"
@@ -44,6 +65,9 @@ def render_cluster(status: SandboxStatus) -> str:
         lines.append(f"  {broker_words}  {_format_state(broker)}  {broker.log}")
     for worker in status.workers:
         lines.append(f"  worker {worker.id}  {worker.url}  {_format_state(worker)}  {worker.log}")
+    if status.registry is not None:
+        registry_words = f"schema registry  {status.registry.url}"
+        lines.append(f"  {registry_words}  {_format_state(status.registry)}  {status.registry.log}")
     lines.append(f"Address: {status.bootstrap}")
     if status.ca_file is not None:
         lines.append(f"The workers' certificates are signed by: {status.ca_file}")
@@ -52,7 +76,7 @@ def render_cluster(status: SandboxStatus) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _format_state(member: BrokerStatus | WorkerStatus) -> str:
+def _format_state(member: BrokerStatus | WorkerStatus | RegistryStatus) -> str:
     state = "ready" if member.ready else "not ready" if member.alive else "stopped"
     process = f"process {member.pid}" if member.pid else ""
     return f"{state:<9}  {process}".rstrip()
@@ -65,7 +89,7 @@ class SandboxCluster:
     folder: PathText
     exists: bool
     running: bool
-    ready: Annotated[bool, Field(description="Whether all brokers and workers respond.")]
+    ready: Annotated[bool, Field(description="Whether all processes respond.")]
     bootstrap: Annotated[
         str, Field(description="Bootstrap servers of the cluster; empty if there are several clusters.")
     ] = ""
@@ -84,6 +108,12 @@ class SandboxCluster:
     client_files: Annotated[
         tuple[PathText, ...], Field(description="Files of client properties, one per user.")
     ] = ()
+    registry: Annotated[
+        RegistryStatus | None,
+        Field(
+            description="The schema registry; absent if there is none.", exclude_if=lambda one: one is None
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
