@@ -55,10 +55,10 @@ def _forget_secrets() -> Iterator[None]:
     SCRUBBER.clear()
 
 
-def free_port(brokers: int, workers: int = 0, *, secure: bool = False) -> int:
+def free_port(brokers: int, workers: int = 0, *, secure: bool = False, registry: bool = False) -> int:
     """Return a free first port for a sandbox with this many brokers and Connect workers.
 
-    It is below the range of ephemeral ports.
+    It is below the range of ephemeral ports. registry: whether the sandbox has a schema registry.
     """
     from kdeclare import sandbox as kafka_sandbox
     from kdeclare.sandbox import SandboxSettings
@@ -69,6 +69,7 @@ def free_port(brokers: int, workers: int = 0, *, secure: bool = False) -> int:
         )
         ports = [port for i in settings.broker_ids for port in settings.ports(i)]
         ports += map(settings.get_worker_port, settings.worker_ids)
+        ports += [settings.registry_port, settings.registry_management_port] if registry else []
         if all(map(kafka_sandbox.is_free, ports)):
             return settings.port
 
@@ -161,6 +162,32 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus
         yield kafka_sandbox.start(settings, print)
     finally:
         kafka_sandbox.reset(settings.folder)
+
+
+@pytest.fixture(scope="session")
+def registry_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a running schema registry without brokers. Tests share it, and use subjects of their own.
+
+    If KDECLARE_TEST_REGISTRY is set to the URL of a running sandbox's registry, that one is used.
+    """
+    from kdeclare.sandbox import SandboxSettings, processes
+    from kdeclare.sandbox.layout import Layout
+    from kdeclare.sandbox.registry.registry_startup import build_registry_startup
+
+    own = os.environ.get("KDECLARE_TEST_REGISTRY")
+    if own:
+        yield own
+        return
+    folder = tmp_path_factory.mktemp("registry")
+    settings = SandboxSettings(folder, 1, 1, free_port(1, registry=True), registry=True)
+    startup = build_registry_startup(Layout(folder), settings, print)
+    startup.prepare()
+    record = startup.spawn()
+    try:
+        startup.wait(120)
+        yield settings.registry_url
+    finally:
+        processes.terminate([record], 10, 10)
 
 
 @pytest.fixture(scope="session")

@@ -174,9 +174,10 @@ class SubjectVersion:
 class CompatibilityResult:
     """The registry's verdict about a content that is not registered.
 
-    reasons: the registry's own messages. They can be missing, even if the content is not compatible.
-    is_checked: whether the registry compared the content with a version. It is False if the registry reported
-        that the subject has no versions. Some registries report such a content as compatible instead.
+    reasons: the registry's own messages. Some registries give no reasons.
+    is_checked: whether the registry could check the content. It is False if the registry reported that the
+        subject has no versions, or could not parse a content with references: Apicurio Registry does not
+        resolve references in a check. ``is_compatible`` is then True.
     """
 
     is_compatible: bool
@@ -190,9 +191,9 @@ class SubjectLevel:
 
     effective: the level that applies to the subject.
     own: the level that is set on the subject; None if the subject inherits the global level.
-    is_own_known: whether ``own`` is reliable. Some registries report an inherited level in the same way as a
-        level of the subject itself. If such a registry reports the global level, ``own`` is None, and
-        ``is_own_known`` is False.
+    is_own_known: whether ``own`` is reliable. Some registries report a level even if the subject has none of
+        its own. If the level of such a registry equals the global level, the subject possibly has this level
+        or none: ``own`` is None, and ``is_own_known`` is False.
     """
 
     effective: CompatibilityLevel
@@ -209,8 +210,8 @@ class RegistryInfo:
     version: the version that the registry reports, for people; empty if it does not report its version.
     level: the global compatibility level.
     mode: the global mode; None if the registry has no modes.
-    distinguishes_own_levels: whether the registry has shown that it distinguishes a level of a subject from
-        an inherited level; see `SubjectLevel`.
+    distinguishes_own_levels: whether the registry has shown that it reports that a subject has no level of
+        its own; see `SubjectLevel`.
     """
 
     id: str | None
@@ -258,10 +259,13 @@ class SchemaRegistry(Protocol):
     def register(self, subject: str, content: SchemaContent) -> Registration:
         """Register a content without normalizing it. An equal content keeps its version and its id."""
 
-    def check_compatibility(self, subject: str, content: SchemaContent) -> CompatibilityResult:
+    def check_compatibility(
+        self, subject: str, content: SchemaContent, *, level: CompatibilityLevel | None = None
+    ) -> CompatibilityResult:
         """Check a content against the versions that the effective level of the subject requires.
 
-        The registry always uses the level that is set when it receives the request.
+        The registry always uses the level that is set when it receives the request; it cannot check another
+        level. level: the effective level, if the caller has just read it. This saves requests.
         """
 
     def read_level(self, subject: str, *, global_level: CompatibilityLevel | None = None) -> SubjectLevel:
@@ -274,7 +278,10 @@ class SchemaRegistry(Protocol):
         """Return the level of the subjects without a level of their own."""
 
     def set_level(self, subject: str | None, level: CompatibilityLevel) -> None:
-        """Set the level of a subject, or the global level if ``subject`` is None."""
+        """Set the level of a subject, or the global level if ``subject`` is None.
+
+        Apicurio Registry removes the level of a subject instead of setting it to NONE.
+        """
 
     def delete_level(self, subject: str) -> None:
         """Remove the level of a subject, if it has one. The subject then inherits the global level."""

@@ -1,5 +1,6 @@
 """Parse the responses of a schema registry."""
 
+import re
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
@@ -51,6 +52,10 @@ The HTTP status is not enough: one registry reports with 409 what others report 
 _UNKNOWN_LEADER = 50004
 
 
+_EMPTY_AVRO = SchemaContent(SchemaType.AVRO, "")
+_JAVA_CLASS_PREFIX = re.compile(r"^(?:[a-z]\w*\.)+[A-Z]\w*: ")
+
+
 class _Response(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -74,11 +79,11 @@ class _RegisteredSchema(_Response):
     schema_type: SchemaType | None = Field(None, alias="schemaType")
     references: tuple[_Reference, ...] | None = None
 
-    def build_value(self, default_references: tuple[SchemaReference, ...] = ()) -> RegisteredSchema:
-        references = default_references
+    def build_value(self, default: SchemaContent = _EMPTY_AVRO) -> RegisteredSchema:
+        references = default.references
         if self.references is not None:
             references = tuple(SchemaReference(one.name, one.subject, one.version) for one in self.references)
-        content = SchemaContent(self.schema_type or SchemaType.AVRO, self.text, references)
+        content = SchemaContent(self.schema_type or default.type, self.text, references)
         return RegisteredSchema(self.subject, self.version, self.id, content)
 
 
@@ -142,12 +147,12 @@ def parse_numbers(body: bytes) -> tuple[int, ...]:
     return _parse(_NUMBERS, body)
 
 
-def parse_schema(body: bytes, default_references: tuple[SchemaReference, ...] = ()) -> RegisteredSchema:
+def parse_schema(body: bytes, default: SchemaContent = _EMPTY_AVRO) -> RegisteredSchema:
     """Parse one version. Raises Fault.
 
-    default_references: the references of the version if the response has no field for references.
+    default: the type and the references of the version if the response does not contain them.
     """
-    return _parse(_SCHEMA, body).build_value(default_references)
+    return _parse(_SCHEMA, body).build_value(default)
 
 
 def parse_schemas(body: bytes) -> tuple[RegisteredSchema, ...]:
@@ -173,9 +178,9 @@ def parse_level(body: bytes) -> CompatibilityLevel | None:
     return _parse(_LEVEL, body).level
 
 
-def parse_mode(body: bytes) -> Mode:
-    """Parse a mode. Raises Fault."""
-    return _parse(_MODE, body).mode
+def parse_mode(body: bytes) -> Mode | None:
+    """Parse a mode. Return None for an empty response. Raises Fault."""
+    return _parse(_MODE, body).mode if body else None
 
 
 def parse_subject_versions(body: bytes) -> tuple[SubjectVersion, ...]:
@@ -227,7 +232,7 @@ def _parse_error(body: bytes) -> tuple[int, str]:
         response = _ERROR.validate_json(body)
     except ValidationError:
         return 0, ""
-    return response.error_code, shorten(response.message)
+    return response.error_code, shorten(_JAVA_CLASS_PREFIX.sub("", response.message).strip())
 
 
 def _parse(adapter: TypeAdapter[T], body: bytes) -> T:

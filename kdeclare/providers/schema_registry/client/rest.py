@@ -63,9 +63,8 @@ class RestRegistry:
         self._urls = tuple(url.rstrip("/") for url in urls)
         self._client = client
         self._retry = retry
-        # What the responses have shown so far. Both values only ever change once, to True and to False.
+        # Whether a response has shown this so far.
         self._distinguishes_own_levels = False
-        self._checks_all_versions = True
 
     def identify(self) -> RegistryInfo:
         """See `SchemaRegistry.identify`."""
@@ -116,7 +115,7 @@ class RestRegistry:
             if fault.error in _ABSENT:
                 return None
             raise
-        return responses.parse_schema(body, content.references)
+        return responses.parse_schema(body, content)
 
     def list_latest(self) -> Mapping[str, RegisteredSchema] | None:
         """See `SchemaRegistry.list_latest`."""
@@ -143,30 +142,40 @@ class RestRegistry:
             return registration
         return Registration(registration.id, registered.version if registered is not None else None)
 
-    def check_compatibility(self, subject: str, content: SchemaContent) -> CompatibilityResult:
+    def check_compatibility(
+        self, subject: str, content: SchemaContent, *, level: CompatibilityLevel | None = None
+    ) -> CompatibilityResult:
         """See `SchemaRegistry.check_compatibility`."""
+        if level is None:
+            level = self.read_level(subject).effective
         path = f"/compatibility{_subject_path(subject)}/versions"
-        document = _dump_content(content)
-        if self._checks_all_versions:
+        # One registry checks all versions at every level if no version is named. Another registry does not
+        # support this request, and checks all versions at transitive levels even if a version is named.
+        if level.is_transitive:
             try:
-                return self._check_compatibility(path, document)
+                return self._check_compatibility(path, content)
             except Fault as fault:
                 if fault.error != port.NOT_A_REGISTRY:
                     raise
-                self._checks_all_versions = False
-        # A registry without the general check compares with all versions here, if the level is transitive.
-        return self._check_compatibility(f"{path}/latest", document)
+        return self._check_compatibility(f"{path}/latest", content)
 
     def read_level(self, subject: str, *, global_level: CompatibilityLevel | None = None) -> SubjectLevel:
         """See `SchemaRegistry.read_level`."""
         reported = self._read_reported_level(subject)
+        if reported is not None and self._distinguishes_own_levels:
+            return SubjectLevel(reported, reported)
         if global_level is None:
             global_level = self.read_global_level()
         if reported is None:
             return SubjectLevel(global_level, None)
-        if reported == global_level and not self._distinguishes_own_levels:
-            return SubjectLevel(reported, None, is_own_known=False)
-        return SubjectLevel(reported, reported)
+        effective = responses.parse_level(
+            self._send("GET", _config_path(subject), {"defaultToGlobal": "true"})
+        )
+        if effective is None or effective != reported:  # one registry reports NONE if there is no own level
+            return SubjectLevel(effective or global_level, None)
+        if effective != global_level:
+            return SubjectLevel(effective, effective)
+        return SubjectLevel(effective, None, is_own_known=False)
 
     def read_global_level(self) -> CompatibilityLevel:
         """See `SchemaRegistry.read_global_level`."""
@@ -227,12 +236,14 @@ class RestRegistry:
         """See `SchemaRegistry.close`."""
         self._client.close()
 
-    def _check_compatibility(self, path: str, document: JsonValue) -> CompatibilityResult:
+    def _check_compatibility(self, path: str, content: SchemaContent) -> CompatibilityResult:
         try:
-            body = self._send("POST", path, {"verbose": "true"}, document, is_change=False)
+            body = self._send("POST", path, {"verbose": "true"}, _dump_content(content), is_change=False)
         except Fault as fault:
             if fault.error in _ABSENT:
                 return CompatibilityResult(True, is_checked=False)
+            if fault.error == port.INVALID_SCHEMA and content.references:
+                return CompatibilityResult(True, (fault.message,), is_checked=False)
             raise
         return responses.parse_compatibility(body)
 

@@ -12,11 +12,14 @@ class Behavior:
     level: the global compatibility level of a new registry.
     compares_text: whether contents are equal only if their texts are equal. Otherwise, white space, the order
         of keys and comments in Protobuf make no difference.
-    distinguishes_own_levels: whether a level of a subject can be told from the global level.
-    needs_subject_for_level: whether a level can only be set on a subject that exists.
+    distinguishes_own_levels: whether the registry reports that a subject has no level of its own. Otherwise,
+        it reports NONE as its own level.
+    stores_level_none: whether a subject can have the level NONE. Otherwise, setting NONE removes its level.
     deletes_level_with_subject: whether the soft deletion of a subject also removes its level.
     reports_missing_versions: whether a compatibility check fails for a subject without versions. Otherwise,
         the registry reports that the content is compatible.
+    explains_checks: whether a compatibility check gives reasons.
+    checks_references: whether a compatibility check resolves references.
     accepts_empty_text: whether an empty text is a valid schema.
     mode: the global mode; None if the registry has no modes.
     lists_schemas: whether the latest versions of all subjects can be read at once.
@@ -28,9 +31,11 @@ class Behavior:
     level: CompatibilityLevel = CompatibilityLevel.BACKWARD
     compares_text: bool = False
     distinguishes_own_levels: bool = True
-    needs_subject_for_level: bool = False
+    stores_level_none: bool = True
     deletes_level_with_subject: bool = False
     reports_missing_versions: bool = True
+    explains_checks: bool = True
+    checks_references: bool = True
     accepts_empty_text: bool = False
     mode: Mode | None = Mode.READWRITE
     lists_schemas: bool = True
@@ -47,7 +52,10 @@ APICURIO = Behavior(
     level=CompatibilityLevel.NONE,
     compares_text=True,
     distinguishes_own_levels=False,
+    stores_level_none=False,
     reports_missing_versions=False,
+    explains_checks=False,
+    checks_references=False,
     accepts_empty_text=True,
     mode=None,
     lists_schemas=False,

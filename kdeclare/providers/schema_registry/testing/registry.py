@@ -171,14 +171,20 @@ class MemoryRegistry:
 
         return self._handle("register", answer, subject)
 
-    def check_compatibility(self, subject: str, content: SchemaContent) -> CompatibilityResult:
+    def check_compatibility(
+        self, subject: str, content: SchemaContent, *, level: CompatibilityLevel | None = None
+    ) -> CompatibilityResult:
         """See `SchemaRegistry.check_compatibility`."""
 
         def answer() -> CompatibilityResult:
             self._validate(content)
             if not self._list(subject):
                 return CompatibilityResult(True, is_checked=not self.behavior.reports_missing_versions)
-            return self._check(subject, content)
+            if content.references and not self.behavior.checks_references:
+                message = "Could not execute compatibility rule on invalid schema"
+                return CompatibilityResult(True, (message,), is_checked=False)
+            result = self._check(subject, content)
+            return result if self.behavior.explains_checks else replace(result, reasons=())
 
         return self._handle("check_compatibility", answer, subject)
 
@@ -188,11 +194,14 @@ class MemoryRegistry:
         def answer() -> SubjectLevel:
             own = self._state.levels.get(subject)
             default = global_level or self._state.level
-            if self.behavior.distinguishes_own_levels or not self._list(subject):
-                return SubjectLevel(own or default, own)
-            if own is None or own == default:
-                return SubjectLevel(default, None, is_own_known=False)
-            return SubjectLevel(own, own)
+            effective = own or default
+            if self.behavior.distinguishes_own_levels or (own is None and not self._list(subject)):
+                return SubjectLevel(effective, own)
+            if (own or CompatibilityLevel.NONE) != effective:
+                return SubjectLevel(effective, None)
+            if effective != default:
+                return SubjectLevel(effective, own)
+            return SubjectLevel(effective, None, is_own_known=False)
 
         return self._handle("read_level", answer, subject)
 
@@ -208,9 +217,10 @@ class MemoryRegistry:
             if subject is None:
                 self._state.level = level
                 return
-            if self.behavior.needs_subject_for_level and not self._list(subject):
-                raise _build_subject_fault(subject)
-            self._state.levels[subject] = level
+            if level is CompatibilityLevel.NONE and not self.behavior.stores_level_none:
+                self._state.levels.pop(subject, None)
+            else:
+                self._state.levels[subject] = level
 
         self._handle("set_level", answer, *(() if subject is None else (subject,)))
 
