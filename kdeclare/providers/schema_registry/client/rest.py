@@ -168,14 +168,15 @@ class RestRegistry:
             global_level = self.read_global_level()
         if reported is None:
             return SubjectLevel(global_level, None)
+        if reported == global_level:
+            return SubjectLevel(reported, None, is_own_known=False)
+        # One registry reports NONE for a subject without a level of its own.
         effective = responses.parse_level(
             self._send("GET", _config_path(subject), {"defaultToGlobal": "true"})
         )
-        if effective is None or effective != reported:  # one registry reports NONE if there is no own level
-            return SubjectLevel(effective or global_level, None)
-        if effective != global_level:
-            return SubjectLevel(effective, effective)
-        return SubjectLevel(effective, None, is_own_known=False)
+        if effective == reported:
+            return SubjectLevel(reported, reported)
+        return SubjectLevel(effective or global_level, None)
 
     def read_global_level(self) -> CompatibilityLevel:
         """See `SchemaRegistry.read_global_level`."""

@@ -113,28 +113,40 @@ class _AvroComparison:
     def __init__(self, reader_types: _Types, writer_types: _Types) -> None:
         self._reader_types = reader_types
         self._writer_types = writer_types
-        self._compared: set[tuple[str, str]] = set()
+        self._in_progress: set[tuple[str, str]] = set()
 
     def compare(self, reader: JsonValue, writer: JsonValue, path: str) -> list[str]:
         """Return the reasons why the reader cannot read data of the writer."""
-        if isinstance(reader, str) and isinstance(writer, str):
-            if (reader, writer) in self._compared:  # a recursive type
-                return []
-            self._compared.add((reader, writer))
-        reader, writer = self._reader_types.get(reader), self._writer_types.get(writer)
+        names = (str(reader), str(writer))
+        if names in self._in_progress:  # a recursive type
+            return []
+        reader_type, writer_type = self._reader_types.get(reader), self._writer_types.get(writer)
+        if isinstance(reader_type, str) or isinstance(writer_type, str):
+            return self._compare_primitives(reader_type, writer_type, path)
+        self._in_progress.add(names)
+        try:
+            return self._compare_complex(reader_type, writer_type, path)
+        finally:
+            self._in_progress.remove(names)
+
+    def _compare_primitives(self, reader: JsonValue, writer: JsonValue, path: str) -> list[str]:
+        """Compare two types, of which at least one is primitive."""
+        if isinstance(reader, list) or isinstance(writer, list):
+            return self._compare_complex(reader, writer, path)
+        is_promoted = (
+            isinstance(reader, str) and isinstance(writer, str) and reader in _PROMOTIONS.get(writer, ())
+        )
+        if reader == writer or is_promoted:
+            return []
+        return [f"{path}: {_describe(writer)} cannot be read as {_describe(reader)}"]
+
+    def _compare_complex(self, reader: JsonValue, writer: JsonValue, path: str) -> list[str]:
         if isinstance(writer, list):
             return [reason for branch in writer for reason in self.compare(reader, branch, path)]
         if isinstance(reader, list):
             if any(not self.compare(branch, writer, path) for branch in reader):
                 return []
             return [f"{path}: no branch of the reader's union can read {_describe(writer)}"]
-        if isinstance(reader, str) or isinstance(writer, str):
-            is_readable = reader == writer or (
-                isinstance(writer, str) and reader in _PROMOTIONS.get(writer, ())
-            )
-            return (
-                [] if is_readable else [f"{path}: {_describe(writer)} cannot be read as {_describe(reader)}"]
-            )
         assert isinstance(reader, Mapping)
         assert isinstance(writer, Mapping)
         if reader["type"] != writer["type"]:
