@@ -128,6 +128,11 @@ def start(
         members, addresses = describe_start(cluster_statuses[0])
         console.note(f"{members} ready after {elapsed}. {addresses}:")
     console.out("".join(map(format_addresses, cluster_statuses)))
+    for one in cluster_statuses:
+        if one.registry is not None:
+            console.note(
+                f"Environment in kdeclare.yaml: registries: {{main: {{urls: [{one.registry.url}]}}}}"
+            )
     if cluster_statuses[0].client_files:
         console.note(
             f"To check the cluster: kdeclare doctor --command-config "
