@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Real clusters and workers of their own, so that they can run beside those of the other tests. The brokers
 # that either of the last two lines starts run on to its end.
 KEEPS = tests/kafka/test_examples.py::test_example_succeeds_and_cleans_up
-APART := tests/kafka/test_sandbox_connect.py tests/kafka/test_sandbox_clusters.py tests/kafka/connect \
+APART := tests/kafka/test_sandbox_connect.py tests/kafka/test_sandbox_clusters.py tests/kafka/test_sandbox_registry.py tests/kafka/connect \
 	tests/kafka/test_tutorial.py tests/kafka/test_trailing_broker.py tests/kafka/test_old_broker.py \
 	tests/kafka/test_demo.py tests/kafka/test_prefixed.py tests/kafka/test_secured.py tests/kafka/test_scram_users.py tests/kafka/test_log_dirs.py \
 	'$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]' \

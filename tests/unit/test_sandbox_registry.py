@@ -84,18 +84,18 @@ def write_archive(path: Path, content: bytes) -> Path:
 
 def test_archive_is_unpacked_once(tmp_path: Path) -> None:
     source, folder = write_archive(tmp_path / "one.tar.gz", b"first"), tmp_path / "app"
-    archive.unpack(source, folder)
+    archive.install_archive(source, folder)
     assert (folder / "lib/one.jar").read_bytes() == b"first"
     (folder / "lib/one.jar").write_bytes(b"changed")
-    archive.unpack(source, folder)
+    archive.install_archive(source, folder)
     assert (folder / "lib/one.jar").read_bytes() == b"changed"
 
 
 def test_archive_replaces_other_version_and_partial_content(tmp_path: Path) -> None:
     folder = tmp_path / "app"
-    archive.unpack(write_archive(tmp_path / "one.tar.gz", b"first"), folder)
+    archive.install_archive(write_archive(tmp_path / "one.tar.gz", b"first"), folder)
     (folder / "old.jar").touch()
-    archive.unpack(write_archive(tmp_path / "two.tar.gz", b"second"), folder)
+    archive.install_archive(write_archive(tmp_path / "two.tar.gz", b"second"), folder)
     assert not (folder / "old.jar").exists()
     assert (folder / "lib/one.jar").read_bytes() == b"second"
 

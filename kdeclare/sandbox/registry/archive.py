@@ -51,7 +51,7 @@ def resolve_archive(
     return resolve_pinned_jars(pinned_jars, progress, os.environ if environment is None else environment)[0]
 
 
-def unpack(archive: Path, folder: Path) -> None:
+def install_archive(archive: Path, folder: Path) -> None:
     """Unpack the archive into ``folder``, unless this was done before. Other content is deleted."""
     complete = folder / _COMPLETE
     if complete.exists() and complete.read_text("utf-8") == archive.name:

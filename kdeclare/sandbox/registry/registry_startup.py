@@ -10,7 +10,7 @@ from kdeclare.sandbox.folder_lock import Progress
 from kdeclare.sandbox.jars import KafkaJars
 from kdeclare.sandbox.layout import Layout, RegistryFiles, write_atomically
 from kdeclare.sandbox.readiness import build_start_error
-from kdeclare.sandbox.registry.archive import APICURIO_VERSION, RUNNER, resolve_archive, unpack
+from kdeclare.sandbox.registry.archive import APICURIO_VERSION, RUNNER, install_archive, resolve_archive
 from kdeclare.sandbox.settings import HOST, SandboxSettings
 from kdeclare.sandbox.status import running_process
 
@@ -62,7 +62,7 @@ class RegistryStartup:
 
     def prepare(self) -> None:
         """Unpack the registry into the folder of the sandbox."""
-        unpack(self.archive, self.layout.registry.app)
+        install_archive(self.archive, self.layout.registry.app)
 
     def spawn(self) -> processes.ProcessRecord:
         """Start the registry without waiting until it is ready. Return its process record."""

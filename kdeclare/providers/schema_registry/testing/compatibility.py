@@ -16,7 +16,7 @@ from kdeclare.providers.schema_registry.client.port import (
 )
 from kdeclare.providers.schema_registry.testing.contents import (
     PRIMITIVE_TYPES,
-    qualify,
+    build_full_name,
     remove_proto_comments,
 )
 
@@ -84,7 +84,7 @@ class _Types:
 
     def _expand(self, schema: JsonValue, namespace: str) -> JsonValue:
         if isinstance(schema, str):
-            return schema if schema in PRIMITIVE_TYPES else qualify(schema, namespace)
+            return schema if schema in PRIMITIVE_TYPES else build_full_name(schema, namespace)
         if isinstance(schema, list):
             return [self._expand(branch, namespace) for branch in schema]
         if not isinstance(schema, dict):
@@ -95,7 +95,7 @@ class _Types:
             return {**schema, key: self._expand(schema[key], namespace)}
         if kind not in ("record", "error", "enum", "fixed"):
             return self._expand(kind, namespace)
-        full_name = qualify(str(schema["name"]), str(schema.get("namespace", namespace)))
+        full_name = build_full_name(str(schema["name"]), str(schema.get("namespace", namespace)))
         inner_namespace = full_name.rpartition(".")[0]
         fields = schema.get("fields", ())
         assert isinstance(fields, list | tuple)

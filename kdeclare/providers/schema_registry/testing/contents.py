@@ -34,7 +34,7 @@ def validate(content: SchemaContent) -> None:
     _validate_avro(document, {one.name for one in content.references}, "")
 
 
-def canonicalize(content: SchemaContent) -> object:
+def normalize_content(content: SchemaContent) -> object:
     """Return a value that is equal for contents that differ only in layout."""
     if content.type is SchemaType.PROTOBUF:
         text = " ".join(re.findall(r"\w+|[^\w\s]", remove_proto_comments(content.text)))
@@ -48,7 +48,7 @@ def remove_proto_comments(text: str) -> str:
     return _PROTO_COMMENT.sub(" ", text)
 
 
-def qualify(name: str, namespace: str) -> str:
+def build_full_name(name: str, namespace: str) -> str:
     """Return the full name of an Avro type."""
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
@@ -56,7 +56,7 @@ def qualify(name: str, namespace: str) -> str:
 def _validate_avro(schema: JsonValue, known_names: set[str], namespace: str) -> None:
     """Raise Fault if a type is unknown. known_names: the full names that are defined so far; is extended."""
     if isinstance(schema, str):
-        if schema not in PRIMITIVE_TYPES and qualify(schema, namespace) not in known_names:
+        if schema not in PRIMITIVE_TYPES and build_full_name(schema, namespace) not in known_names:
             raise Fault(INVALID_SCHEMA, f"Undefined name: {schema}")
     elif isinstance(schema, list):
         for branch in schema:
@@ -78,7 +78,7 @@ def _validate_avro_object(schema: dict[str, JsonValue], known_names: set[str], n
     name = schema.get("name")
     if not isinstance(name, str):
         raise Fault(INVALID_SCHEMA, f"No name in schema: {kind}")
-    full_name = qualify(name, str(schema.get("namespace", namespace)))
+    full_name = build_full_name(name, str(schema.get("namespace", namespace)))
     known_names.add(full_name)
     fields = schema.get("fields")
     if kind == "enum" and not isinstance(schema.get("symbols"), list):

@@ -328,7 +328,7 @@ class MemoryRegistry:
 
     def _identify(self, content: SchemaContent) -> object:
         """Return a value that is equal for the contents that the registry considers equal."""
-        return content if self.behavior.compares_text else contents.canonicalize(content)
+        return content if self.behavior.compares_text else contents.normalize_content(content)
 
     def _check(self, subject: str, content: SchemaContent) -> CompatibilityResult:
         level = self._state.levels.get(subject, self._state.level)
