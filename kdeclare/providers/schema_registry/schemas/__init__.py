@@ -1,0 +1,1 @@
+"""Parse and compare the texts of schemas, offline: Avro, JSON Schema and Protobuf."""

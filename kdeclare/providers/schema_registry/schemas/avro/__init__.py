@@ -1,0 +1,1 @@
+"""Parse and compare Avro schemas."""

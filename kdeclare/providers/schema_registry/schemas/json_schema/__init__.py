@@ -1,0 +1,1 @@
+"""Parse and compare JSON Schemas."""

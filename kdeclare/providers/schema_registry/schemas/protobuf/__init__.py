@@ -1,0 +1,1 @@
+"""Parse and compare Protobuf schemas."""

@@ -1,0 +1,93 @@
+"""Replace the names of types in a Protobuf schema with full names."""
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+
+from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_file import (
+    SCALARS,
+    ProtobufField,
+    ProtobufFile,
+    ProtobufMessage,
+    ProtobufService,
+)
+
+_TYPE_NAME = re.compile(r"\.?[A-Za-z_][\w.]*")
+_KEYWORDS = frozenset({"map", "group", "stream"})
+
+
+def resolve_type_names(file: ProtobufFile) -> ProtobufFile:
+    """Return the file with full names of types. The names of types of other files stay as they are."""
+    known_names = {message.name for message in file.list_messages()}
+    known_names.update(enum.name for enum in file.list_enums())
+    return replace(
+        file,
+        messages=tuple(_resolve_message(message, known_names) for message in file.messages),
+        services=tuple(_resolve_service(service, known_names, file.package) for service in file.services),
+        extensions=_resolve_extensions(file.extensions, file.package, known_names),
+    )
+
+
+def _resolve_message(message: ProtobufMessage, known_names: Collection[str]) -> ProtobufMessage:
+    return replace(
+        message,
+        fields=tuple(_resolve_field(field, message.name, known_names) for field in message.fields),
+        messages=tuple(_resolve_message(nested, known_names) for nested in message.messages),
+        extensions=_resolve_extensions(message.extensions, message.name, known_names),
+    )
+
+
+def _resolve_service(service: ProtobufService, known_names: Collection[str], package: str) -> ProtobufService:
+    methods = tuple(
+        replace(
+            method,
+            input=_resolve_type(method.input, package, known_names),
+            output=_resolve_type(method.output, package, known_names),
+        )
+        for method in service.methods
+    )
+    return replace(service, methods=methods)
+
+
+def _resolve_extensions(
+    extensions: tuple[tuple[str, ProtobufField], ...], scope: str, known_names: Collection[str]
+) -> tuple[tuple[str, ProtobufField], ...]:
+    resolved = (
+        (_resolve_name(extended, scope, known_names), _resolve_field(field, scope, known_names))
+        for extended, field in extensions
+    )
+    return tuple(sorted(resolved, key=lambda pair: (pair[0], pair[1].number, pair[1].name)))
+
+
+def _resolve_field(field: ProtobufField, scope: str, known_names: Collection[str]) -> ProtobufField:
+    return replace(field, type=_resolve_type(field.type, scope, known_names))
+
+
+def _resolve_type(type_: str, scope: str, known_names: Collection[str]) -> str:
+    """Resolve a type such as ``Item``, ``map<string, Item>``, ``group Item`` or ``stream Item``."""
+    if " " not in type_:
+        return _resolve_name(type_, scope, known_names)
+
+    def resolve(match: re.Match[str]) -> str:
+        is_keyword = match.start() == 0 and match[0] in _KEYWORDS
+        return match[0] if is_keyword else _resolve_name(match[0], scope, known_names)
+
+    return _TYPE_NAME.sub(resolve, type_)
+
+
+def _resolve_name(name: str, scope: str, known_names: Collection[str]) -> str:
+    """Return the full name of a type that is used in a scope.
+
+    As in Protobuf, the innermost scope that defines the first part of the name counts.
+    """
+    if name.startswith("."):
+        return name[1:]
+    if name in SCALARS:
+        return name
+    first_part = name.partition(".")[0]
+    while True:
+        if (f"{scope}.{first_part}" if scope else first_part) in known_names:
+            return f"{scope}.{name}" if scope else name
+        if not scope:
+            return name
+        scope = scope.rpartition(".")[0]
