@@ -1,14 +1,22 @@
 """Compare two schemas line by line, for reports that show them side by side."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from enum import StrEnum
+from functools import lru_cache, partial
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.schema_registry.client.port import SchemaContent
 from kdeclare.providers.schema_registry.schemas.comparison import parse_schema
 from kdeclare.providers.schema_registry.schemas.layout import format_layout
 from kdeclare.providers.schema_registry.schemas.problems import SchemaError
+
+_MIN_SIMILARITY = 0.6
+_MAX_WINDOW = 20
+"""How many lines are searched for one that is similar. The comparison of lines is slow."""
+_MAX_PAIRS = 10_000
+"""The product of the lengths of two blocks up to which similar lines are searched."""
 
 
 class LineChange(StrEnum):
@@ -67,17 +75,16 @@ def diff_schema_texts(before: SchemaContent | None, after: SchemaContent | None)
     """
     first = _list_lines(before)
     second = _list_lines(after)
-    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    old_lines = [DiffLine(number, text) for number, text in enumerate(first, 1)]
+    new_lines = [DiffLine(number, text) for number, text in enumerate(second, 1)]
     rows: list[DiffRow] = []
-    for _, old_start, old_end, new_start, new_end in matcher.get_opcodes():
-        for offset in range(max(old_end - old_start, new_end - new_start)):
-            old, new = old_start + offset, new_start + offset
-            rows.append(
-                _build_row(
-                    DiffLine(old + 1, first[old]) if old < old_end else None,
-                    DiffLine(new + 1, second[new]) if new < new_end else None,
-                )
-            )
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        old_block, new_block = old_lines[old_start:old_end], new_lines[new_start:new_end]
+        if tag == "equal":
+            rows += map(partial(DiffRow, LineChange.EQUAL), old_block, new_block)
+        else:
+            rows += _pair_lines(old_block, new_block)
     return SchemaTextDiff(tuple(rows))
 
 
@@ -90,12 +97,41 @@ def _list_lines(content: SchemaContent | None) -> tuple[str, ...]:
         return tuple(content.text.splitlines())
 
 
-def _build_row(before: DiffLine | None, after: DiffLine | None) -> DiffRow:
-    if before is None:
-        return DiffRow(LineChange.ADDED, None, after)
-    if after is None:
-        return DiffRow(LineChange.REMOVED, before)
-    return DiffRow(LineChange.EQUAL if before.text == after.text else LineChange.CHANGED, before, after)
+def _pair_lines(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> Iterator[DiffRow]:
+    """Yield the rows of two blocks that differ. Lines are in one row if they are similar."""
+    if len(before) * len(after) > _MAX_PAIRS:
+        yield from (DiffRow(LineChange.REMOVED, old) for old in before)
+        yield from (DiffRow(LineChange.ADDED, None, new) for new in after)
+        return
+    remaining = deque(after)
+    for index, old in enumerate(before):
+        window = list(remaining)[:_MAX_WINDOW]
+        position = next((place for place, new in enumerate(window) if _is_similar(old.text, new.text)), None)
+        if position is None:
+            yield DiffRow(LineChange.REMOVED, old)
+            continue
+        if any(
+            _is_similar(later.text, new.text)
+            for new in window[:position]
+            for later in before[index + 1 : index + _MAX_WINDOW]
+        ):
+            yield DiffRow(LineChange.REMOVED, old)  # the lines between would lose their counterparts
+            continue
+        for _ in range(position):
+            yield DiffRow(LineChange.ADDED, None, remaining.popleft())
+        new = remaining.popleft()
+        yield DiffRow(LineChange.EQUAL if old.text == new.text else LineChange.CHANGED, old, new)
+    for new in remaining:
+        yield DiffRow(LineChange.ADDED, None, new)
+
+
+@lru_cache(maxsize=10_000)
+def _is_similar(first: str, second: str) -> bool:
+    if first == second:
+        return True
+    first, second = first.strip(), second.strip()
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    return matcher.quick_ratio() > _MIN_SIMILARITY and matcher.ratio() > _MIN_SIMILARITY
 
 
 def _skip_rows(rows: tuple[DiffRow, ...], kept: set[int]) -> Iterator[DiffRow]:

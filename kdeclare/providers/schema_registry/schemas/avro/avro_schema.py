@@ -129,6 +129,8 @@ class _Reader:
         full_name = qualify_name(name, namespace)
         if full_name in self._names or full_name in self._external_names:
             return full_name
+        if name in self._names:
+            return name  # as in Java, types without a namespace can be used everywhere
         if self._is_open and name not in _COMPLEX:
             return full_name
         if name in _COMPLEX:

@@ -119,10 +119,7 @@ class _Comparison:
     ) -> Iterator[SchemaDifference]:
         pairs, removed, added = _match(before.fields, after.fields)
         for field in removed:
-            is_free = f'"{field.name}"' not in after.reserved or not _is_reserved(
-                field.number, after.reserved
-            )
-            note = ", name and number not both reserved" if is_free else ""
+            note = "" if _is_reserved(field.number, after.reserved) else ", which is not reserved"
             type_ = self._localize_before(format_protobuf_type(field))
             message = f"field '{field.name}' of {parent} removed ({type_}, number {field.number}{note})"
             yield SchemaDifference(DifferenceKind.FIELD_REMOVED, f"{path}.{field.name}", message, type_)
