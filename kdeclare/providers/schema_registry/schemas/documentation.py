@@ -31,8 +31,8 @@ class SchemaPart:
 def list_documentable_parts(content: SchemaContent) -> tuple[SchemaPart, ...]:
     """Return all parts of a schema that can have documentation, in the order of the schema.
 
-    Documentation is ``doc`` in Avro, ``description`` or ``title`` in JSON Schema, and in Protobuf a comment
-    before an element or after it in the same line. Raises SchemaError.
+    Documentation is ``doc`` in Avro, ``description`` in JSON Schema, and in Protobuf a comment before an element
+    or after it in the same line. Raises SchemaError.
     """
     if content.type is SchemaType.AVRO:
         return tuple(_list_avro_parts(parse_avro(content.text, is_open=bool(content.references))))
@@ -65,7 +65,7 @@ def _list_json_parts(schema: JsonValue, path: str, noun: str) -> Iterator[Schema
     if not isinstance(schema, Mapping):
         return
     if noun:
-        yield SchemaPart(noun, path, _has_text(schema, "description") or _has_text(schema, "title"))
+        yield SchemaPart(noun, path, _has_text(schema, "description"))
     prefix = f"{path}." if path else ""
     for name, child in as_mapping(schema.get("properties")).items():
         yield from _list_json_parts(child, f"{prefix}{name}", "property")

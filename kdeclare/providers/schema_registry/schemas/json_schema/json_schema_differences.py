@@ -18,7 +18,8 @@ from kdeclare.providers.schema_registry.schemas.json_text import (
     is_equal_json,
 )
 
-_DOCUMENTATION = ("title", "description", "$comment", "examples")
+_DOCUMENTATION = ("description", "$comment", "examples")
+"""A title is more than documentation: serializers and Connect use it as the name of the record."""
 _SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _SCHEMAS = (
     "items",

@@ -20,6 +20,8 @@ def resolve_type_names(file: ProtobufFile) -> ProtobufFile:
     """Return the file with full names of types. The names of types of other files stay as they are."""
     known_names = {message.name for message in file.list_messages()}
     known_names.update(enum.name for enum in file.list_enums())
+    package_parts = file.package.split(".")
+    known_names.update(".".join(package_parts[:end]) for end in range(1, len(package_parts) + 1))
     return replace(
         file,
         messages=tuple(_resolve_message(message, known_names) for message in file.messages),
