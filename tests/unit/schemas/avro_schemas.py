@@ -1,11 +1,13 @@
 """Avro schemas for tests: generated ones, other notations of them, and edits."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
 from hypothesis import strategies as st
+
+from tests.unit.schemas.drawing import Draw
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _DEFAULTS: Mapping[str, Any] = {
@@ -19,11 +21,9 @@ _DEFAULTS: Mapping[str, Any] = {
     "string": "é",
 }
 
-Draw = Callable[[st.SearchStrategy[Any]], Any]
-
 
 @st.composite
-def build_avro_schemas(draw: Draw, namespaces: tuple[str, ...] = ("", "x", "x.y")) -> Any:
+def build_avro_schemas(draw: st.DrawFn, namespaces: tuple[str, ...] = ("", "x", "x.y")) -> Any:
     """A record in normalized form: full names, and no longer notations."""
     return _build_named(draw, ["record"], namespaces, [], depth=3)
 

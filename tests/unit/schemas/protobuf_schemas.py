@@ -1,9 +1,7 @@
 """Protobuf schemas for tests: generated ones, other layouts of them, and edits."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 from hypothesis import strategies as st
 
@@ -18,8 +16,7 @@ from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_file import (
     ProtobufService,
 )
 from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_tokens import TokenKind, split_tokens
-
-Draw = Callable[[st.SearchStrategy[Any]], Any]
+from tests.unit.schemas.drawing import Draw
 
 _SEPARATORS = (" ", "\n", "\t\r\n", " /* a */ ", "// b; }\n", "\n/* c\n * d */")
 
@@ -30,7 +27,7 @@ def join_name(scope: str, name: str) -> str:
 
 
 @st.composite
-def build_protobuf_files(draw: Draw) -> ProtobufFile:
+def build_protobuf_files(draw: st.DrawFn) -> ProtobufFile:
     """A proto3 file with two messages and an enum, and perhaps nested ones and a service."""
     package = draw(st.sampled_from(["", "x", "x.y"]))
     type_names = [join_name(package, name) for name in ("Kind", "First", "First.Inner")]

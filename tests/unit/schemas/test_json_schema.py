@@ -1,7 +1,7 @@
 """Parse and compare JSON Schemas: single cases, and properties of generated schemas."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -23,8 +23,7 @@ from kdeclare.providers.schema_registry.schemas.differences import (
 from kdeclare.providers.schema_registry.schemas.text_diff import diff_schema_texts
 from tests.unit.report.golden_files import check_golden
 from tests.unit.schemas.contents import build_json_schema, list_messages, list_problems, render_differences
-
-Draw = Callable[[st.SearchStrategy[Any]], Any]
+from tests.unit.schemas.drawing import Draw
 
 OLD = {
     "$schema": "http://json-schema.org/draft-07/schema#",
@@ -189,6 +188,19 @@ def test_description_is_documentation() -> None:
     assert classify_differences(describe_differences(before, after)) is DifferenceScope.DOCUMENTATION
 
 
+@pytest.mark.parametrize("count", [190, 250, 5_000, 200_000])
+def test_deeply_nested_schema_is_valid_or_a_problem(count: int) -> None:
+    content = build_json_schema('{"items": ' * count + "{}" + "}" * count)
+    if count < 200:
+        parse_schema(content)
+        changed = build_json_schema(content.text.replace("{}", '{"title": "T"}'))
+        assert [difference.path for difference in describe_differences(content, changed)] == [
+            "$" + "[]" * count
+        ]
+    else:
+        assert list_problems(content) == ["The schema has more than 200 nested arrays and objects."]
+
+
 def test_title_is_content() -> None:
     differences = describe_differences(build_json_schema({"title": "A"}), build_json_schema({"title": "B"}))
     assert classify_differences(differences) is DifferenceScope.CONTENT
@@ -199,7 +211,7 @@ def _build_values() -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def build_schemas(draw: Draw, depth: int = 3) -> Any:
+def build_schemas(draw: st.DrawFn, depth: int = 3) -> Any:
     """A JSON Schema without references."""
     schema: dict[str, Any] = {}
     for keyword in draw(

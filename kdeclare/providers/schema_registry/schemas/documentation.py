@@ -31,8 +31,8 @@ class SchemaPart:
 def list_documentable_parts(content: SchemaContent) -> tuple[SchemaPart, ...]:
     """Return all parts of a schema that can have documentation, in the order of the schema.
 
-    Documentation is ``doc`` in Avro, ``description`` in JSON Schema, and in Protobuf a comment before an element
-    or after it in the same line. Raises SchemaError.
+    Documentation is ``doc`` in Avro, ``description`` in JSON Schema, and in Protobuf a comment before an
+    element or after it in the same line. Raises SchemaError.
     """
     if content.type is SchemaType.AVRO:
         return tuple(_list_avro_parts(parse_avro(content.text, is_open=bool(content.references))))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.providers.schema_registry.schemas.avro.avro_schema import AvroSchema
+from kdeclare.providers.schema_registry.schemas.avro.avro_schema import NAMED, AvroSchema
 from kdeclare.providers.schema_registry.schemas.json_schema.json_schema import JsonSchema
 from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_file import (
     ProtobufEnum,
@@ -68,10 +68,11 @@ def _format_short(value: JsonValue) -> str:
 
 def _sort_keys(value: Mapping[str, JsonValue]) -> list[str]:
     """Return the keys in the usual order: names and documentation first, contents last."""
+    is_field = "name" in value and not (isinstance(value.get("type"), str) and value["type"] in NAMED)
 
     def rank(key: str) -> tuple[int, int, str]:
         if key in _FIRST_KEYS:
-            return 0, _FIRST_KEYS.index(key), key
+            return 0, -1 if key == "name" and is_field else _FIRST_KEYS.index(key), key
         return (2, _LAST_KEYS.index(key), key) if key in _LAST_KEYS else (1, 0, key)
 
     return sorted(value, key=rank)

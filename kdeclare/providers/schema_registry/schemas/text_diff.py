@@ -1,6 +1,6 @@
 """Compare two schemas line by line, for reports that show them side by side."""
 
-from collections import deque
+import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -12,10 +12,10 @@ from kdeclare.providers.schema_registry.schemas.comparison import parse_schema
 from kdeclare.providers.schema_registry.schemas.layout import format_layout
 from kdeclare.providers.schema_registry.schemas.problems import SchemaError
 
-_MIN_SIMILARITY = 0.6
-_MAX_WINDOW = 20
-"""How many lines are searched for one that is similar. The comparison of lines is slow."""
-_MAX_PAIRS = 10_000
+_MIN_SIMILARITY = 0.7
+_NAME = re.compile(r'"name": "[^"]*"|^ *"[^"]*":|\w+(?= = -?[0-9]+\b)')
+"""The name in a line of the common layout: of a field, of a property, or of a value of a Protobuf enum."""
+_MAX_PAIRS = 2_500
 """The product of the lengths of two blocks up to which similar lines are searched."""
 
 
@@ -99,39 +99,65 @@ def _list_lines(content: SchemaContent | None) -> tuple[str, ...]:
 
 def _pair_lines(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> Iterator[DiffRow]:
     """Yield the rows of two blocks that differ. Lines are in one row if they are similar."""
-    if len(before) * len(after) > _MAX_PAIRS:
-        yield from (DiffRow(LineChange.REMOVED, old) for old in before)
-        yield from (DiffRow(LineChange.ADDED, None, new) for new in after)
-        return
-    remaining = deque(after)
-    for index, old in enumerate(before):
-        window = list(remaining)[:_MAX_WINDOW]
-        position = next((place for place, new in enumerate(window) if _is_similar(old.text, new.text)), None)
-        if position is None:
-            yield DiffRow(LineChange.REMOVED, old)
-            continue
-        if any(
-            _is_similar(later.text, new.text)
-            for new in window[:position]
-            for later in before[index + 1 : index + _MAX_WINDOW]
-        ):
-            yield DiffRow(LineChange.REMOVED, old)  # the lines between would lose their counterparts
-            continue
-        for _ in range(position):
-            yield DiffRow(LineChange.ADDED, None, remaining.popleft())
-        new = remaining.popleft()
-        yield DiffRow(LineChange.EQUAL if old.text == new.text else LineChange.CHANGED, old, new)
-    for new in remaining:
-        yield DiffRow(LineChange.ADDED, None, new)
+    is_small = len(before) * len(after) <= _MAX_PAIRS
+    pairs = _align_similar_lines(before, after) if is_small else _align_names(before, after)
+    old_start = new_start = 0
+    for old_index, new_index in (*pairs, (len(before), len(after))):
+        yield from (DiffRow(LineChange.REMOVED, old) for old in before[old_start:old_index])
+        yield from (DiffRow(LineChange.ADDED, None, new) for new in after[new_start:new_index])
+        if old_index < len(before):
+            old, new = before[old_index], after[new_index]
+            yield DiffRow(LineChange.EQUAL if old.text == new.text else LineChange.CHANGED, old, new)
+        old_start, new_start = old_index + 1, new_index + 1
 
 
-@lru_cache(maxsize=10_000)
-def _is_similar(first: str, second: str) -> bool:
-    if first == second:
-        return True
-    first, second = first.strip(), second.strip()
-    matcher = SequenceMatcher(None, first, second, autojunk=False)
-    return matcher.quick_ratio() > _MIN_SIMILARITY and matcher.ratio() > _MIN_SIMILARITY
+def _align_names(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> list[tuple[int, int]]:
+    """Return the indexes of lines about the same names. This is much faster than comparing similarities."""
+    first, second = ([_find_name(line.text) or line.text for line in lines] for lines in (before, after))
+    blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
+    return [(block.a + offset, block.b + offset) for block in blocks for offset in range(block.size)]
+
+
+def _find_name(line: str) -> str | None:
+    match = _NAME.search(line)
+    return match[0] if match else None
+
+
+def _align_similar_lines(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> list[tuple[int, int]]:
+    """Return the indexes of similar lines in ascending order, with the highest sum of similarities."""
+    sums = [[0.0] * (len(after) + 1) for _ in range(len(before) + 1)]  # of the lines from these indexes on
+    for i in reversed(range(len(before))):
+        for j in reversed(range(len(after))):
+            similarity = _measure_similarity(before[i].text, after[j].text)
+            paired = sums[i + 1][j + 1] + similarity if similarity else 0.0
+            sums[i][j] = max(paired, sums[i + 1][j], sums[i][j + 1])
+    pairs: list[tuple[int, int]] = []
+    i = j = 0
+    while i < len(before) and j < len(after):
+        if sums[i][j] == sums[i + 1][j]:
+            i += 1
+        elif sums[i][j] == sums[i][j + 1]:
+            j += 1
+        else:
+            pairs.append((i, j))
+            i, j = i + 1, j + 1
+    return pairs
+
+
+@lru_cache(maxsize=_MAX_PAIRS)
+def _measure_similarity(first: str, second: str) -> float:
+    """Return the similarity of two lines; 0 if they are not similar enough for one row.
+
+    Lines about the same field, property or value are more similar than any other lines.
+    """
+    name = _find_name(first)
+    if name is not None and name == _find_name(second):
+        return 2.0
+    matcher = SequenceMatcher(None, first.strip(), second.strip(), autojunk=False)
+    if matcher.real_quick_ratio() < _MIN_SIMILARITY or matcher.quick_ratio() < _MIN_SIMILARITY:
+        return 0.0
+    ratio = matcher.ratio()
+    return ratio if ratio >= _MIN_SIMILARITY else 0.0
 
 
 def _skip_rows(rows: tuple[DiffRow, ...], kept: set[int]) -> Iterator[DiffRow]:

@@ -162,9 +162,10 @@ class _Comparison:
     def _compare_fields(self, before: JsonObject, after: JsonObject, path: str) -> Iterator[SchemaDifference]:
         first, second = _index_fields(before), _index_fields(after)
         old_names = {name: _find_old_name(field, first, second) for name, field in second.items()}
+        kept_names = set(old_names.values())
         record = f"record {after['name']}"
         for name, field in first.items():
-            if name not in second and name not in old_names.values():
+            if name not in second and name not in kept_names:
                 message = f"field '{name}' of {record} removed ({format_avro_type(field['type'])})"
                 yield SchemaDifference(DifferenceKind.FIELD_REMOVED, f"{path}.{name}", message, dict(field))
         for name, field in second.items():
@@ -179,7 +180,7 @@ class _Comparison:
                 yield SchemaDifference(DifferenceKind.FIELD_RENAMED, field_path, message, old_name, name)
             yield from self._compare_field(first[old_name], field, field_path, subject)
         kept = [name for name in second if old_names[name] is not None]
-        if [old_names[name] for name in kept] != [name for name in first if name in old_names.values()]:
+        if [old_names[name] for name in kept] != [name for name in first if name in kept_names]:
             message = f"fields of {record} reordered: {', '.join(kept)}"
             yield SchemaDifference(DifferenceKind.FIELDS_REORDERED, path, message, list(first), list(second))
 

@@ -10,6 +10,7 @@ rejects some valid schemas, such as a default of 1 for ``{"type": "double"}``.
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from kdeclare.core.frozen_dataclass import dataclass
@@ -24,7 +25,7 @@ from kdeclare.providers.schema_registry.schemas.json_text import (
     format_value,
     parse_json_text,
 )
-from kdeclare.providers.schema_registry.schemas.problems import SchemaError, SchemaProblem
+from kdeclare.providers.schema_registry.schemas.problems import MAX_PROBLEMS, SchemaError, SchemaProblem
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 RECORDS: Final = frozenset({"record", "error"})
@@ -55,11 +56,11 @@ def parse_avro(text: str, external_names: Collection[str] = (), *, is_open: bool
     external_names: the full names of types that references of the schema define.
     is_open: whether references can define further types, so that any unknown name is accepted.
 
-    Raises SchemaError with all problems.
+    Raises SchemaError with the first `MAX_PROBLEMS` problems.
     """
     reader = _Reader(text, frozenset(external_names), is_open)
     root = reader.read_type(parse_json_text(text), (), "")
-    problems = tuple(reader.problems) or tuple(reader.check_defaults())
+    problems = tuple(reader.problems) or tuple(islice(reader.check_defaults(), MAX_PROBLEMS))
     if problems:
         raise SchemaError(*problems)
     return AvroSchema(root, reader.definitions)
@@ -121,7 +122,8 @@ class _Reader:
         return name if len(value) == 1 else {**value, "type": name}
 
     def _report(self, path: JsonPath, message: str) -> None:
-        self.problems.append(build_json_problem(self._text, path, message))
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(build_json_problem(self._text, path, message))
 
     def _read_name(self, name: str, path: JsonPath, namespace: str) -> str:
         if name in PRIMITIVES:

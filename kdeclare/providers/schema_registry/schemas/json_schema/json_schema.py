@@ -1,6 +1,7 @@
 """Parse JSON Schemas, and check them against the meta-schema of their draft."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TypeAlias
 from urllib.parse import unquote
 
@@ -12,7 +13,7 @@ from kdeclare.providers.schema_registry.schemas.json_text import (
     format_value,
     parse_json_text,
 )
-from kdeclare.providers.schema_registry.schemas.problems import SchemaError, SchemaProblem
+from kdeclare.providers.schema_registry.schemas.problems import MAX_PROBLEMS, SchemaError, SchemaProblem
 
 _Keyed: TypeAlias = Iterator[tuple[JsonPath, JsonValue]]
 
@@ -30,13 +31,17 @@ _DEFAULT_DRAFT = "http://json-schema.org/draft-07/schema"
 def parse_json_schema(text: str) -> JsonSchema:
     """Parse a JSON Schema. A schema without ``$schema`` is checked as draft 7, like in registries.
 
-    Raises SchemaError with all problems. A schema of an unknown draft is not checked.
+    Raises SchemaError with the first problems. A schema of an unknown draft is not checked.
     """
     root = parse_json_text(text)
     if not isinstance(root, Mapping | bool):
         message = f"A JSON Schema must be an object, true or false, not {format_value(root)}."
         raise SchemaError(build_json_problem(text, (), message))
-    problems = (*_check_meta_schema(text, root), *_check_local_references(text, root))
+    try:
+        meta_schema_problems = tuple(islice(_check_meta_schema(text, root), MAX_PROBLEMS))
+    except RecursionError:  # the library needs many calls per level; the registry checks such schemas, too
+        meta_schema_problems = ()
+    problems = (*meta_schema_problems, *islice(_check_local_references(text, root), MAX_PROBLEMS))
     if problems:
         raise SchemaError(*problems)
     return JsonSchema(root)

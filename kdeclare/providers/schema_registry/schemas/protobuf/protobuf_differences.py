@@ -270,7 +270,8 @@ def _compare_enum(before: ProtobufEnum, after: ProtobufEnum, path: str) -> Itera
     for value in added:
         message = f"{subject}: value {value.name} added (number {value.number})"
         yield SchemaDifference(DifferenceKind.SYMBOL_ADDED, f"{path}.{value.name}", message, None, value.name)
-    old_order = [old.name for old in before.values if any(old is pair[0] for pair in pairs)]
+    kept_names = {old.name for old, _ in pairs}
+    old_order = [old.name for old in before.values if old.name in kept_names]
     if old_order != [old.name for old, _ in pairs]:
         names = [value.name for value in after.values]
         message = f"{subject}: values reordered: {', '.join(names)}"

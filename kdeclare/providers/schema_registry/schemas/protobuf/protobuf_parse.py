@@ -8,9 +8,10 @@ of editions, continues after syntax errors, reads octal numbers wrongly, and dro
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass as mutable_dataclass
 from dataclasses import field as dataclass_field
+from itertools import islice
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.providers.schema_registry.schemas.problems import SchemaError
+from kdeclare.providers.schema_registry.schemas.problems import MAX_PROBLEMS, SchemaError
 from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_checks import find_protobuf_problems
 from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_file import (
     PROTO2,
@@ -44,7 +45,7 @@ class ProtobufSource:
 
 
 def parse_protobuf(text: str) -> ProtobufFile:
-    """Parse a Protobuf schema. Raises SchemaError with the first syntax error, or with all other problems."""
+    """Parse a Protobuf schema. Raises SchemaError with the first syntax error, or with other problems."""
     return parse_protobuf_source(text).file
 
 
@@ -52,7 +53,7 @@ def parse_protobuf_source(text: str) -> ProtobufSource:
     """Parse a Protobuf schema, and keep the positions and comments. Raises SchemaError."""
     parser = _Parser(text)
     file = resolve_type_names(parser.parse_file())
-    if problems := tuple(find_protobuf_problems(text, file, parser.offsets)):
+    if problems := tuple(islice(find_protobuf_problems(text, file, parser.offsets), MAX_PROBLEMS)):
         raise SchemaError(*problems)
     return ProtobufSource(file, parser.offsets, frozenset(parser.documented))
 
