@@ -16,6 +16,7 @@ from kdeclare.providers.schema_registry.schemas.comparison import (
     is_same_schema,
 )
 from kdeclare.providers.schema_registry.schemas.differences import DifferenceKind
+from kdeclare.providers.schema_registry.schemas.layout import format_layout
 from kdeclare.providers.schema_registry.schemas.text_diff import diff_schema_texts
 from tests.unit.schemas.avro_schemas import build_avro_schemas, edit_avro, write_avro
 
@@ -27,7 +28,9 @@ def build_content(text: str) -> SchemaContent:
 @given(st.data(), build_avro_schemas())
 def test_other_notation_is_the_same_schema(data: st.DataObject, schema: Any) -> None:
     first, second = (build_content(write_avro(data.draw, schema)) for _ in range(2))
-    assert dump_canonical_json(parse_avro(first.text).root) == dump_canonical_json(schema)
+    parsed = parse_avro(first.text)
+    assert dump_canonical_json(parsed.root) == dump_canonical_json(schema)
+    assert parse_avro("\n".join(format_layout(parsed))) == parsed
     assert is_same_schema(first, second)
     assert fingerprint_schema(first) == fingerprint_schema(second)
     assert describe_differences(first, second) == ()

@@ -20,6 +20,7 @@ from kdeclare.providers.schema_registry.schemas.differences import (
     DifferenceScope,
     classify_differences,
 )
+from kdeclare.providers.schema_registry.schemas.layout import format_layout
 from kdeclare.providers.schema_registry.schemas.text_diff import diff_schema_texts
 from tests.unit.report.golden_files import check_golden
 from tests.unit.schemas.contents import build_json_schema, list_messages, list_problems, render_differences
@@ -291,7 +292,8 @@ def _list_nodes(value: Any) -> Iterator[dict[str, Any]]:
 @given(st.data(), build_schemas())
 def test_other_layout_is_the_same_schema(data: st.DataObject, schema: Any) -> None:
     first, second = (build_json_schema(write_schema(data.draw, schema)) for _ in range(2))
-    parse_schema(first)
+    parsed = parse_schema(first)
+    assert parse_schema(build_json_schema("\n".join(format_layout(parsed)))) == parsed
     assert is_same_schema(first, second)
     assert fingerprint_schema(first) == fingerprint_schema(second)
     assert describe_differences(first, second) == ()

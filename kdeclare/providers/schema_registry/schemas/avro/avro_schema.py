@@ -277,3 +277,29 @@ def get_type_label(type_: JsonValue) -> str:
     if isinstance(type_, Mapping):
         return str(type_["name"] if type_.get("type") in NAMED else type_.get("type"))
     return type_ if isinstance(type_, str) else "union"
+
+
+def write_namespaces(type_: JsonValue, namespace: str = "") -> JsonValue:
+    """Return a normalized type as valid Avro inside of a namespace.
+
+    A type without a namespace has a name that does not show this inside of another namespace.
+    """
+    if isinstance(type_, list):
+        return [write_namespaces(branch, namespace) for branch in type_]
+    if not isinstance(type_, Mapping):
+        return type_
+    written = dict(type_)
+    if type_["type"] in NAMED:
+        own_namespace = get_namespace(str(type_["name"]))
+        if namespace and not own_namespace:
+            written["namespace"] = ""
+        namespace = own_namespace
+    for key in ("items", "values"):
+        if key in type_ and type_["type"] in ("array", "map"):
+            written[key] = write_namespaces(type_[key], namespace)
+    if type_["type"] in RECORDS:
+        fields = map(as_mapping, as_sequence(type_["fields"]))
+        written["fields"] = [
+            {**field, "type": write_namespaces(field["type"], namespace)} for field in fields
+        ]
+    return written

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from kdeclare.core.jsontypes import JsonValue
 from kdeclare.providers.schema_registry.schemas.differences import DifferenceKind, SchemaDifference
 from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_file import (
     ProtobufEnum,
@@ -101,6 +100,7 @@ class _Comparison:
         self, before: ProtobufMessage, after: ProtobufMessage, path: str
     ) -> Iterator[SchemaDifference]:
         subject = f"message {path}"
+        yield from _compare_visibility(before, after, path, subject)
         yield from self._compare_fields(before, after, path, subject)
         for oneof in sorted(before.oneofs.keys() & after.oneofs.keys()):
             yield from _compare_options(
@@ -254,6 +254,7 @@ def _is_reserved(number: int, reserved: Iterable[str]) -> bool:
 
 def _compare_enum(before: ProtobufEnum, after: ProtobufEnum, path: str) -> Iterator[SchemaDifference]:
     subject = f"enum {path}"
+    yield from _compare_visibility(before, after, path, subject)
     pairs, removed, added = _match(before.values, after.values)
     for value in removed:
         message = f"{subject}: value {value.name} removed (number {value.number})"
@@ -281,6 +282,15 @@ def _compare_enum(before: ProtobufEnum, after: ProtobufEnum, path: str) -> Itera
         yield SchemaDifference(DifferenceKind.DEFAULT_CHANGED, path, message)
     yield from _compare_reserved(before.reserved, after.reserved, path, subject, "reserved")
     yield from _compare_options(before.options, after.options, path, subject)
+
+
+def _compare_visibility(
+    before: ProtobufMessage | ProtobufEnum, after: ProtobufMessage | ProtobufEnum, path: str, subject: str
+) -> Iterator[SchemaDifference]:
+    if before.visibility != after.visibility:
+        first, second = before.visibility or "(none)", after.visibility or "(none)"
+        message = f"{subject}: visibility changed from {first} to {second}"
+        yield SchemaDifference(DifferenceKind.ATTRIBUTE_CHANGED, path, message, first, second)
 
 
 def _compare_reserved(
@@ -316,15 +326,15 @@ def _compare_options(
         if first == second:
             continue
         noun = "default" if name == "default" else f"option {name}"
+        old_value, new_value = (value and value.replace("\n", ", ") for value in (first, second))
         kinds = _DEFAULT_KINDS if name == "default" else _OPTION_KINDS
         if first is None:
-            message, kind = f"{subject}: {noun} {second} added", kinds[0]
+            message, kind = f"{subject}: {noun} {new_value} added", kinds[0]
         elif second is None:
-            message, kind = f"{subject}: {noun} {first} removed", kinds[1]
+            message, kind = f"{subject}: {noun} {old_value} removed", kinds[1]
         else:
-            message, kind = f"{subject}: {noun} changed from {first} to {second}", kinds[2]
-        old_value: JsonValue = first
-        yield SchemaDifference(kind, path, message, old_value, second)
+            message, kind = f"{subject}: {noun} changed from {old_value} to {new_value}", kinds[2]
+        yield SchemaDifference(kind, path, message, first, second)
 
 
 _DEFAULT_KINDS = (

@@ -40,7 +40,8 @@ class ProtobufField:
         the file does not define keeps its name from the text.
     label: ``optional``, ``required``, ``repeated``, or empty.
     oneof: the name of the oneof that contains the field; empty if there is none.
-    options: the values of the options as they are written, such as ``true`` or ``"text"``.
+    options: the values of the options as they are written, such as ``true`` or ``"text"``. The values of a
+        repeated option are lines of one text.
     """
 
     name: str
@@ -62,12 +63,13 @@ class ProtobufEnumValue:
 
 @dataclass(frozen=True, slots=True)
 class ProtobufEnum:
-    """An enum with its full name. The first value is the default."""
+    """An enum with its full name. The first value is the default. visibility: as in `ProtobufMessage`."""
 
     name: str
     values: tuple[ProtobufEnumValue, ...]
     options: Mapping[str, str]
     reserved: frozenset[str]
+    visibility: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class ProtobufMessage:
     enums: nested enums, sorted by name. oneofs: the options of each oneof.
     reserved, extension_ranges: ranges such as ``4`` or ``9 to 11``, and quoted names.
     extensions: pairs of the extended message and the field, sorted.
+    visibility: ``export``, ``local``, or empty (since edition 2024).
     """
 
     name: str
@@ -89,6 +92,7 @@ class ProtobufMessage:
     reserved: frozenset[str]
     extension_ranges: frozenset[str]
     extensions: tuple[tuple[str, ProtobufField], ...]
+    visibility: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,36 @@ _KEYWORDS = frozenset({"map", "group", "stream"})
 
 def resolve_type_names(file: ProtobufFile) -> ProtobufFile:
     """Return the file with full names of types. The names of types of other files stay as they are."""
-    known_names = {message.name for message in file.list_messages()}
-    known_names.update(enum.name for enum in file.list_enums())
-    package_parts = file.package.split(".")
-    known_names.update(".".join(package_parts[:end]) for end in range(1, len(package_parts) + 1))
+    known_names = list_scope_names(file)
     return replace(
         file,
         messages=tuple(_resolve_message(message, known_names) for message in file.messages),
         services=tuple(_resolve_service(service, known_names, file.package) for service in file.services),
         extensions=_resolve_extensions(file.extensions, file.package, known_names),
     )
+
+
+def list_scope_names(file: ProtobufFile) -> frozenset[str]:
+    """Return the full names that the first part of a type's name can mean: types and packages."""
+    package_parts = file.package.split(".")
+    return frozenset(
+        (
+            *(message.name for message in file.list_messages()),
+            *(enum.name for enum in file.list_enums()),
+            *(".".join(package_parts[:end]) for end in range(1, len(package_parts) + 1)),
+        )
+    )
+
+
+def write_type(type_: str, scope: str, scope_names: Collection[str]) -> str:
+    """Return a resolved type as it must be written in a scope: with a leading dot only where it is needed."""
+
+    def write(match: re.Match[str]) -> str:
+        name = match[0]
+        is_keyword = match.start() == 0 and name in _KEYWORDS and " " in type_
+        return name if is_keyword or _resolve_name(name, scope, scope_names) == name else f".{name}"
+
+    return _TYPE_NAME.sub(write, type_)
 
 
 def _resolve_message(message: ProtobufMessage, known_names: Collection[str]) -> ProtobufMessage:

@@ -1,6 +1,6 @@
 """Read tokens, and the options of a Protobuf schema, which can contain messages in the text format."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_tokens import (
@@ -38,6 +38,10 @@ class TokenReader:
     def previous_token(self) -> Token:
         """The token that was read last."""
         return self._tokens[self._position - 1]
+
+    def list_tokens(self) -> Sequence[Token]:
+        """Return all tokens of the text."""
+        return self._tokens
 
     def peek(self, distance: int = 1) -> Token:
         """Return a token after the next one."""
@@ -136,11 +140,11 @@ class OptionReader(TokenReader):
         return options
 
     def read_option(self, options: dict[str, str]) -> None:
-        """Read ``NAME = VALUE``. The values of a repeated option are joined."""
+        """Read ``NAME = VALUE``. The values of a repeated option become lines of one text."""
         name = self._read_option_name()
         self.expect("=")
         value = self._read_option_value()
-        options[name] = f"{options[name]}, {value}" if name in options else value
+        options[name] = f"{options[name]}\n{value}" if name in options else value
 
     def _read_option_name(self) -> str:
         parts: list[str] = []
@@ -206,5 +210,7 @@ class OptionReader(TokenReader):
 
 def format_options(options: Mapping[str, str]) -> str:
     """Return options in brackets, sorted by name, after a space; empty if there are none."""
-    text = ", ".join(f"{name} = {value}" for name, value in sorted(options.items()))
+    text = ", ".join(
+        f"{name} = {value}" for name, values in sorted(options.items()) for value in values.splitlines()
+    )
     return f" [{text}]" if text else ""

@@ -8,7 +8,8 @@ of editions, continues after syntax errors, reads octal numbers wrongly, and dro
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass as mutable_dataclass
 from dataclasses import field as dataclass_field
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, takewhile
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.schema_registry.schemas.problems import MAX_PROBLEMS, SchemaError
@@ -107,8 +108,7 @@ class _Parser(OptionReader):
             level = self.expect_string()
             syntax = level if keyword == "syntax" else f"edition {level}"
             self.expect(";")
-        scope, imports = _Scope(""), dict[str, str]()
-        package = ""
+        scope, imports = _Scope(self._find_package()), dict[str, str]()
         while self.token.kind is not TokenKind.END:
             if self.accept(";"):
                 continue
@@ -117,7 +117,7 @@ class _Parser(OptionReader):
                 imports[self.expect_string()] = modifier
                 self.expect(";")
             elif self.accept("package"):
-                package = scope.name = self.expect_type_name()
+                self.expect_type_name()
                 self.expect(";")
             elif self.token.text == "service":
                 scope.services.append(self._read_service(scope))
@@ -125,7 +125,7 @@ class _Parser(OptionReader):
                 self.fail("a declaration such as 'message'")
         return ProtobufFile(
             syntax=syntax,
-            package=package,
+            package=scope.name,
             imports=imports,
             options=scope.options,
             messages=tuple(scope.messages),
@@ -134,19 +134,28 @@ class _Parser(OptionReader):
             extensions=scope.sort_extensions(),
         )
 
+    def _find_package(self) -> str:
+        """Return the package, which the text can name after other declarations."""
+        depth, is_statement = 0, True
+        for index, token in enumerate(self.list_tokens()):
+            if is_statement and depth == 0 and token.text == "package" and token.kind is TokenKind.NAME:
+                names = takewhile(lambda part: part.text != ";", self.list_tokens()[index + 1 :])
+                return "".join(name.text for name in names)
+            depth += (token.text == "{") - (token.text == "}")
+            is_statement = token.text in (";", "}")
+        return ""
+
     def _read_declaration(self, scope: _Scope) -> bool:
         """Read what both files and messages can contain; return False if something else comes next."""
-        if self.token.text in ("export", "local") and self.peek().text in ("message", "enum"):
-            visibility = self.take().text  # since edition 2024
-            kind, name = self.token.text, self.peek().text
-            scope.options[f"{visibility} {kind} {name}"] = "true"
+        has_visibility = self.token.text in ("export", "local") and self.peek().text in ("message", "enum")
+        visibility = self.take().text if has_visibility else ""
         keyword, following, after = self.token.text, self.peek(), self.peek(2)
         is_block = following.kind is TokenKind.NAME and after.text == "{"
         if keyword == "message" and is_block:
             first = self.take()
-            scope.messages.append(self._read_message(scope, first))
+            scope.messages.append(replace(self._read_message(scope, first), visibility=visibility))
         elif keyword == "enum" and is_block:
-            scope.enums.append(self._read_enum(scope))
+            scope.enums.append(replace(self._read_enum(scope), visibility=visibility))
         elif keyword == "extend" and following.text != "=" and after.text != "=":
             self.take()
             extended = self.expect_type_name()

@@ -117,5 +117,12 @@ def parse_integer(literal: str) -> int:
 
 
 def quote_string(content: str) -> str:
-    """Return a string in double quotation marks."""
-    return json.dumps(content, ensure_ascii=False)
+    """Return a string in double quotation marks, in one line."""
+    return _LINE_BREAK.sub(_escape_line_break, json.dumps(content, ensure_ascii=False))
+
+
+_LINE_BREAK = re.compile("[\x7f-\x9f\u2028\u2029]")
+
+
+def _escape_line_break(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
