@@ -11,8 +11,8 @@ from kdeclare.core.jsontypes import dump_canonical_json
 from kdeclare.providers.schema_registry.client.port import SchemaContent, SchemaType
 from kdeclare.providers.schema_registry.schemas.avro.avro_schema import parse_avro
 from kdeclare.providers.schema_registry.schemas.comparison import (
+    compute_schema_fingerprint,
     describe_differences,
-    fingerprint_schema,
     is_same_schema,
 )
 from kdeclare.providers.schema_registry.schemas.differences import DifferenceKind
@@ -32,7 +32,7 @@ def test_other_notation_is_the_same_schema(data: st.DataObject, schema: Any) -> 
     assert dump_canonical_json(parsed.root) == dump_canonical_json(schema)
     assert parse_avro("\n".join(format_layout(parsed))) == parsed
     assert is_same_schema(first, second)
-    assert fingerprint_schema(first) == fingerprint_schema(second)
+    assert compute_schema_fingerprint(first) == compute_schema_fingerprint(second)
     assert describe_differences(first, second) == ()
     assert not diff_schema_texts(first, second).has_changes
 
@@ -43,7 +43,7 @@ def test_edit_makes_another_schema_with_described_differences(data: st.DataObjec
     second = build_content(write_avro(data.draw, edit_avro(data.draw, schema)))
     differences = describe_differences(first, second)
     assert not is_same_schema(first, second)
-    assert fingerprint_schema(first) != fingerprint_schema(second)
+    assert compute_schema_fingerprint(first) != compute_schema_fingerprint(second)
     assert differences
     assert DifferenceKind.TEXT_CHANGED not in {difference.kind for difference in differences}
     assert diff_schema_texts(first, second).has_changes

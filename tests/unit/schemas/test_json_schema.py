@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.providers.schema_registry.schemas.comparison import (
+    compute_schema_fingerprint,
     describe_differences,
-    fingerprint_schema,
     is_same_schema,
     parse_schema,
 )
@@ -295,7 +295,7 @@ def test_other_layout_is_the_same_schema(data: st.DataObject, schema: Any) -> No
     parsed = parse_schema(first)
     assert parse_schema(build_json_schema("\n".join(format_layout(parsed)))) == parsed
     assert is_same_schema(first, second)
-    assert fingerprint_schema(first) == fingerprint_schema(second)
+    assert compute_schema_fingerprint(first) == compute_schema_fingerprint(second)
     assert describe_differences(first, second) == ()
     assert not diff_schema_texts(first, second).has_changes
 
@@ -306,7 +306,7 @@ def test_edit_makes_another_schema_with_described_differences(data: st.DataObjec
     second = build_json_schema(write_schema(data.draw, edit_schema(data.draw, schema)))
     differences = describe_differences(first, second)
     assert not is_same_schema(first, second)
-    assert fingerprint_schema(first) != fingerprint_schema(second)
+    assert compute_schema_fingerprint(first) != compute_schema_fingerprint(second)
     assert differences
     assert DifferenceKind.TEXT_CHANGED not in {difference.kind for difference in differences}
     assert diff_schema_texts(first, second).has_changes
@@ -317,5 +317,5 @@ def test_two_schemas_are_the_same_if_nothing_differs(one: Any, other: Any) -> No
     first, second = build_json_schema(one), build_json_schema(other)
     differences = describe_differences(first, second)
     assert is_same_schema(first, second) == (not differences)
-    assert (fingerprint_schema(first) == fingerprint_schema(second)) == (not differences)
+    assert (compute_schema_fingerprint(first) == compute_schema_fingerprint(second)) == (not differences)
     assert DifferenceKind.TEXT_CHANGED not in {difference.kind for difference in differences}

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.providers.schema_registry.schemas.comparison import (
+    compute_schema_fingerprint,
     describe_differences,
-    fingerprint_schema,
     is_same_schema,
 )
 from kdeclare.providers.schema_registry.schemas.differences import DifferenceKind
@@ -287,7 +287,7 @@ def test_other_layout_is_the_same_schema(data: st.DataObject, file: ProtobufFile
     assert parse_protobuf(first.text) == file
     assert parse_protobuf("\n".join(format_layout(file))) == file
     assert is_same_schema(first, second)
-    assert fingerprint_schema(first) == fingerprint_schema(second)
+    assert compute_schema_fingerprint(first) == compute_schema_fingerprint(second)
     assert describe_differences(first, second) == ()
     assert not diff_schema_texts(first, second).has_changes
 
@@ -300,7 +300,7 @@ def test_edit_makes_another_schema_with_described_differences(
     second = build_protobuf(write_protobuf(data.draw, edit_protobuf(data.draw, file)))
     differences = describe_differences(first, second)
     assert not is_same_schema(first, second)
-    assert fingerprint_schema(first) != fingerprint_schema(second)
+    assert compute_schema_fingerprint(first) != compute_schema_fingerprint(second)
     assert differences
     assert DifferenceKind.TEXT_CHANGED not in {difference.kind for difference in differences}
     assert diff_schema_texts(first, second).has_changes
@@ -311,7 +311,7 @@ def test_two_schemas_are_the_same_if_nothing_differs(one: ProtobufFile, other: P
     first, second = (build_protobuf("\n".join(format_layout(file))) for file in (one, other))
     differences = describe_differences(first, second)
     assert is_same_schema(first, second) == (one == other) == (not differences)
-    assert (fingerprint_schema(first) == fingerprint_schema(second)) == (one == other)
+    assert (compute_schema_fingerprint(first) == compute_schema_fingerprint(second)) == (one == other)
 
 
 @given(st.text(alphabet='message A{}=;"1[]<>/*\n', max_size=60))

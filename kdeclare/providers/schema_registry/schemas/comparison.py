@@ -90,7 +90,7 @@ def _is_equal(first: ParsedSchema, second: ParsedSchema) -> bool:
     return is_equal_json(first.root, second.root)
 
 
-def fingerprint_schema(content: SchemaContent) -> str:
+def compute_schema_fingerprint(content: SchemaContent) -> str:
     """Return a hash that two contents share if and only if they are the same (`is_same_schema`)."""
     try:
         parsed = _parse(content)

@@ -66,7 +66,7 @@ def parse_avro(text: str, external_names: Collection[str] = (), *, is_open: bool
     return AvroSchema(root, reader.definitions)
 
 
-def qualify_name(name: str, namespace: str) -> str:
+def build_full_name(name: str, namespace: str) -> str:
     """Return the full name of a type. A name with a dot is a full name, whatever the namespace."""
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
@@ -128,7 +128,7 @@ class _Reader:
     def _read_name(self, name: str, path: JsonPath, namespace: str) -> str:
         if name in PRIMITIVES:
             return name
-        full_name = qualify_name(name, namespace)
+        full_name = build_full_name(name, namespace)
         if full_name in self._names or full_name in self._external_names:
             return full_name
         if name in self._names:
@@ -173,7 +173,7 @@ class _Reader:
         self._check_documentation(value, path)
         if "aliases" in value:
             aliases = self._read_aliases(value["aliases"], (*path, "aliases"))
-            definition["aliases"] = [qualify_name(alias, own_namespace) for alias in aliases]
+            definition["aliases"] = [build_full_name(alias, own_namespace) for alias in aliases]
         if kind in RECORDS:
             definition["fields"] = self._read_fields(value, path, own_namespace)
         elif kind == "enum":
@@ -193,7 +193,7 @@ class _Reader:
         if not isinstance(own_namespace, str):
             self._report((*path, "namespace"), "The namespace must be a string.")
             own_namespace = namespace
-        full_name = qualify_name(name, own_namespace)
+        full_name = build_full_name(name, own_namespace)
         if not all(_NAME.fullmatch(part) for part in full_name.split(".")):
             self._report((*path, "name"), f"'{full_name}' is not a valid name. {_NAME_RULE}")
         elif full_name in PRIMITIVES:
