@@ -49,7 +49,7 @@ def _drop_nulls(value: object) -> object:
 
 
 _Config = Annotated[dict[str, str], BeforeValidator(_drop_nulls)]
-"""A config. Its null values are dropped: Connect accepts them when a connector is created."""
+"""A config without null values, which Connect accepts when a connector is created."""
 
 
 class _Root(Response):
@@ -207,13 +207,17 @@ def has_placeholders(config: ConnectorConfig) -> bool:
     return any("${" in value for value in config.values())
 
 
-def _hide_resolved(
-    message: str, own_key: str, config: ConnectorConfig, resolved: Mapping[str, str | None]
-) -> str:
-    """Replace the resolved values of placeholders with the raw values of the config.
+_INVALID_VALUE = re.compile(r"Invalid value (.*?) for configuration ([^\s:]+)", re.DOTALL)
+"""The start of the message of a ConfigException. It quotes the resolved value."""
 
-    A short value is replaced only in the message about its own key, because other messages can contain the
-    same text by coincidence.
+
+def hide_resolved(
+    message: str, config: ConnectorConfig, resolved: Mapping[str, str | None] | None = None, key: str = ""
+) -> str:
+    """Replace resolved values in a message by the raw values of the config.
+
+    resolved: the resolved values that are known, by key. A value that cannot be parsed is not among them.
+    key: the key that the message is about; empty if it is not known.
     """
     placeholders = {name: raw for name, raw in config.items() if "${" in raw}
     if not placeholders:
