@@ -273,8 +273,12 @@ _REQUEST_TIMED_OUT = "Request timed out"
 _NO_SUCH_PATH = "HTTP 404 Not Found"
 """Connect's message for an unknown path. Missing connectors have other messages."""
 _NOT_STOPPED = "must be in the STOPPED state"
-_RETRIABLE = "can be safely retried"
-"""A phrase in the message for offsets of a sink whose tasks have not left their consumer group yet."""
+_NO_EFFECT = re.compile(
+    "can be safely retried"  # the offsets of a sink whose tasks have not left their consumer group yet
+    # The leader has just ended, so the worker could not forward the request.
+    r"|IO Error trying to forward REST request: [\w.]*\b(Connect|NoRouteToHost|UnknownHost)Exception"
+)
+"""Matches the messages of 500s of requests that certainly had no effect, and that may succeed later."""
 _EXISTS = re.compile(r"Connector .* already exists", re.DOTALL)
 
 
@@ -294,7 +298,7 @@ def build_refusal_fault(response: HttpResponse, *, is_change: bool) -> Fault:
             return Fault(CONNECTOR_EXISTS, message)
         return Fault(NOT_READY, message, FaultKind.RETRIABLE)
     if status >= 500:
-        if _RETRIABLE in message:
+        if _NO_EFFECT.search(message):
             return Fault(NOT_READY, message, FaultKind.RETRIABLE)
         return Fault(
             _classify_server_error(status, connect_message),

@@ -1,4 +1,4 @@
-"""`RetryingConnectCluster`, which retries changes that a rebalance prevented."""
+"""`RetryingConnectCluster`, which retries changes that a rebalance or a lost leader prevented."""
 
 from collections.abc import Mapping
 
@@ -14,8 +14,12 @@ from kdeclare.providers.connect.client.connectors_port import (
     TargetState,
 )
 
-REBALANCE_RETRIES = RetryPolicy(attempts=10, base_delay_s=0.2, on_retry=log_retry)
-"""Retries for about 20 seconds: during the rebalance after a change, Connect rejects further changes."""
+REBALANCE_RETRIES = RetryPolicy(attempts=12, base_delay_s=0.2, on_retry=log_retry)
+"""Retries for about 30 seconds.
+
+Every change starts a rebalance, which rejects the next changes. If the leader ends, workers notice this within
+``session.timeout.ms``, by default 10 seconds, and reject all changes until then.
+"""
 
 
 class RetryingConnectCluster:
