@@ -336,8 +336,7 @@ def test_offsets_change_only_while_the_connector_is_stopped(connect_bed: AnyConn
 def test_offsets_of_a_sink_name_topics_and_partitions(connect_bed: AnyConnectBed) -> None:
     config = connect_bed.new_sink()
     name = connect_bed.create(config, STOPPED)
-    partition = {"kafka_topic": config["topics"], "kafka_partition": 0}
-    offset = ConnectorOffset(partition, {"kafka_offset": 0})
+    offset = ConnectorOffset({"kafka_topic": config["topics"], "kafka_partition": 0}, {"kafka_offset": 0})
     connect_bed.cluster.alter_offsets(name, (offset,))
     assert connect_bed.cluster.read_offsets(name) == (offset,)
     connect_bed.cluster.delete_offsets(name)

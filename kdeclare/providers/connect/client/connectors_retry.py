@@ -17,8 +17,8 @@ from kdeclare.providers.connect.client.connectors_port import (
 REBALANCE_RETRIES = RetryPolicy(attempts=12, base_delay_s=0.2, on_retry=log_retry)
 """Retries for about 30 seconds.
 
-Every change starts a rebalance, which rejects the next changes. If the leader ends, workers notice this within
-``session.timeout.ms``, by default 10 seconds, and reject all changes until then.
+Every change starts a rebalance, which rejects the next changes. If the leader ends, workers notice this
+within ``session.timeout.ms``, by default 10 seconds, and reject all changes until then.
 """
 
 
