@@ -19,7 +19,8 @@ from kdeclare.providers.connect.client.connectors_port import ConnectorOffset, T
 from kdeclare.providers.connect.client.port import LOST, UNREACHABLE
 from kdeclare.providers.connect.testing import MemoryConnectCluster
 from kdeclare.report.plan.plan_text import plan_text
-from tests.engine.world import World, declare, desired, topic
+from kdeclare.testing.world import declare
+from tests.engine.world import World, desired, topic
 
 SOURCE: dict[str, Any] = {
     "class": "FileStreamSource",
@@ -539,7 +540,7 @@ def test_live_value_of_password_key_is_not_shown(bed: Bed) -> None:
 
 
 def test_invalid_config_is_an_error_of_the_plan(bed: Bed) -> None:
-    plan = bed.plan(desired("Connector", "src", **{"class": "FileStreamSource"}, tasksMax=0, config={}))
+    plan = bed.plan(declare("Connector", "src", {"class": "FileStreamSource", "tasksMax": 0, "config": {}}))
     errors = {d.subject: d.detail for d in plan.diagnostics if d.is_error}
     assert errors.keys() == {"spec.tasksMax", "spec.config.topic"}
     assert "topic" in errors["spec.config.topic"]

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare import java
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.sandbox import SandboxSettings, health, jars, launch, processes, reset, start, status, stop
+from kdeclare.sandbox import SandboxSettings, health, ivy, jars, processes, reset, start, status, stop
 from kdeclare.sandbox.layout import Layout, Marker, read_marker, resolve_layout, write_marker
 from kdeclare.sandbox.registry import archive
 from kdeclare.sandbox.registry.registry_startup import RegistryStartup, build_registry_properties
@@ -104,8 +105,8 @@ def test_altered_archive_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyP
     environment = {jars.CACHE_VARIABLE: str(tmp_path), "PATH": ""}
     (name,) = jars.read_pins(archive.PINS)
     altered = write_archive(tmp_path / name, b"altered")
-    monkeypatch.setattr(jars.ivy, "resolve", lambda *_: (altered,))
-    monkeypatch.setattr(jars.java, "find_java", lambda _: "java")
+    monkeypatch.setattr(ivy, "resolve", lambda *_: (altered,))
+    monkeypatch.setattr(java, "find_java", lambda _: "java")
     reports: list[str] = []
     with pytest.raises(KdeclareError) as failed:
         archive.resolve_archive(reports.append, environment)
@@ -116,10 +117,10 @@ def test_altered_archive_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_missing_archive_does_not_mention_kafka_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
-        raise jars.ivy.ResolutionError("unknown host h")
+        raise ivy.ResolutionError("unknown host h")
 
-    monkeypatch.setattr(jars.ivy, "resolve", fail)
-    monkeypatch.setattr(jars.java, "find_java", lambda _: "java")
+    monkeypatch.setattr(ivy, "resolve", fail)
+    monkeypatch.setattr(java, "find_java", lambda _: "java")
     with pytest.raises(KdeclareError) as failed:
         archive.resolve_archive(environment={jars.CACHE_VARIABLE: str(tmp_path)})
     (only,) = failed.value.diagnostics
@@ -232,7 +233,7 @@ def test_registry_is_started_with_its_properties(layout: Layout, monkeypatch: py
         commands.append(command)
         return processes.ProcessRecord(1, "", "")
 
-    monkeypatch.setattr(launch.processes, "spawn", spawn)
+    monkeypatch.setattr(processes, "spawn", spawn)
     marker = read_marker(layout)
     assert marker is not None
     settings = marker.settings(layout.folder)

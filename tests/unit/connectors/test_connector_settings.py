@@ -99,7 +99,7 @@ def test_regex_that_only_java_supports_means_all_topics() -> None:
 
 
 def test_users_of_overrides_are_found_in_values_and_secrets() -> None:
-    config = {
+    config: dict[str, str | Secret] = {
         "producer.override.sasl.jaas.config": JAAS.format("password='x'"),
         "admin.override.sasl.jaas.config": Secret("Login required username=ann password=x;", "${env.JAAS}"),
         "sasl.jaas.config": "Login required username=other;",
