@@ -12,6 +12,7 @@ from kdeclare.core.provider.registry import load_collectors
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.observation import identify_system, observe
 from kdeclare.providers.connect.connection import WORKERS, ConnectClients, WorkerSelection, WorkerState
+from kdeclare.providers.connect.connector.collector import CONNECTORS
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.acl.collector import ACLS
 from kdeclare.providers.kafka.client_quota.collector import QUOTAS
@@ -134,7 +135,7 @@ def test_workers_are_read_by_collector_of_connect() -> None:
 
 
 def test_built_in_providers_have_collectors() -> None:
-    cluster, quotas, listed_configs, scram_users, acls, groups, workers = load_collectors()
+    cluster, quotas, listed_configs, scram_users, acls, groups, workers, connectors = load_collectors()
     assert cluster.codec is not None, "fleets compare what it reads"
     assert quotas.codec is not None, "fleets compare what it reads"
     assert cluster == replace(CLUSTER, codec=cluster.codec)
@@ -147,6 +148,8 @@ def test_built_in_providers_have_collectors() -> None:
     assert acls == replace(ACLS, codec=acls.codec)
     assert groups == GROUPS
     assert workers == WORKERS
+    assert connectors.codec is not None, "fleets compare what it reads"
+    assert connectors == replace(CONNECTORS, codec=connectors.codec)
 
 
 def make_lamp_id(name: str) -> ResourceId:

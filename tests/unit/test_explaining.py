@@ -20,6 +20,7 @@ from kdeclare.providers.kafka.operations.arguments import (
     DeleteTopicArgs,
 )
 from kdeclare.providers.kafka.port import QUOTA_HINT, NewPartitions, NewTopic
+from kdeclare.providers.kafka.provider import PROVIDER as KAFKA
 from kdeclare.providers.kafka.reassignment.operations.arguments import (
     ElectArgs,
     MovesArgs,
@@ -51,7 +52,7 @@ ARGUMENTS: Mapping[type[Arguments], Arguments] = {
         PatchWorkersArgs(WorkerGroup(("https://a",)), ()),
     )
 }
-KAFKAS = [name for name in OPERATION_TYPES if not name.startswith("connect.")]
+KAFKAS = [operation_type.name for operation_type in KAFKA.operation_types]
 
 
 def explain(verb: str, error: str, args: Arguments | None = None) -> Explanation:

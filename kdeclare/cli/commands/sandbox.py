@@ -152,7 +152,7 @@ def stop(*, folder: Folder = _FOLDER, console: Console) -> ExitCode:
 
 
 def status(*, output: Format = "text", folder: Folder = _FOLDER, console: Console) -> ExitCode:
-    """Show the status of each broker, Connect worker and schema registry of the sandbox."""
+    """Show the status of each process of the sandbox."""
     from kdeclare.app.sandbox import read_sandbox_status
     from kdeclare.cli.commands.sandbox_text import describe_sandbox, list_clusters, render_cluster
 

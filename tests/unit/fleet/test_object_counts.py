@@ -18,6 +18,7 @@ from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
 from tests.unit.fleet.test_foreign_provider import KITCHEN
 
 TOPICS = CountedSort("Topic", "topic", "topics", '"internal":true')
+CONNECTORS = CountedSort("Connector", "connector", "connectors")
 
 
 @pytest.fixture
@@ -27,8 +28,8 @@ def kitchen_provider() -> Iterator[None]:
     use_providers(None)
 
 
-def test_counted_sorts_of_kafka_are_topics_only() -> None:
-    assert list_counted_sorts() == (TOPICS,)
+def test_counted_sorts_of_built_in_providers_are_topics_and_connectors() -> None:
+    assert list_counted_sorts() == (TOPICS, CONNECTORS)
 
 
 @pytest.mark.usefixtures("kitchen_provider")
@@ -37,6 +38,7 @@ def test_codec_names_counted_and_internal_objects() -> None:
         TOPICS,
         CountedSort("Jars", "jar", "jars", '"made":"house"'),
         CountedSort("Kettle", "kettle", "kettles", '"made":"house"'),
+        CONNECTORS,
     )
 
 
@@ -50,6 +52,7 @@ def test_codec_without_names_uses_kind_names(
     monkeypatch.setattr(registry, "load_providers", lambda: providers)
     assert list_counted_sorts() == (
         TOPICS,
+        CONNECTORS,
         CountedSort("Alley", "alley", "alleys"),
         CountedSort("FrontDoor", "front door", "front doors"),
         CountedSort("KeyPolicy", "key policy", "key policies"),
