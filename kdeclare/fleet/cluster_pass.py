@@ -290,8 +290,10 @@ def _get_declared_key(row: Row) -> LiveKey:
 
 
 def _is_element(row: Row) -> bool:
-    """Whether the row represents one element of a resource that is a set of live objects."""
-    return row["live_sort"] != "" and is_set_like(row["kind"])
+    """Whether the row represents one element of a resource that is a set of live objects, or a group whose
+    unmanaged objects the resource removes.
+    """
+    return is_set_like(row["kind"]) and (row["live_sort"] != "" or row["live_key"] != "")
 
 
 def _get_resource_id(row: Row) -> ResourceId:

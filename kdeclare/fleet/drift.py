@@ -56,6 +56,7 @@ def find_drift(
     cluster_body: str | None,
     labels: Iterable[tuple[str, str]] | None = None,
     source: str | None = None,
+    removed_key: str | None = None,
 ) -> tuple[Finding, ...]:
     """Compare one resource or undeclared live object independently of others, and return the findings.
 
@@ -68,6 +69,8 @@ def find_drift(
     cluster_body: the live state of the cluster itself as JSON. None if the cluster or its project could not
         be read; the result is then empty.
     labels, source: the labels and the position of the manifest. Messages about required changes contain them.
+    removed_key: the key of the live object, if it is an unmanaged object that the resource removes. Its type
+        is ``kind``.
     """
     if kind == CLUSTER:
         reason = error or (_UNREAD_CLUSTER if live_json is None else None)
@@ -88,7 +91,13 @@ def find_drift(
             resource, _decode_desired_body(kind, desired_json), dict(labels or ()), parse_source(source)
         )
     owned_record = None if owned_json is None else bind_record(kind, parse_json(owned_json))
-    key = find_live_key(resource, None if desired_resource is None else desired_resource.body, owned_record)
+    key = (
+        LiveKey(kind, removed_key)
+        if removed_key is not None
+        else find_live_key(
+            resource, None if desired_resource is None else desired_resource.body, owned_record
+        )
+    )
     if key is None:
         return ()
     try:

@@ -36,16 +36,25 @@ def audit_rows(
         for key, row in live_rows.items()
         if key[1] == CLUSTER
     }
-    row_pairs = [(_get_row_key(row), row, live_rows.get(key, {})) for key, row in declared_rows]
+    row_pairs = [
+        (_get_row_key(row), row, live_rows.get(key, {}))
+        for key, row in declared_rows
+        if not _is_group_row(row)
+    ]
     declared_keys = {key for key, _ in declared_rows}
+    removing_rows = _index_removing_rows(row for _, row in declared_rows if _is_group_row(row))
     group_counts: Counter[RowKey] = Counter()
     for key, row in live_rows.items():
         if key in declared_keys:
             continue
-        if row["group_name"] is None or bodies.get(key[0]) is None:
+        group_key = key[0], key[1], row["group_name"]
+        removing_row = removing_rows.get(group_key)
+        if removing_row is not None:
+            row_pairs.append((_get_row_key(removing_row), removing_row, row))
+        elif row["group_name"] is None or bodies.get(key[0]) is None:
             row_pairs.append((key, {}, row))
         else:
-            group_counts[key[0], key[1], row["group_name"]] += 1
+            group_counts[group_key] += 1
     findings = [
         *_compare_pairs(row_pairs, bodies, unmanaged_keys=unmanaged_keys),
         *_build_group_findings(group_counts),
@@ -70,6 +79,7 @@ def _compare_pairs(
             bodies.get(cluster),
             (declared_row.get("labels") or {}).items(),
             declared_row.get("source"),
+            live_row.get("name") if declared_row and _is_group_row(declared_row) else None,
         ):
             if unmanaged_keys or not item.is_unmanaged_key:
                 yield _build_finding_row(key, item)
@@ -107,6 +117,20 @@ def _get_live_key(row: Row) -> RowKey:
 
 def _get_element_key(row: Row) -> tuple[str, ...]:
     return (*_get_row_key(row), *_get_live_key(row))
+
+
+def _is_group_row(row: Row) -> bool:
+    """Whether the row represents a group whose unmanaged objects a resource removes."""
+    return bool(row["live_sort"] == "" and row["live_key"] != "")
+
+
+def _index_removing_rows(rows: Iterable[Row]) -> Mapping[RowKey, Row]:
+    """Return the row of the resource that removes the objects of each group.
+
+    If several resources remove the same objects, the first resource removes them, as in a plan.
+    """
+    ordered = sorted(rows, key=_get_row_key, reverse=True)
+    return {(row["cluster"], row["kind"], row["live_key"]): row for row in ordered}
 
 
 _K = TypeVar("_K", bound=tuple[str, ...])

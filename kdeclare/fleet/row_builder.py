@@ -23,6 +23,7 @@ from kdeclare.core.resources.fleet_capabilities import (
     is_self_contained,
     list_elements,
     list_facts,
+    list_removed_groups,
 )
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
@@ -76,8 +77,8 @@ def build_declared_rows(
 ) -> Iterator[Row]:
     """Build the rows of a declared or owned resource in the table `DECLARED`.
 
-    A resource that is a set of live objects has one row for the whole set, and one row for each element.
-    Secrets are included only as hashes.
+    A resource that is a set of live objects has one row for the whole set, one row for each element, and one
+    row for each group whose unmanaged objects it removes. Secrets are included only as hashes.
     """
     elements = list_elements(id_, _get_body(desired), owned)
     if elements is None:
@@ -92,6 +93,11 @@ def build_declared_rows(
         )
         row = build_declared_row(cluster, element_resource, id_, element.owned)
         yield row | {"labels": set_row["labels"], **_build_key_columns(id_, element.key)}
+    if desired is None:
+        return
+    for group, body in list_removed_groups(desired).items():
+        row = build_declared_row(cluster, replace(desired, body=body), id_, None)
+        yield row | {"live_sort": "", "live_key": group, "alone": True}
 
 
 def build_excluded_rows(

@@ -3,7 +3,7 @@
 `plan_capabilities` explains what a capability is.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Protocol, runtime_checkable
 
@@ -53,6 +53,18 @@ class SetLike(Protocol):
 
 
 @runtime_checkable
+class RemovesUnmanaged(Protocol):
+    """A set-like kind whose resources can remove live objects that no resource declares or owns."""
+
+    def list_removed_groups(self, name: str, body: object) -> Mapping[str, object]:
+        """Return the groups (`LiveObject.group`) whose unmanaged objects the resource removes.
+
+        The values are bodies. The diff of such a body and any unmanaged object of the group is the removal of
+        the object.
+        """
+
+
+@runtime_checkable
 class ListsFacts(Protocol):
     """A kind with facts, which tell an audit quickly whether a live object matches its manifest."""
 
@@ -91,6 +103,11 @@ def _find_fleet_comparable(kind: object) -> FleetComparable | None:
 @cache
 def _find_set_like(kind: object) -> SetLike | None:
     return kind if isinstance(kind, SetLike) else None
+
+
+@cache
+def _find_remover(kind: object) -> RemovesUnmanaged | None:
+    return kind if isinstance(kind, RemovesUnmanaged) else None
 
 
 @cache
@@ -148,6 +165,15 @@ def list_elements(
     """Return the elements of a resource that is a set of live objects; None for any other resource."""
     kind = _find_set_like(KINDS.get(resource.kind))
     return tuple(kind.list_elements(resource.name, body, owned)) if kind is not None else None
+
+
+def list_removed_groups(desired: DesiredResource) -> Mapping[str, object]:
+    """Return the groups whose unmanaged objects a resource removes.
+
+    The values are the bodies with which audits compare these objects.
+    """
+    kind = _find_remover(KINDS[desired.id.kind])
+    return kind.list_removed_groups(desired.id.name, desired.body) if kind is not None else {}
 
 
 def is_set_like(kind: str) -> bool:

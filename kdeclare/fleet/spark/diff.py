@@ -50,7 +50,20 @@ _GROUP_MESSAGE = "concat('{}', count, '{}', group_name, '{}')".format(
 """The message of `explain_unmanaged_group` as an SQL expression."""
 
 _JOIN_COLUMNS = ("joined_sort", "joined_key")
-_DIFF_COLUMNS = ("kind", "name", "desired", "owned", "live", "error", "within", "labels", "source")
+_DIFF_COLUMNS = (
+    "kind",
+    "name",
+    "desired",
+    "owned",
+    "live",
+    "error",
+    "within",
+    "labels",
+    "source",
+    "removed_key",
+)
+_IS_GROUP_ROW = "coalesce(live_sort = '' and live_key <> '', false)"
+"""An SQL condition: whether a declared row is about a group whose unmanaged objects a resource removes."""
 
 
 def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
@@ -66,19 +79,21 @@ def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: boo
     """
     has_groups = any(codec.groups for codec in load_codecs())
     needs_diff = _NEEDS_DIFF.format(keys=_HAS_UNEXPECTED_KEYS if unmanaged_keys else _HAS_KEYS_TO_REMOVE)
-    joined = _join_live(declared, live)
+    joined = _join_removals(_join_live(declared.where(f"not {_IS_GROUP_ROW}"), live), declared)
+    is_counted = "d.name is null and r.name is null and l.group_name is not null"
     pairs = (
-        (joined.where("not (d.name is null and l.group_name is not null)") if has_groups else joined)
+        (joined.where(f"not ({is_counted})") if has_groups else joined)
         .where(f.expr("coalesce(d.alone, true)"))
         .where(f.expr(f"coalesce({needs_diff}, true)"))
         .selectExpr(
-            *(f"coalesce(d.{column}, l.{column}) as {column}" for column in KEY),
-            "d.desired",
+            *(f"coalesce(d.{column}, r.{column}, l.{column}) as {column}" for column in KEY),
+            "coalesce(d.desired, r.desired) as desired",
             "d.owned",
             "l.body as live",
             f"nullif(concat_ws(' ', l.error, d.error, {_OTHER_CLUSTER_MESSAGE}), '') as error",
-            "d.labels",
-            "d.source",
+            "coalesce(d.labels, r.labels) as labels",
+            "coalesce(d.source, r.source) as source",
+            "if(r.name is null, null, l.name) as removed_key",
         )
     )
     clusters = f.broadcast(build_cluster_context(declared, live))
@@ -94,7 +109,7 @@ def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: boo
         .select(*RESULT)
     )
     if has_groups:
-        groups = joined.where("d.name is null and l.group_name is not null").select("l.*")
+        groups = joined.where(is_counted).select("l.*")
         findings = findings.unionByName(_count_groups(groups.join(clusters.drop("taken_at"), "cluster")))
     return findings if unmanaged_keys else drop_unmanaged_keys(findings)
 
@@ -121,6 +136,22 @@ def _join_live(declared: DataFrame, live: DataFrame) -> DataFrame:
     return keyed_declared.alias("d").join(
         live.alias("l"), functools.reduce(lambda a, b: a & b, join_conditions), "full_outer"
     )
+
+
+def _join_removals(joined: DataFrame, declared: DataFrame) -> DataFrame:
+    """Join each unmanaged object with the resource that removes the objects of its group (alias ``r``).
+
+    If several resources remove the same objects, the first resource removes them, as in a plan.
+    """
+    group_rows = declared.where(_IS_GROUP_ROW).withColumnRenamed("live_key", "removed_group")
+    removals = group_rows.groupBy("cluster", "kind", "removed_group").agg(
+        f.min("name").alias("name"),
+        *(f.min_by(column, "name").alias(column) for column in ("desired", "labels", "source")),
+    )
+    is_removed = f.expr(
+        "d.name is null and l.cluster = r.cluster and l.kind = r.kind and l.group_name = r.removed_group"
+    )
+    return joined.join(f.broadcast(removals.alias("r")), is_removed, "left")
 
 
 def _count_groups(objects: DataFrame) -> DataFrame:

@@ -164,9 +164,10 @@ def count_declared(declared: DataFrame) -> DataFrame:
     This is the case if its project has policies (``always`` in the row of the cluster), or if it has
     resources that cannot be compared independently of others (not ``alone``).
     """
+    is_resource = f.coalesce(f.col("live_sort") != "", f.lit(True))  # not a group of unmanaged objects
     is_interdependent = (f.col("alone") == f.lit(False)) & f.col("desired").isNotNull()
     has_policies = (f.col("kind") == CLUSTER) & f.col("always")
     return declared.groupBy("cluster").agg(
-        f.count("desired").alias("resources"),
+        f.count(f.when(is_resource, f.col("desired"))).alias("resources"),
         (f.count(f.when(is_interdependent | has_policies, f.lit(1))) > 0).alias("concerned"),
     )

@@ -89,6 +89,55 @@ def test_audit_finds_drift_of_every_kind() -> None:
     ]
 
 
+def test_removals_of_unmanaged_bindings_are_pending() -> None:
+    """One row for each binding. The bindings are not also counted as unmanaged."""
+    other = "ALLOW User:b READ topic:orders from *"
+    made = make_cluster(
+        [
+            acl("a", "READ", unmanagedBindings="remove"),
+            acl("b", "READ"),
+            acl("c", unmanagedBindings="remove"),
+        ],
+        {"Acl/a": [READ], "Acl/b": [other], "Acl/old": ["ALLOW User:a READ topic:x from *"]},
+        [
+            READ,
+            WRITE,
+            "DENY User:a ALL group:g from *",
+            "ALLOW User:a READ topic:x from *",  # an orphan owns it, so it is not unmanaged
+            other,
+            "ALLOW User:b WRITE topic:orders from *",
+            "ALLOW User:c READ topic:x from *",
+        ],
+    )
+    assert sorted(shorten(audit(made)), key=str) == [
+        ("User:b", "unmanaged", None, None),
+        ("a", "pending", "bindings.group:g", "SUBTRACT"),
+        ("a", "pending", "bindings.topic:orders", "SUBTRACT"),
+        ("c", "pending", "bindings.topic:x", "SUBTRACT"),
+        ("old", "orphaned", None, "delete"),
+    ]
+    removed = [row for row in audit(made) if row["finding"] == "pending"]
+    assert {binding for row in removed for binding in _read_bindings(row)} == {
+        parse_binding(text)
+        for text in (WRITE, "DENY User:a ALL group:g from *", "ALLOW User:c READ topic:x from *")
+    }
+    assert {row["message"] for row in removed} == {"Declared, but not applied yet."}
+
+
+def test_binding_is_removed_by_first_of_several_resources() -> None:
+    first, second = (
+        make_desired("Acl", name, principals=["User:a"], unmanagedBindings="remove") for name in ("x", "y")
+    )
+    made = make_cluster([second, first], {}, [READ])
+    assert shorten(audit(made)) == [("x", "pending", "bindings.topic:orders", "SUBTRACT")]
+
+
+def test_resource_outside_selector_removes_nothing() -> None:
+    made = make_cluster([], {}, [READ])
+    made.left_out = [acl("a", unmanagedBindings="remove")]
+    assert shorten(audit(made)) == [("User:a", "unmanaged", None, None)]
+
+
 def test_audit_without_permission_audits_the_rest() -> None:
     made = make_cluster([acl("a", "READ"), make_desired("Topic", "orders", partitions=3)], {}, [])
     refused = Fault("CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed.")
@@ -100,12 +149,14 @@ def test_audit_without_permission_audits_the_rest() -> None:
 operations = st.lists(st.sampled_from(["READ", "WRITE", "CREATE"]), unique=True)
 
 
-@given(operations, operations, operations)
-def test_audit_agrees_with_plan(declared: list[str], owned: list[str], live: list[str]) -> None:
+@given(operations, operations, operations, st.booleans())
+def test_audit_agrees_with_plan(
+    declared: list[str], owned: list[str], live: list[str], removes: bool
+) -> None:
     def make_texts(found: list[str]) -> list[str]:
         return [f"ALLOW User:a {operation} topic:orders from *" for operation in found]
 
-    item = acl("a", *declared)
+    item = acl("a", *declared, **({"unmanagedBindings": "remove"} if removes else {}))
     made = make_cluster([item], {"Acl/a": make_texts(owned)} if owned else {}, make_texts(live))
     state = LiveState(build_acl_state(map(parse_binding, make_texts(live))))
     difference = AclKind().diff(item.id, item, state, made.owned.get("Acl/a"), NOWHERE)

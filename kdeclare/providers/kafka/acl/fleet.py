@@ -90,6 +90,15 @@ def list_acl_elements(body: AclBody | None, owned: AclRecord | None) -> Iterator
         yield Element(_make_key(binding), part, record)
 
 
+def list_removed_principals(body: AclBody) -> Mapping[str, AclBody]:
+    """Return the principals whose unmanaged bindings are removed.
+
+    The values are bodies that declare no bindings, so that the diff removes any binding of the principal.
+    """
+    principals = body.principals if body.remove_unmanaged else ()
+    return {p: AclBody((p,), remove_unmanaged=True, is_partial=True) for p in principals}
+
+
 def find_acl_key(body: AclBody | None, owned: OwnedRecord | None) -> LiveKey | None:
     """Return the key of the only binding of an element; None for a resource without bindings."""
     for binding in (*(body.bindings if body is not None else ()), *get_owned_bindings(owned)):

@@ -27,7 +27,12 @@ from kdeclare.providers.kafka.acl.binding import Binding, parse_binding, sort_bi
 from kdeclare.providers.kafka.acl.collector import AclSelection, AclState, read_acls, require_visible
 from kdeclare.providers.kafka.acl.diff import assess_bindings, diff_acl, parse_field
 from kdeclare.providers.kafka.acl.expansion import parse_acl
-from kdeclare.providers.kafka.acl.fleet import find_acl_key, list_acl_elements, list_acl_facts
+from kdeclare.providers.kafka.acl.fleet import (
+    find_acl_key,
+    list_acl_elements,
+    list_acl_facts,
+    list_removed_principals,
+)
 from kdeclare.providers.kafka.acl.manifests import export_acls, locate_binding
 from kdeclare.providers.kafka.acl.operations import CREATE, build_acl_operations, list_bindings
 from kdeclare.providers.kafka.acl.record import AclRecord, get_owned_bindings, merge_bindings
@@ -165,12 +170,8 @@ class AclKind:
         return [str(binding) for binding in require_visible(live.get(AclState)).bindings]
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return whether an audit can compare each binding separately.
-
-        This is not possible if unmanaged bindings are removed: the diff then needs all bindings of the
-        principals.
-        """
-        return not narrow(body, AclBody).remove_unmanaged
+        """Return True: an audit compares each binding separately."""
+        return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
         """Return the key of the only binding of an element."""
@@ -181,6 +182,10 @@ class AclKind:
         return list_acl_elements(narrow_optional(body, AclBody), narrow_record(owned, AclRecord))
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
+    def list_removed_groups(self, name: str, body: object) -> Mapping[str, AclBody]:
+        """Return the principals whose unmanaged bindings are removed."""
+        return list_removed_principals(narrow(body, AclBody))
+
         """Return the facts of an element."""
         return list_acl_facts(narrow(body, AclBody))
 
