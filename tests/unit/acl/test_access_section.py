@@ -71,8 +71,36 @@ def test_plan_says_what_each_principal_loses(kdeclare: CommandLine) -> None:
     assert read_section(kdeclare("plan").out) == [
         "+ User:alice gains WRITE on topic returns (produce)",
         "+ User:alice is no longer denied READ on topic secrets",
-        "- User:alice loses WRITE on topic orders",
+        "- User:alice loses WRITE on topic orders (produce)",
     ]
+
+
+def test_plan_names_role_of_orphaned_binding(kdeclare: CommandLine) -> None:
+    """The role is in the state, because the manifest no longer exists."""
+    declare(kdeclare, produce=["orders"], bindings=[{"topic": "orders", "allow": ["READ"]}])
+    assert kdeclare("apply", "--yes").code == 0
+    kdeclare.topic("orders")
+    (kdeclare.folder / "manifests" / "a.yaml").unlink()
+    assert read_section(kdeclare("plan", "--allow-deletes").out) == [
+        "- User:alice loses READ on topic orders",
+        "- User:alice loses WRITE on topic orders (produce)",
+    ]
+    assert kdeclare("apply", "--yes", "--allow-deletes").code == 0
+    assert read_section(kdeclare("rollback", "--out", "undo.json").out) == [
+        "+ User:alice gains READ on topic orders",
+        "+ User:alice gains WRITE on topic orders (produce)",
+    ]
+
+
+def test_plan_names_role_of_binding_that_changed_its_role(kdeclare: CommandLine) -> None:
+    """A change of the role sends no request, but the next plans name the new role."""
+    declare(kdeclare, bindings=[{"topic": "orders", "allow": ["WRITE"]}])
+    assert kdeclare("apply", "--yes").code == 0
+    declare(kdeclare, produce=["orders"])
+    assert kdeclare("plan", "--detailed-exitcode").code == 0
+    assert kdeclare("apply", "--yes").code == 0
+    declare(kdeclare)
+    assert read_section(kdeclare("plan").out) == ["- User:alice loses WRITE on topic orders (produce)"]
 
 
 def test_plan_without_acls_has_no_access_section(kdeclare: CommandLine) -> None:

@@ -131,7 +131,12 @@ def diff_acl(
     kept = sort_bindings(b for b in declared if live.has(b) or not claims.is_created(b))
     return Difference(
         change,
-        AclRecord(kept, dict(desired.labels), body.prevent_destroy),
+        AclRecord(
+            kept,
+            dict(desired.labels),
+            body.prevent_destroy,
+            {b: role for b in kept if (role := body.bindings[b])},
+        ),
         unmanaged,
         drifted=tuple(sorted({BINDINGS_FIELD_PREFIX + binding.resource for binding in drifted})),
     )

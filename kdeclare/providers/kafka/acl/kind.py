@@ -35,7 +35,7 @@ from kdeclare.providers.kafka.acl.fleet import (
 )
 from kdeclare.providers.kafka.acl.manifests import export_acls, locate_binding
 from kdeclare.providers.kafka.acl.operations import CREATE, build_acl_operations, list_bindings
-from kdeclare.providers.kafka.acl.record import AclRecord, get_owned_bindings, merge_bindings
+from kdeclare.providers.kafka.acl.record import AclRecord, get_owned_bindings, get_owned_roles, merge_bindings
 from kdeclare.providers.kafka.acl.spec import AclBody, AclSpec, bind_acl, dump_acl
 
 ACL_WORDS = PolicyWords(
@@ -105,7 +105,8 @@ class AclKind:
         context: PlanContext,
     ) -> tuple[Operation, ...]:
         """Plan the operations in the order of the fields of the change."""
-        return build_acl_operations(change, desired.get_body(AclBody).bindings if desired is not None else {})
+        declared = desired.get_body(AclBody).bindings if desired is not None else {}
+        return build_acl_operations(change, {**get_owned_roles(owned), **declared})
 
     def merge_ownership(
         self,
@@ -181,11 +182,11 @@ class AclKind:
         """Return an element for each declared or owned binding."""
         return list_acl_elements(narrow_optional(body, AclBody), narrow_record(owned, AclRecord))
 
-    def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
     def list_removed_groups(self, name: str, body: object) -> Mapping[str, AclBody]:
         """Return the principals whose unmanaged bindings are removed."""
         return list_removed_principals(narrow(body, AclBody))
 
+    def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
         """Return the facts of an element."""
         return list_acl_facts(narrow(body, AclBody))
 

@@ -49,8 +49,8 @@ class AclArgs(Arguments):
     """The bindings to create or delete, as texts.
 
     whole: whether the operation, alone or with others of the plan, creates or deletes the whole resource.
-    roles: the role of the manifest that each binding comes from. Bindings that do not come from a role are
-        omitted.
+    roles: the role of the manifest that each binding comes from or, for a deletion, came from. Bindings that
+        do not come from a role are omitted.
     """
 
     bindings: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -231,7 +231,8 @@ CREATE, DELETE = CreateAcls(), DeleteAcls()
 def build_acl_operations(change: Change, roles: Mapping[Binding, str]) -> tuple[Operation, ...]:
     """Return the operations of a change. The operations of each phase depend on those of the previous phase.
 
-    roles: the role that each declared binding comes from; empty for a binding that comes from no role.
+    roles: the role that each declared or owned binding comes from; empty for a binding that comes from no
+        role.
     """
     operations: list[Operation] = []
     previous: list[Operation] = []
@@ -250,7 +251,7 @@ def build_acl_operations(change: Change, roles: Mapping[Binding, str]) -> tuple[
             args=AclArgs(
                 texts,
                 change.action is whole_action,
-                {str(b): role for b in bindings if phase.creates and (role := roles.get(b, ""))},
+                {str(b): role for b in bindings if (role := roles.get(b, ""))},
             ),
             expect=dict.fromkeys(texts, ABSENT if phase.creates else PRESENT),
             needs={earlier.id: _ORDER_REASON for earlier in previous},

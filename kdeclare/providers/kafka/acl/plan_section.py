@@ -103,7 +103,10 @@ def _find_effects(
         yield binding, role, _Effect.KEEPS if before.allows(binding) else effect
     for binding, role in deleted.items():
         effect = _Effect.LOSES if binding.is_allow else _Effect.NOT_DENIED
-        yield binding, role, _Effect.KEEPS if after.allows(binding) else effect
+        if after.allows(binding):
+            yield binding, "", _Effect.KEEPS  # another binding, of any role, allows it
+        else:
+            yield binding, role, effect
 
 
 class _GrantIndex:

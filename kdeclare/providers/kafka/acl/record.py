@@ -13,7 +13,7 @@ from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object, a
 from kdeclare.core.resources.owned_record import CodedRecord, OwnedRecord, narrow_record
 from kdeclare.providers.kafka.acl.binding import Binding, parse_binding, sort_bindings
 
-_FIELDS = frozenset({"bindings", "labels", "preventDestroy"})
+_FIELDS = frozenset({"bindings", "roles", "labels", "preventDestroy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,14 @@ class AclRecord(CodedRecord):
     """The owned bindings of one Acl.
 
     labels: the labels of the manifest. Policies use these labels if the resource becomes an orphan.
+    roles: the role of the manifest that each binding comes from. Plans show it if they delete the binding.
+        Bindings that do not come from a role are omitted.
     """
 
     bindings: tuple[Binding, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
     preventDestroy: bool = False  # noqa: N815  the name in files
+    roles: Mapping[Binding, str] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, json: JsonObject) -> Self:
@@ -34,15 +37,22 @@ class AclRecord(CodedRecord):
         if unknown is not None:
             raise ValueError(f"{unknown}: unknown field")
         labels = as_object(json.get("labels", {}))
+        bindings = tuple(map(parse_binding, as_texts(json.get("bindings", ()))))
+        roles = as_texts(json.get("roles", ()))
+        if roles and len(roles) != len(bindings):
+            raise ValueError(f"roles: expected {len(bindings)} texts, not {len(roles)}")
         return cls(
-            tuple(map(parse_binding, as_texts(json.get("bindings", ())))),
+            bindings,
             {name: as_text(value) for name, value in labels.items()},
             as_bool(json.get("preventDestroy", False)),
+            # In files, the roles are in the order of the bindings, so that each binding is there only once.
+            {b: role for b, role in zip(bindings, roles, strict=False) if role},
         )
 
     def to_json(self) -> JsonObject:
         """See `CodedRecord`."""
         json: dict[str, JsonValue] = {"bindings": [str(binding) for binding in self.bindings]}
+        json |= {"roles": [self.roles.get(binding, "") for binding in self.bindings]} if self.roles else {}
         json |= {"labels": dict(self.labels)} if self.labels else {}
         return json | ({"preventDestroy": True} if self.preventDestroy else {})
 
@@ -51,6 +61,12 @@ def get_owned_bindings(owned: OwnedRecord | None) -> tuple[Binding, ...]:
     """Return the bindings of a record, or no bindings if there is no record."""
     record = narrow_record(owned, AclRecord)
     return record.bindings if record is not None else ()
+
+
+def get_owned_roles(owned: OwnedRecord | None) -> Mapping[Binding, str]:
+    """Return the roles in a record, or no roles if there is no record."""
+    record = narrow_record(owned, AclRecord)
+    return record.roles if record is not None else {}
 
 
 def merge_bindings(
@@ -67,4 +83,10 @@ def merge_bindings(
     newer = narrow_record(after, AclRecord) or narrow_record(before, AclRecord)
     if newer is None or (after is None and not remaining):
         return None
-    return AclRecord(sort_bindings(remaining), newer.labels, newer.preventDestroy)
+    roles = {**get_owned_roles(before), **get_owned_roles(after)}
+    return AclRecord(
+        sort_bindings(remaining),
+        newer.labels,
+        newer.preventDestroy,
+        {b: role for b, role in roles.items() if b in remaining},
+    )
