@@ -1,5 +1,7 @@
 """Deny changes that would take away kdeclare's own rights to read and change ACLs.
 
+With these rights, kdeclare can restore all other rights of its own, so the guard ignores other rights.
+
 The guard computes the rights that kdeclare would have on the cluster after the plan. It does this for every
 possible explanation of the current rights: each principal that kdeclare might connect as, each host that it
 might connect from, and each value of the broker config ``allow.everyone.if.no.acl.found``.
