@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from kdeclare.providers.schema_registry.schemas.layout import format_layout
 from kdeclare.providers.schema_registry.schemas.problems import SchemaError
 from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_file import ProtobufFile
 from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_parse import parse_protobuf
+from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_tokens import split_tokens
 from kdeclare.providers.schema_registry.schemas.text_diff import diff_schema_texts
 from tests.unit.report.golden_files import check_golden
 from tests.unit.schemas.contents import build_protobuf, list_messages, list_problems, render_differences
@@ -121,6 +123,8 @@ INVALID = {
     "enum E { }": "line 1, column 6, E: 'E' is an enum without values.",
     "message A { map<float, string> a = 1; }": "line 1, column 32, A.a: "
     "'A.a' is a map whose keys have the type float, which Protobuf does not allow.",
+    "message A { optional group int32 = 1 {} }": "line 1, column 28: "
+    "Expected the name of a group, which starts with a capital letter, not 'int32'.",
     "message A {} message A {}": "line 1, column 22, A: 'A' is defined twice.",
     "message A { $ }": "line 1, column 13: '$' is not expected here.",
     'option a = "b;': "line 1, column 12: The string has no closing quotation mark in its line.",
@@ -318,3 +322,20 @@ def test_two_schemas_are_the_same_if_nothing_differs(one: ProtobufFile, other: P
 def test_any_text_is_a_schema_or_has_a_problem(text: str) -> None:
     with suppress(SchemaError):  # any other error fails the test
         assert parse_protobuf(text).syntax == "proto2"
+
+
+@given(st.integers(0, 2**32), st.sampled_from([*VALID.values(), OLD, NEW]))
+def test_parser_accepts_what_protoc_accepts(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, text: str
+) -> None:
+    chosen = Random(seed)
+    words = [token.text for token in split_tokens(text)]
+    for _ in range(chosen.randint(1, 2)):
+        words[chosen.randrange(len(words))] = chosen.choice(words)
+    changed = " ".join(words)
+    try:
+        file = parse_protobuf(changed)
+    except SchemaError:
+        assert not compile_with_protoc(tmp_path_factory.mktemp("protoc"), changed)
+    else:
+        assert parse_protobuf("\n".join(format_layout(file))) == file

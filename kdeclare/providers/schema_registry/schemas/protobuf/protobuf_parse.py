@@ -258,7 +258,9 @@ class _Parser(OptionReader):
     ) -> ProtobufField:
         self.take()
         name = self.token
-        self.expect_name("the name of a group")
+        if not name.text[:1].isupper():
+            self.fail("the name of a group, which starts with a capital letter")
+        self.expect_name()
         self.expect("=")
         number = self.expect_integer()
         options = self.read_compact_options()
