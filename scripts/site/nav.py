@@ -16,6 +16,7 @@ _NAV: Mapping[str, Sequence[str]] = {
         "docs/client-quotas",
         "docs/scram-users",
         "docs/groups-and-metrics",
+        "docs/connectors",
         "docs/pages",
         "docs/glossary",
     ),
