@@ -1,7 +1,8 @@
 """Send requests to an HTTP endpoint, and convert failures to faults."""
 
 import ssl
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
@@ -16,7 +17,8 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 MAX_RESPONSE_BYTES = 1 << 20
 """The default maximum size of a response body, in bytes."""
-_KEPT_CONNECTIONS = 16
+_KEPT_CONNECTIONS = 2
+"""The number of idle connections of one client. An endpoint rarely has more than two URLs."""
 _TRUST_HINT = "check that the caFile contains the issuer and that the certificate is valid for the host"
 
 
@@ -79,11 +81,11 @@ class HttpClient:
         self._content_type = content_type
         # No compression: a decompressed body could be a thousand times as large as the data read.
         all_headers = {"Accept": accept, "Accept-Encoding": "identity", **headers}
-        self._changing_client = _create_client(context, all_headers, timeout_s)
-        self._reading_client = (
-            _create_client(context, all_headers, timeout_s, _KEPT_CONNECTIONS)
+        self._changing_clients = _ClientPool(lambda: _create_client(context, all_headers, timeout_s))
+        self._reading_clients = (
+            _ClientPool(lambda: _create_client(context, all_headers, timeout_s, _KEPT_CONNECTIONS))
             if keeps_connections
-            else self._changing_client
+            else self._changing_clients
         )
 
     def send(
@@ -103,8 +105,9 @@ class HttpClient:
         timeout_s: how long to wait for the response; None for the client's own timeout.
         max_bytes: the maximum size of the response body.
         """
-        client = self._changing_client if is_change else self._reading_client
+        clients = self._changing_clients if is_change else self._reading_clients
         with (
+            clients.borrow() as client,
             start_deadline(),
             self._translate_errors(is_change=is_change),
             client.stream(
@@ -120,8 +123,8 @@ class HttpClient:
 
     def close(self) -> None:
         """Close all connections. A second call has no effect."""
-        self._changing_client.close()
-        self._reading_client.close()
+        self._changing_clients.close()
+        self._reading_clients.close()
 
     def _read_body(self, response: httpx.Response, max_bytes: int, *, is_change: bool) -> bytes:
         kind = FaultKind.UNKNOWN if is_change else FaultKind.REFUSED
@@ -156,6 +159,36 @@ class HttpClient:
         except (httpx.InvalidURL, UnicodeError):  # do not repeat the URL, which can contain a secret
             message = "it is unreachable (its URL has invalid characters)"
             raise Fault(codes.unreachable, message) from None
+
+
+class _ClientPool:
+    """HTTP clients, each of which sends one request at a time.
+
+    If several threads share a client, its connection pool can close a connection that it has just given to
+    another thread, because the pool considers the connection idle until the thread starts to send. The
+    request of that thread is then lost.
+    """
+
+    def __init__(self, create: Callable[[], httpx.Client]) -> None:
+        self._create = create
+        self._idle_clients: deque[httpx.Client] = deque()  # appending and popping are thread-safe
+
+    @contextmanager
+    def borrow(self) -> Iterator[httpx.Client]:
+        """Yield a client that no other thread uses until the end of the block."""
+        try:
+            client = self._idle_clients.pop()
+        except IndexError:
+            client = self._create()
+        try:
+            yield client
+        finally:
+            self._idle_clients.append(client)
+
+    def close(self) -> None:
+        """Close the clients that are not borrowed."""
+        while self._idle_clients:
+            self._idle_clients.pop().close()
 
 
 def open_http_client(
