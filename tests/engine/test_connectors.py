@@ -638,3 +638,31 @@ def test_topics_matching_a_regex_come_first(bed: Bed) -> None:
 def test_unmanaged_connectors_are_counted(bed: Bed) -> None:
     bed.other.create_connector("mine", {"connector.class": "FileStreamSource", "topic": "t"})
     assert bed.plan(connector()).summary.unmanaged == 1
+
+
+def test_rollback_does_not_wait_for_a_state_that_others_changed(bed: Bed) -> None:
+    bed.apply(connector(state="PAUSED"))
+    bed.apply(connector(state="PAUSED", config={"batch.size": "5"}))
+    bed.other.set_state("src", TargetState.RUNNING)
+    bed.other.settle()
+    assert bed.world.rollback().complete
+    assert bed.state() == "RUNNING"
+    assert "batch.size" not in bed.config()
+
+
+@pytest.mark.parametrize(("before", "after"), [("plain", "secret"), ("secret", "plain"), ("secret", "")])
+def test_rollback_restores_value_that_was_or_became_a_secret(bed: Bed, before: str, after: str) -> None:
+    bed.world.secrets.values["${env.DB_PASSWORD}"] = "secret"
+    values = {"secret": secret("secret"), "plain": "plain", "": ""}
+    assert bed.apply(connector(config={"user": values[before]})).complete
+    result = bed.apply(connector(config={"user": values[after]}))
+    assert result.complete, result.results
+    assert bed.config()["user"] == after
+    assert bed.world.rollback().complete
+    assert bed.config()["user"] == before
+
+
+def test_paused_connector_with_failed_task_can_be_configured(bed: Bed) -> None:
+    bed.apply(connector("sink", SINK, state="PAUSED", config={"file": "/no/such/dir/x"}))
+    changed = connector("sink", SINK, state="PAUSED", config={"file": "/no/such/dir/y"})
+    assert bed.apply(changed).complete

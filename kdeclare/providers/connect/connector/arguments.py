@@ -41,13 +41,14 @@ class ConfigArgs(ConnectorArgs):
     """A whole config.
 
     config: the config without ``name``. Secrets that the operation sends are `SecretRef` objects.
-    was: the secrets that the operation replaces or deletes, for a rollback.
+    was: the secrets that the operation replaces or deletes, and the ordinary values that it replaces by
+        secrets, for a rollback.
     hidden: keys whose values are secrets although their names do not indicate it.
     needs: the ids of resources that are created before the connector and deleted after it.
     """
 
     config: Mapping[str, StatedSetting]
-    was: Annotated[Mapping[str, SecretRef], OMIT_EMPTY] = field(default_factory=dict)
+    was: Annotated[Mapping[str, StatedSetting], OMIT_EMPTY] = field(default_factory=dict)
     hidden: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
     needs: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
 
@@ -139,4 +140,4 @@ class DeleteOffsetsArgs(ConnectorArgs):
 
 def mark_config(args: ConfigArgs) -> Mapping[str, JsonValue]:
     """Return the values that an operation sets, as views represent them."""
-    return {key: mark_stated(stated) for key, stated in args.config.items()}
+    return {key: mark_stated(stated, args.was.get(key)) for key, stated in args.config.items()}

@@ -21,6 +21,7 @@ from kdeclare.providers.connect.connector.status import (
     RUNNING,
     TRANSITIONAL_STATES,
     describe_status,
+    find_target_state,
     has_reached,
     list_failures,
 )
@@ -51,7 +52,7 @@ class ConnectorCompletion(Completion):
     def find_failure(self, op: Operation, live: LiveState) -> OperationResult | None:
         """Return the failure of a connector or task that is to be RUNNING."""
         connector = _find_connector(op, live)
-        if connector is None or find_awaited_state(op) not in (None, RUNNING):
+        if connector is None or (find_awaited_state(op) or find_target_state(connector)) != RUNNING:
             return None
         failures = list_failures(connector)
         if not failures:

@@ -243,7 +243,8 @@ class ConfigureConnector(ConnectorOperationType):
         restored_args = replace(
             args,
             config=config,
-            was={key: secret for key, secret in args.secrets.items() if key in reverted_keys},
+            was={key: args.config[key] for key in _list_secret_changes(args) if key in reverted_keys},
+            awaited=None,  # another client can have changed the state after the operation
             removed=tuple(removed),
             masked=tuple(key for key in args.masked if key in reverted_keys),
             ignore=tuple(sorted(kept_keys)),
@@ -301,7 +302,7 @@ class DeleteConnector(ConnectorOperationType):
             return UndoResult()
         if now[EXISTS]:
             return UndoResult(conflicts=(EXISTS,))
-        unknown = [*args.lost, *(key for key, secret in args.was.items() if secret.reference is None)]
+        unknown = [*args.lost, *filter(lambda key: not _can_be_restored(args.was[key]), args.was)]
         if unknown:
             lost = tuple(f"the value of {find_path(key)}" for key in unknown)
             return UndoResult(CreateConnector.name, None, (), lost)
@@ -321,13 +322,27 @@ def _find_earlier_value(args: ConfigureConnectorArgs, key: str, before: JsonValu
     """Return the value to restore; None if it is a secret that cannot be resolved."""
     if key in args.masked or is_mark(before):
         earlier = args.was.get(key)
-        return earlier if earlier is not None and earlier.reference is not None else None
+        return earlier if earlier is not None and _can_be_restored(earlier) else None
     return before if isinstance(before, str) else None
+
+
+def _can_be_restored(earlier: StatedSetting) -> bool:
+    """Whether a value is known, or is a secret with a reference. Literal secrets are not in plans."""
+    return isinstance(earlier, str) or earlier.reference is not None
 
 
 def _find_other_keys(view: View) -> set[str]:
     others = view.get(OTHER_KEYS)
     return {key for key in others if isinstance(key, str)} if isinstance(others, list | tuple) else set()
+
+
+def _list_secret_changes(args: ConfigureConnectorArgs) -> list[str]:
+    """Return the keys whose new or earlier value is a secret, and which have a new value."""
+    return [
+        key
+        for key, stated in args.config.items()
+        if isinstance(stated, SecretRef) or isinstance(args.was.get(key), SecretRef)
+    ]
 
 
 def _list_deleted_keys(args: DeleteConnectorArgs) -> list[str]:

@@ -127,9 +127,10 @@ def _build_configure_args(
         config[key] = text if is_kept and text is not None else to_argument(setting)
     removed = sorted(live.config.keys() - config.keys() - body.ignore - {NAME})
     was = {
-        key: secret
-        for key in changed_keys
-        if isinstance(secret := applied.get(key), SecretRef) and _is_value_of(secret, live.config.get(key))
+        key: earlier
+        for key in sorted(changed_keys)
+        if (earlier := _find_replaced_value(applied.get(key), config.get(key), live.config.get(key)))
+        is not None
     }
     password_keys = cluster.find_password_keys(body.class_name, live.config.get(CLASS, ""))
     hidden_keys = password_keys | {
@@ -139,13 +140,26 @@ def _build_configure_args(
         cluster.name,
         body.name,
         config,
-        dict(sorted(was.items())),
+        was,
         _list_hidden_keys({*config, *removed}, hidden_keys),
         tuple(map(str, body.needs)),
         tuple(removed),
         tuple(sorted(key for key in changed_keys & config.keys() if is_masked(live.config.get(key)))),
         tuple(sorted(body.ignore)),
     )
+
+
+def _find_replaced_value(
+    applied: StatedSetting | None, stated: StatedSetting | None, text: str | None
+) -> StatedSetting | None:
+    """Return the value that an operation replaces, if the view alone does not suffice to restore it.
+
+    The view contains only hashes if the earlier or the new value is a secret. The value is known if it was
+    applied.
+    """
+    if isinstance(applied, SecretRef):
+        return applied if _is_value_of(applied, text) else None
+    return applied if isinstance(stated, SecretRef) and applied == text else None
 
 
 def _plan_deletion(

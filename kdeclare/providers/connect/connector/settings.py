@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.secrets.secret_hashes import mark_hash, mark_value
+from kdeclare.core.secrets.secret_hashes import hash_like, mark_hash, mark_value
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef, is_sensitive_key
 from kdeclare.providers.connect.worker_state import is_placeholder
 
@@ -104,28 +104,35 @@ def mark_setting(
     key: str,
     text: str | None,
     stated: str | SecretRef | None,
-    was: SecretRef | None,
+    was: str | SecretRef | None,
     hidden_keys: Collection[str] = (),
 ) -> JsonValue:
     """Return a live value for views. A secret is replaced by a string that contains a part of its hash.
 
-    location: the connector. stated: the value that the operation sets. was: the record of the secret that the
-    operation replaces. hidden_keys: keys whose values are secrets although their names do not indicate it.
+    location: the connector. stated: the value that the operation sets. was: the value that it replaces, or
+    the record of this value if it is a secret. hidden_keys: keys whose values are secrets although their
+    names do not indicate it.
+
+    If the operation replaces a secret by an ordinary value, or an ordinary value by a secret, both values are
+    replaced by hashes, so that the views of the operation and of its inverse are the same.
 
     A masked value is treated as if the operation had already set it, because its real value is unknown.
     Raises KdeclareError if the hashes were made with a key that is not set.
     """
     if is_masked(text) and stated is not None:
-        return mark_stated(stated)
+        return mark_stated(stated, was)
     known_hashes = [item.secret for item in (stated, was) if isinstance(item, SecretRef)]
     if text is not None and (known_hashes or is_hidden(key, text, hidden_keys)):
         return mark_value(location, key, text, known_hashes)
     return text
 
 
-def mark_stated(stated: str | SecretRef | None) -> JsonValue:
-    """Return the value that an operation sets, as views represent it."""
-    return mark_hash(stated.secret) if isinstance(stated, SecretRef) else stated
+def mark_stated(stated: str | SecretRef, was: str | SecretRef | None) -> JsonValue:
+    """Return the value that an operation sets, as views represent it. was: see `mark_setting`."""
+    if isinstance(stated, SecretRef):
+        return mark_hash(stated.secret)
+    stated_hash = hash_like(was.secret, stated) if isinstance(was, SecretRef) else None
+    return stated if stated_hash is None else mark_hash(stated_hash)
 
 
 def to_argument(setting: Setting) -> str | SecretRef:
