@@ -11,7 +11,8 @@ from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.engine.planning.request import DeletionLimit, PlanScope
 from kdeclare.providers.connect.client.connectors_port import LiveConnector, TargetState
 from kdeclare.providers.connect.testing import MemoryConnectCluster
-from tests.engine.world import World, declare
+from kdeclare.testing.world import declare
+from tests.engine.world import World
 
 pytestmark = pytest.mark.hypothesis
 

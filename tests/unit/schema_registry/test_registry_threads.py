@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from kdeclare.core.jsontypes import JsonObject
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.schema_registry.client.port import SchemaContent, SchemaType
 from kdeclare.providers.schema_registry.client.rest import RestRegistry
@@ -32,7 +33,7 @@ def _switch_threads_often() -> Iterator[None]:
 def test_requests_of_many_threads_do_not_disturb_each_other(kind: str) -> None:
     with run_registry_stub() as stub:
         stub.answer("POST /subjects/s/versions", 200, {"id": 1, "version": 1})
-        version = {"subject": "s", "version": 1, "id": 1, "schema": '"string"'}
+        version: JsonObject = {"subject": "s", "version": 1, "id": 1, "schema": '"string"'}
         stub.answer("GET /subjects/s/versions/latest", 200, version)
         registry = open_registry(stub.url, timeout_s=30)
 
