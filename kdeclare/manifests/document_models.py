@@ -277,6 +277,8 @@ def build_unknown_kind_error(kind: str, kinds: Mapping[str, Declarable], root: N
 
 def _locate_problem(problem: SpecProblem, root: Node, kind: Declarable) -> Diagnostic:
     path = problem.path
+    if problem.diagnostic.place is not None:
+        return problem.diagnostic  # the problem is in a file that the manifest names
     full_path = path if path == NAME else ("spec", *path)
     if problem.offset is not None and (text_node := find_node(root, full_path)) is not None:
         return replace(problem.diagnostic, place=find_position_within(text_node, problem.offset))

@@ -18,6 +18,7 @@ from kdeclare.core.resources.kind import DesiredResource, Kind
 from kdeclare.manifests.checks import ResourceCheck, build_duplicate_resource_error, check_name_scope
 from kdeclare.manifests.defaults import DEFAULTS, Defaults, DefaultsKind, Layers, collect_inherited_defaults
 from kdeclare.manifests.document_models import Declarable, DocumentValidator
+from kdeclare.manifests.file_fields import FileFields
 from kdeclare.manifests.overlays import Overlays, identify
 from kdeclare.manifests.project import PROJECT_FILE, Project, find_manifest_roots
 from kdeclare.manifests.rule_filter import RuleFilter
@@ -161,6 +162,7 @@ class _Loader:
             project.folder, environ, project.environment.variables, limits=project.limits, root=project.folder
         )
         self._reader = NodeReader(self._reference_context)
+        self._file_fields = FileFields(kinds, self._reference_context)
         known_kinds = {**kinds, **rules}
         self._validator = DocumentValidator(
             {**known_kinds, DEFAULTS: DefaultsKind(kinds)} if kinds else known_kinds
@@ -282,9 +284,11 @@ class _Loader:
             self.diagnostics += contradictions
         reader.shows = partial(self._validator.can_show, root)
         data = reader.read(root, self._validator.find_modes(root, reader))
-        declared, problems = self._validator.check(data, root, readable=not reader.broken)
-        if reader.problems or problems:
-            self._add_diagnostics(reader.problems + problems, data)
+        file_problems = self._file_fields.read(data, root)
+        is_readable = not reader.broken and not file_problems
+        declared, problems = self._validator.check(data, root, readable=is_readable)
+        if reader.problems or problems or file_problems:
+            self._add_diagnostics(reader.problems + file_problems + problems, data)
             reader.problems, reader.broken = [], False
         if declared is None:
             return

@@ -27,8 +27,10 @@ from kdeclare.app.connections import read_settings
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.installed_providers import load_providers
+from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
 from kdeclare.engine.state.local_store import RUNS, STATE
+from kdeclare.manifests.file_fields import find_file_fields, find_named_files
 from kdeclare.manifests.fleet import Fleet, open_cluster_project
 from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, read_project
 from kdeclare.manifests.syntax.files import FileFinder
@@ -50,7 +52,8 @@ def pack(
     The archive contains:
 
     - the fleet file, and the projects with their manifests, overlays and policies
-    - the files for connections to systems, and the files referenced by ``${file.PATH}``
+    - the files for connections to systems, the files referenced by ``${file.PATH}``, and the files that
+      manifests name in their fields
     - the states, each with its last run, which may be unfinished after a crash
     - the variables of ``environ`` that the files reference
 
@@ -83,6 +86,7 @@ class _ArchiveContents:
         always_packed = (CI_VARIABLE, KEY_VARIABLE, OLD_KEY_VARIABLE)
         self.variables: dict[str, str] = {name: environ[name] for name in always_packed if name in environ}
         self._environ, self._options = environ, options
+        self._file_fields = find_file_fields(KINDS)
         self._visited: set[object] = set()
 
     def add(self, file: Path | None) -> None:
@@ -146,6 +150,13 @@ class _ArchiveContents:
         if self._is_first_visit((project.folder, roots, excluded)):
             for file in FileFinder(project.file, excluded).find(roots):
                 self.text(Path(file), project.folder)
+                self._add_named_files(Path(file))
+
+    def _add_named_files(self, manifest: Path) -> None:
+        """Add the files that the resources in a manifest name, such as the file of a schema."""
+        if self._file_fields and manifest.is_file():
+            for file in find_named_files(str(manifest), manifest.read_bytes(), self._file_fields):
+                self.add(file)
 
     def _is_first_visit(self, item: object) -> bool:
         if item in self._visited:

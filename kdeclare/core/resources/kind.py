@@ -26,6 +26,8 @@ NAME: SpecPath = ("metadata", "name")
 class SpecProblem:
     """A diagnostic with a path in the spec. The manifest loader converts the path to a position in the file.
 
+    If the diagnostic already has a position, which can be in a `FileText`, the position is kept.
+
     offset: the index, from 0, of the character that the diagnostic is about, if ``path`` refers to a string.
     """
 

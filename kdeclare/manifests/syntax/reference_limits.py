@@ -119,23 +119,27 @@ def check_variable(name: str, limits: Limits) -> Diagnostic | None:
         )
     refusing_limit = _find_first(limit for limit in limits if not limit.allows_variable(name))
     return (
-        _build_refusal_error(f"env.{name}", refusing_limit, f"env: [{name}]", name)
+        _build_refusal_error(f"'${{env.{name}}}'", refusing_limit, f"env: [{name}]", name)
         if refusing_limit
         else None
     )
 
 
-def check_file(name: str, path: Path, folder: Path, limits: Limits) -> Diagnostic | None:
+def check_file(
+    name: str, path: Path, folder: Path, limits: Limits, subject: str | None = None
+) -> Diagnostic | None:
     """Return the error for a file that must not be read, or None if it is allowed.
 
     name: the path as written in the reference.
     folder: the folder that relative paths in the limits are resolved against.
+    subject: the words with which the message names the file; None for a reference ``${file.PATH}``.
     """
+    subject = subject or f"'${{file.{name}}}'"
     if os.path.realpath(path).startswith("/proc/"):
         return error(
             "reference-not-allowed",
             "Reference is not allowed",
-            f"'${{file.{name}}}' is in /proc, which exposes processes and their environment variables.",
+            f"{subject} is in /proc, which exposes processes and their environment variables.",
             hint="Use ${env.NAME} for an environment variable.",
             subject=name,
         )
@@ -143,16 +147,14 @@ def check_file(name: str, path: Path, folder: Path, limits: Limits) -> Diagnosti
         return error(
             "reference-not-allowed",
             "Reference is not allowed",
-            f"'${{file.{name}}}' leads into a .git folder, which can hold credentials.",
+            f"{subject} leads into a .git folder, which can hold credentials.",
             hint="Move the file out of the .git folder.",
             subject=name,
         )
     refusing_limit = _find_first(limit for limit in limits if not limit.allows_file(path, folder))
     parent = os.path.dirname(name) or name  # noqa: PTH120  # as written
     return (
-        _build_refusal_error(f"file.{name}", refusing_limit, f"files: [{parent}]", name)
-        if refusing_limit
-        else None
+        _build_refusal_error(subject, refusing_limit, f"files: [{parent}]", name) if refusing_limit else None
     )
 
 
@@ -163,18 +165,18 @@ def _find_first(limits: Iterable[ReferenceLimits]) -> ReferenceLimits | None:
 def _build_refusal_error(reference: str, limit: ReferenceLimits, entry: str, subject: str) -> Diagnostic:
     if limit.trusted:
         detail = (
-            f"'${{{reference}}}' is not in 'spec.references' of the trusted project file, which is normally "
+            f"{reference} is not in 'spec.references' of the trusted project file, which is normally "
             "the project file of the base branch."
         )
         hint = (
             f"Add 'references: {{{entry}}}' to the project file in a separate change, and merge that first."
         )
     elif limit.declared:
-        detail = f"'${{{reference}}}' is not in 'spec.references' of the project file."
+        detail = f"{reference} is not in 'spec.references' of the project file."
         hint = f"Add it there ({entry}), or remove the reference."
     else:
         detail = (
-            f"'${{{reference}}}' cannot be resolved in CI (the variable {CI_VARIABLE} is set), because the "
+            f"{reference} cannot be resolved in CI (the variable {CI_VARIABLE} is set), because the "
             "project file has no 'spec.references'."
         )
         hint = f"Add 'references: {{{entry}}}' to the project file's spec."

@@ -240,8 +240,10 @@ def _resolve_environment_variable(reference: str, context: ReferenceContext) -> 
     )
 
 
-def _read_regular_file(path: Path) -> str:
-    """Return the contents of a regular file. Raises OSError or ValueError.
+def read_regular_file(path: Path) -> str:
+    """Return the contents of a regular file of at most 1 MiB.
+
+    Raises OSError, or ValueError if the contents are not UTF-8.
 
     Reading a FIFO would block until a writer opens it, and a device such as /dev/zero has no end. The check
     uses the open file, because the file at the path could be replaced between a check and the read.
@@ -264,9 +266,9 @@ def _resolve_file(reference: str, context: ReferenceContext) -> Referenced:
     text = context.files.get(path)
     if text is None:
         try:
-            text = _read_regular_file(path)
+            text = read_regular_file(path)
         except (OSError, ValueError) as e:
-            reason = "it is not UTF-8 text" if isinstance(e, ValueError) else _format_reason(e)
+            reason = "it is not UTF-8 text" if isinstance(e, ValueError) else format_os_error(e)
             raise UnresolvedReference(
                 error(
                     UNREADABLE_REFERENCE,
@@ -282,5 +284,6 @@ def _resolve_file(reference: str, context: ReferenceContext) -> Referenced:
     return Referenced(text, f"${{{reference}}}")
 
 
-def _format_reason(e: OSError) -> str:
+def format_os_error(e: OSError) -> str:
+    """Return the reason of an error as a clause."""
     return (e.strerror or "it cannot be opened").lower()

@@ -146,6 +146,17 @@ def test_archive_contains_all_files_that_tasks_read(driver_folder: Path) -> None
     }
 
 
+def test_archive_contains_files_that_manifests_name(driver_folder: Path) -> None:
+    manifests = driver_folder / "payments" / "manifests"
+    (manifests / "order.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Schema\nmetadata: {name: order}\n"
+        "spec: {file: ../schemas/order.avsc}\n"
+    )
+    (driver_folder / "payments" / "schemas").mkdir()
+    (driver_folder / "payments" / "schemas" / "order.avsc").write_text('"string"')
+    assert "files/payments/schemas/order.avsc" in list_names(pack_fleet())
+
+
 def test_pack_reports_unreadable_file(driver_folder: Path) -> None:
     fleet = open_fleet(FLEET, ENVIRON)
     store = driver_folder / "payments" / "store.txt"
