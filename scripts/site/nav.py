@@ -15,6 +15,7 @@ _NAV: Mapping[str, Sequence[str]] = {
         "docs/acls",
         "docs/client-quotas",
         "docs/scram-users",
+        "docs/schema-registry",
         "docs/groups-and-metrics",
         "docs/connectors",
         "docs/pages",

@@ -24,6 +24,7 @@ from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.scram_user.collector import SCRAM_USERS
 from kdeclare.providers.kafka.testing import MemoryCluster
+from kdeclare.providers.schema_registry.schema.fleet import SUBJECTS
 from tests.connections import connections_to
 
 
@@ -135,7 +136,8 @@ def test_workers_are_read_by_collector_of_connect() -> None:
 
 
 def test_built_in_providers_have_collectors() -> None:
-    cluster, quotas, listed_configs, scram_users, acls, groups, workers, connectors = load_collectors()
+    cluster, quotas, listed_configs, scram_users, acls, groups, *others = load_collectors()
+    workers, connectors, subjects = others
     assert cluster.codec is not None, "fleets compare what it reads"
     assert quotas.codec is not None, "fleets compare what it reads"
     assert cluster == replace(CLUSTER, codec=cluster.codec)
@@ -150,6 +152,8 @@ def test_built_in_providers_have_collectors() -> None:
     assert workers == WORKERS
     assert connectors.codec is not None, "fleets compare what it reads"
     assert connectors == replace(CONNECTORS, codec=connectors.codec)
+    assert subjects.codec is not None, "fleets compare what it reads"
+    assert subjects == replace(SUBJECTS, codec=subjects.codec)
 
 
 def make_lamp_id(name: str) -> ResourceId:

@@ -1,0 +1,133 @@
+"""Connect to the schema registries that an environment lists by name."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from threading import Lock
+
+from pydantic import ConfigDict, RootModel
+
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.retry import RetryPolicy, log_retry
+from kdeclare.core.provider.connection import ConnectionContext, ConnectionType, SettingsFile
+from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint
+from kdeclare.providers.http.endpoint_settings import HttpEndpointSettings
+from kdeclare.providers.http.target import HttpTarget
+from kdeclare.providers.schema_registry.client.port import ERRORS, SchemaRegistry
+
+ENVIRONMENT_FIELD = "registries"
+"""The field of an environment that contains the named schema registries."""
+
+
+class RegistrySettings(RootModel[dict[str, HttpEndpointSettings]]):
+    """The named schema registries of an environment. The URLs of each are the URLs of its servers."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+    root: dict[str, HttpEndpointSettings] = {}
+
+
+class RegistryClients:
+    """The connection to the schema registries of an environment. A registry is opened on first use.
+
+    Thread-safe.
+    """
+
+    def __init__(self, names: Collection[str], open_registry: Callable[[str], SchemaRegistry]) -> None:
+        """Create the connection without sending a request.
+
+        open_registry: returns the registry with one of these names. Raises KdeclareError.
+        """
+        self._names = tuple(sorted(names))
+        self._open_registry = open_registry
+        self._opened: dict[str, SchemaRegistry] = {}
+        self._lock = Lock()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the registries, sorted."""
+        return self._names
+
+    def choose(self, declared: str | None) -> EndpointChoice:
+        """Return the registry with the declared name, or the only registry if no name is declared."""
+        return choose_endpoint(declared, self._names, ENVIRONMENT_FIELD)
+
+    def open(self, name: str) -> SchemaRegistry:
+        """Return the registry with this name. Raises KdeclareError if it is not configured or not usable."""
+        choice = self.choose(name)
+        if choice.name is None:
+            raise KdeclareError(
+                error(
+                    "endpoint-not-configured", "Endpoint is not configured", choice.problem, hint=choice.hint
+                )
+            )
+        with self._lock:
+            if name not in self._opened:
+                self._opened[name] = self._open_registry(name)
+            return self._opened[name]
+
+    def close(self) -> None:
+        """Close all registries. A second call has no effect."""
+        with self._lock:
+            for registry in self._opened.values():
+                registry.close()
+            self._opened.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryTarget:
+    """The data for connecting to the registries, by name. See `Target`."""
+
+    registries: tuple[tuple[str, HttpTarget], ...]
+    attempts: int | None = None
+
+    def open(self, timeout_s: float) -> RegistryClients:
+        """See `Target`. Sends no request."""
+        targets = dict(self.registries)
+
+        def open_registry(name: str) -> SchemaRegistry:
+            from kdeclare.providers.schema_registry.client.rest import (
+                open_rest_registry,  # This imports httpx, which most commands do not need.
+            )
+
+            return open_rest_registry(targets[name], timeout_s, self._build_retry_policy())
+
+        return RegistryClients(targets, open_registry)
+
+    def _build_retry_policy(self) -> RetryPolicy:
+        if self.attempts is None:
+            return RetryPolicy(on_retry=log_retry)
+        return RetryPolicy(self.attempts, on_retry=log_retry)
+
+
+def locate_registries(settings: RegistrySettings, context: ConnectionContext) -> RegistryTarget:
+    """Return the target for the named registries."""
+    targets = tuple((name, item.build_target(context.folder)) for name, item in settings.root.items())
+    return RegistryTarget(targets, context.attempts)
+
+
+def find_tls_files(settings: RegistrySettings, options: Mapping[str, str]) -> Iterator[SettingsFile]:
+    """Yield the TLS files of all registries, for tasks on other machines."""
+    for endpoint in settings.root.values():
+        yield from endpoint.list_files()
+
+
+def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
+    """Return a diagnostic if the fault comes from a schema registry; otherwise None."""
+    if fault.error not in ERRORS:
+        return None
+    return error(
+        "registry-failed",
+        "Request to the schema registry failed",
+        f"{fault.message or 'No reason is given'} ({fault.error}).",
+        hint=f"Check that the registry is running, and its settings under '{ENVIRONMENT_FIELD}'.",
+    )
+
+
+CONNECTION = ConnectionType(
+    RegistryClients,
+    RegistrySettings,
+    locate_registries,
+    environment_field=ENVIRONMENT_FIELD,
+    find_files=find_tls_files,
+    explain=explain_fault,
+)

@@ -1,0 +1,193 @@
+"""Subjects in fleet snapshots and audits: one object per subject name, with the subject of every registry."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+
+from kdeclare.core.jsontypes import (
+    JsonObject,
+    JsonValue,
+    as_bool,
+    as_int,
+    as_list,
+    as_object,
+    as_text,
+    as_text_or_none,
+    as_texts,
+)
+from kdeclare.core.live.collector import Collector
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint
+from kdeclare.providers.schema_registry.client.port import (
+    UNREACHABLE,
+    CompatibilityLevel,
+    RegisteredSchema,
+    RegistryInfo,
+    SchemaContent,
+    SchemaReference,
+    SchemaType,
+    SubjectLevel,
+)
+from kdeclare.providers.schema_registry.connection import ENVIRONMENT_FIELD
+from kdeclare.providers.schema_registry.schema.content import normalize_text
+from kdeclare.providers.schema_registry.schema.live import (
+    Endpoint,
+    LiveSubject,
+    LiveVersion,
+    RegistrySnapshot,
+    SchemaSelection,
+    SchemaState,
+    collect_expected_subjects,
+    collect_subjects,
+    find_endpoints,
+    list_subjects,
+    read_schemas,
+)
+from kdeclare.providers.schema_registry.schema.spec import SCHEMA
+
+_REGISTRIES = "registries"
+"""The key of the data about all registries in a snapshot."""
+
+
+class SchemaCodec:
+    """See `LiveCodec`. Reads the latest version and the level of every subject of all registries."""
+
+    name = "schema-registry-subjects"
+    sorts = frozenset({SCHEMA})
+    identifies_system = False
+    groups = False
+    context: tuple[object, ...] = ()
+    nouns: Mapping[str, tuple[str, str]] = {SCHEMA: ("schema", "schemas")}
+    internal_marker: str | None = None
+
+    def list_objects(self, connections: Connections) -> LiveListing:
+        """Read all subjects. The result names the registries that do not respond."""
+        state = read_schemas(connections, SchemaSelection(has_all=True))
+        names = list_subjects(snapshot for snapshot in state.registries.values() if snapshot.problem is None)
+        return LiveListing(_dump_registries(state), _list_objects(state, names))
+
+    def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> SchemaState:
+        """Return the live state from the JSON of subjects."""
+        infos = as_object(as_object(json.loads(system))[_REGISTRIES])
+        subjects: dict[str, dict[str, LiveSubject]] = {name: {} for name in infos}
+        for key, text in objects:
+            for registry, body in as_object(json.loads(text)).items():
+                subjects[registry][key.key] = _bind_subject(key.key, as_object(body))
+        registries: dict[Endpoint, RegistrySnapshot] = {
+            name: _bind_registry(name, as_object(info), subjects[name]) for name, info in infos.items()
+        }
+        choice = choose_endpoint(None, list(infos), ENVIRONMENT_FIELD)
+        only = registries.get(choice.name) if choice.name is not None else None
+        return SchemaState({**registries, None: only or RegistrySnapshot(choice)})
+
+    def has_object(self, key: LiveKey, live: LiveState) -> bool:
+        """Return whether any registry has the subject."""
+        return any(
+            subject is not None and subject.latest is not None
+            for snapshot in live.get(SchemaState).registries.values()
+            for subject in [snapshot.find(key.key)]
+        )
+
+    def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
+        """Return None: the versions of a subject that is created again continue the earlier versions."""
+        return None
+
+    def is_reported(self, key: LiveKey, body: str) -> bool:
+        """Return True: registries create no subjects themselves."""
+        return True
+
+    def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
+        """See `DescribesFields`."""
+        return {
+            f"{registry}.{name}": value
+            for registry, item in body.items()
+            for name, value in as_object(item).items()
+            if name in ("version", "type", "schema", "compatibility")
+        }
+
+    def format_field_name(self, sort: str, path: str) -> str | None:
+        """Return None: reports show the path of a field."""
+        return None
+
+
+def _list_objects(state: SchemaState, names: Iterable[str]) -> Iterator[LiveObject]:
+    for name in names:
+        body: JsonValue = {
+            snapshot.name: _dump_subject(subject, subject.latest)
+            for snapshot in state.registries.values()
+            if (subject := snapshot.find(name)) is not None and subject.latest is not None
+        }
+        yield LiveObject(LiveKey(SCHEMA, name), body)
+
+
+def _dump_registries(state: SchemaState) -> JsonValue:
+    infos: dict[str, JsonValue] = {}
+    for snapshot in state.registries.values():
+        if snapshot.problem is not None:
+            infos[snapshot.name] = {"problem": snapshot.problem.message or snapshot.problem.error}
+            continue
+        info = snapshot.require_info()
+        infos[snapshot.name] = {
+            "level": info.level.value,
+            "distinguishesOwnLevels": info.distinguishes_own_levels,
+        }
+    return {_REGISTRIES: infos}
+
+
+def _bind_registry(name: str, info: JsonObject, subjects: Mapping[str, LiveSubject]) -> RegistrySnapshot:
+    choice = EndpointChoice(name)
+    if "problem" in info:
+        return RegistrySnapshot(choice, problem=Fault(UNREACHABLE, as_text(info["problem"])))
+    level = CompatibilityLevel(as_text(info["level"]))
+    registry = RegistryInfo(None, "", level, None, as_bool(info["distinguishesOwnLevels"]))
+    return RegistrySnapshot(choice, registry, subjects, is_whole=True)
+
+
+def _dump_subject(subject: LiveSubject, latest: LiveVersion) -> JsonObject:
+    content, level = latest.content, subject.level
+    return {
+        "version": latest.number,
+        "type": content.type.value,
+        "schema": content.text,
+        "references": [
+            {"name": item.name, "subject": item.subject, "version": item.version}
+            for item in content.references
+        ],
+        "targets": list(latest.targets),
+        "fingerprint": latest.fingerprint,
+        "compatibility": None if level.own is None else level.own.value,
+        "effective": level.effective.value,
+        "isOwnKnown": level.is_own_known,
+    }
+
+
+def _bind_subject(name: str, body: JsonObject) -> LiveSubject:
+    references = tuple(
+        SchemaReference(as_text(item["name"]), as_text(item["subject"]), as_int(item["version"]))
+        for item in map(as_object, as_list(body["references"]))
+    )
+    content = SchemaContent(SchemaType(as_text(body["type"])), as_text(body["schema"]), references)
+    own = as_text_or_none(body["compatibility"])
+    level = SubjectLevel(
+        CompatibilityLevel(as_text(body["effective"])),
+        None if own is None else CompatibilityLevel(own),
+        as_bool(body["isOwnKnown"]),
+    )
+    version = LiveVersion(
+        RegisteredSchema(name, as_int(body["version"]), 0, content),
+        normalize_text(content.type, content.text),
+        as_texts(body["targets"]),
+        as_text(body["fingerprint"]),
+    )
+    return LiveSubject(level, (version,), is_complete=version.number == 1)
+
+
+SUBJECTS = Collector(
+    SchemaSelection,
+    collect_subjects,
+    read_expected=collect_expected_subjects,
+    find_endpoints=find_endpoints,
+    codec=SchemaCodec(),
+)
+"""The collector of subjects. A plan without schemas sends no request to a registry."""

@@ -1,0 +1,68 @@
+"""Compare compatibility levels, and decide when a level changes relative to a registration."""
+
+from enum import StrEnum
+
+from kdeclare.providers.schema_registry.client.port import (
+    CompatibilityLevel,
+    RegistryInfo,
+    SubjectLevel,
+)
+
+_GUARANTEES = {
+    CompatibilityLevel.NONE: frozenset(),
+    CompatibilityLevel.BACKWARD: frozenset({"backward"}),
+    CompatibilityLevel.FORWARD: frozenset({"forward"}),
+    CompatibilityLevel.FULL: frozenset({"backward", "forward"}),
+    CompatibilityLevel.BACKWARD_TRANSITIVE: frozenset({"backward", "all backward"}),
+    CompatibilityLevel.FORWARD_TRANSITIVE: frozenset({"forward", "all forward"}),
+    CompatibilityLevel.FULL_TRANSITIVE: frozenset({"backward", "all backward", "forward", "all forward"}),
+}
+"""What each level guarantees about a new version. A level with more guarantees is stricter."""
+
+
+class LevelChange(StrEnum):
+    """How a new level compares with the current level."""
+
+    SAME = "same"
+    LOOSER = "looser"
+    STRICTER = "stricter"
+    OTHER = "other"  # neither of both, such as from BACKWARD to FORWARD
+
+
+def compare_levels(before: CompatibilityLevel, after: CompatibilityLevel) -> LevelChange:
+    """Return how the level ``after`` compares with the level ``before``."""
+    old, new = _GUARANTEES[before], _GUARANTEES[after]
+    if old == new:
+        return LevelChange.SAME
+    if new < old:
+        return LevelChange.LOOSER
+    return LevelChange.STRICTER if new > old else LevelChange.OTHER
+
+
+def is_implied(looser: CompatibilityLevel, stricter: CompatibilityLevel) -> bool:
+    """Whether a version that is compatible at the stricter level is certainly compatible at the other."""
+    return _GUARANTEES[stricter] >= _GUARANTEES[looser]
+
+
+def find_storable_level(declared: CompatibilityLevel | None, info: RegistryInfo) -> CompatibilityLevel | None:
+    """Return the level that a registry stores for a subject. None means no level of its own.
+
+    Registries that do not distinguish own from inherited levels remove the level of a subject instead of
+    setting it to NONE.
+    """
+    is_removed = declared is CompatibilityLevel.NONE and not info.distinguishes_own_levels
+    return None if is_removed else declared
+
+
+def is_as_declared(declared: CompatibilityLevel | None, live: SubjectLevel, info: RegistryInfo) -> bool:
+    """Whether the level of a subject is as declared. None declares that the subject has no level of its own.
+
+    Some registries report an inherited level like an own level. A declared level that equals an inherited one
+    is then as declared: to set it would change nothing that anyone can see.
+    """
+    level = find_storable_level(declared, info)
+    if level is None:
+        return live.own is None
+    if live.own is None and not info.distinguishes_own_levels:
+        return level is info.level
+    return live.own is level

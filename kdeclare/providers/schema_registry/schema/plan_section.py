@@ -1,0 +1,62 @@
+"""The section of a plan that says in words how schemas change, for reviewers."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.provider.provider import PlanSection, SectionLine
+from kdeclare.core.units import format_count
+from kdeclare.providers.schema_registry.schema.arguments import RegisterArgs
+from kdeclare.providers.schema_registry.schema.content import list_differences
+from kdeclare.providers.schema_registry.schemas.differences import (
+    DifferenceScope,
+    SchemaDifference,
+    classify_differences,
+)
+
+_MAX_DIFFERENCES = 50
+
+
+def describe_schema_changes(operations: Sequence[Operation]) -> Iterable[PlanSection]:
+    """Yield one section if the plan registers new versions of existing subjects."""
+    lines = tuple(line for op in operations for line in _describe_operation(op))
+    if lines:
+        yield PlanSection("Schema changes", lines, is_for_reviews=True)
+
+
+def _describe_operation(op: Operation) -> Iterator[SectionLine]:
+    args = op.args
+    if not isinstance(args, RegisterArgs) or args.before is None:
+        return
+    before, after = args.before, args.content
+    title = f"{op.resource} (subject {args.subject} in registry {args.endpoint})"
+    if before.type is not after.type:
+        yield SectionLine(
+            f"{title}: language changed from {before.type.value} to {after.type.value}", is_secondary=True
+        )
+        return
+    differences = list_differences(after.type, before.text, after.text)
+    notes = {
+        DifferenceScope.NONE: ": only the referenced schemas",
+        DifferenceScope.DOCUMENTATION: ": only documentation",
+        DifferenceScope.CONTENT: "",
+    }
+    yield SectionLine(f"{title}{notes[classify_differences(differences)]}", is_secondary=True)
+    yield from (SectionLine(item.message, sign=_find_sign(item)) for item in differences[:_MAX_DIFFERENCES])
+    left = len(differences) - _MAX_DIFFERENCES
+    if left > 0:
+        yield SectionLine(f"and {format_count(left, 'more difference')}", is_secondary=True)
+    if before.listed != after.listed:
+        yield from (
+            SectionLine(f"reference {item}", sign="-") for item in before.listed if item not in after.listed
+        )
+        yield from (
+            SectionLine(f"reference {item}", sign="+") for item in after.listed if item not in before.listed
+        )
+
+
+def _find_sign(difference: SchemaDifference) -> Literal["", "+", "-"]:
+    """Return the sign of a difference. A changed part has none."""
+    if difference.kind.endswith("-added"):
+        return "+"
+    return "-" if difference.kind.endswith("-removed") else ""

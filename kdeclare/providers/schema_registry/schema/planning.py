@@ -1,0 +1,152 @@
+"""The planning hooks for schemas: references between schemas, renamed manifests, and preflight checks."""
+
+from collections.abc import Iterator, Sequence, Set
+
+from kdeclare.core.diagnostics import Diagnostic, denied, info
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
+from kdeclare.core.resources.changes import Action, Change, Reason, Risk
+from kdeclare.core.resources.endpoint_choice import withhold_resource
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
+from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
+from kdeclare.providers.schema_registry.schema.arguments import RegisterArgs, SchemaRecord
+from kdeclare.providers.schema_registry.schema.diff import diff_schema, find_registry_problem
+from kdeclare.providers.schema_registry.schema.live import SchemaState
+from kdeclare.providers.schema_registry.schema.preflight import check_operations
+from kdeclare.providers.schema_registry.schema.resolution import PlannedSchemas, collect_planned
+from kdeclare.providers.schema_registry.schema.spec import SCHEMA, SchemaBody
+
+
+class SchemaPlanning(PlanHooks):
+    """The planning hooks for schemas."""
+
+    def __init__(self, inputs: PlanInputs) -> None:
+        """Find the declared and owned subjects of the plan."""
+        self._inputs = inputs
+        self._live = inputs.live.find(SchemaState)
+        self._planned = (
+            collect_planned(inputs.desired, self._live) if self._live is not None else PlannedSchemas()
+        )
+        # An undeclared resource was renamed only if all manifests were read.
+        self._follows_renames = inputs.is_complete and not inputs.by_hand
+        self._names = {item.id for item in inputs.desired if item.id.kind == SCHEMA}
+        resources = inputs.state.resources if inputs.state is not None else {}
+        self._owned = {
+            (record.registry, record.subject): (ResourceId.parse(text), record)
+            for text, record in resources.items()
+            if isinstance(record, SchemaRecord)
+        }
+
+    def prepare(self) -> object | None:
+        """Return the declared schemas, to which references to the latest version lead."""
+        return self._planned if self._live is not None else None
+
+    def withhold(
+        self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
+    ) -> Difference | None:
+        """Report a subject whose registry is not configured or did not respond."""
+        if resource.kind != SCHEMA or self._live is None:
+            return None
+        problem = find_registry_problem(resource, desired, self._live, narrow_record(owned, SchemaRecord))
+        return None if problem is None else withhold_resource(problem, desired, owned)
+
+    def review_difference(
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        owned: OwnedRecord | None,
+        difference: Difference,
+    ) -> Difference:
+        """If a manifest was renamed, let the new resource take over the ownership of the subject."""
+        if resource.kind != SCHEMA or self._live is None or not self._follows_renames:
+            return difference
+        if desired is not None:
+            return self._take_over(resource, desired, owned, difference, self._live)
+        record = narrow_record(owned, SchemaRecord)
+        successor = self._planned.find(record.registry, record.subject) if record is not None else None
+        if successor is None or successor.id == resource:
+            return difference
+        diagnostics = (_report_renamed(resource, successor),)
+        taken = diff_schema(successor.id, successor, self._live, record, self._planned)
+        if taken.change is None:
+            forget = Change(resource, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE)
+            return Difference(forget, diagnostics=diagnostics)
+        # The changes of the renamed manifest can be denied or fail. Keep the old record until they succeed.
+        orphan = Change(resource, Action.NO_OP, Reason.ORPHANED, Risk.SAFE)
+        return Difference(orphan, owned, diagnostics=diagnostics)
+
+    def _take_over(
+        self,
+        resource: ResourceId,
+        desired: DesiredResource,
+        owned: OwnedRecord | None,
+        difference: Difference,
+        live: SchemaState,
+    ) -> Difference:
+        body = desired.get_body(SchemaBody)
+        earlier = self._owned.get((live.get(body.registry).name, body.subject))
+        if owned is not None or earlier is None or earlier[0] in self._names:
+            return difference
+        return diff_schema(resource, desired, live, earlier[1], self._planned)
+
+    def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
+        """Report references to versions that nothing in this plan registers."""
+        return PlanStep(operations, tuple(self._check_planned_references(operations)))
+
+    def _check_planned_references(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:
+        registrations = {
+            (op.args.endpoint, op.args.subject, op.args.content.fingerprint)
+            for op in operations
+            if isinstance(op.args, RegisterArgs)
+        }
+        for op in operations:
+            for item in op.args.content.references if isinstance(op.args, RegisterArgs) else ():
+                assert isinstance(op.args, RegisterArgs)
+                key = (op.args.endpoint, item.subject, item.content)
+                if item.version is None and key not in registrations:
+                    yield self._report_unplanned(op, op.args.endpoint, item.subject)
+
+    def _report_unplanned(self, op: Operation, registry: str, subject: str) -> Diagnostic:
+        target = self._planned.find(registry, subject)
+        name = str(target.id) if target is not None else subject
+        place = next((item.source for item in self._inputs.desired if item.id == op.resource), None)
+        return denied(
+            "reference-not-planned",
+            "Referenced schema is not part of the plan",
+            f"{op.resource} refers to the latest version of subject '{subject}'. {name} declares a different "
+            "schema than this version, but this plan does not register it.",
+            hint=f"Include {name} in the plan, or apply it first.",
+            place=place,
+            resource=str(op.resource),
+            subject=name,
+        )
+
+    def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
+        """Let the registry check the compatibility of schemas, and find deletions that it would refuse."""
+        if self._live is None:
+            return ()
+        desired = {item.id: item for item in self._inputs.desired if item.id.kind == SCHEMA}
+        return tuple(check_operations(operations, desired, self._live, self._inputs.connections))
+
+    def count_unmanaged(self, known: Set[str]) -> int:
+        """Count the subjects that are neither declared nor owned."""
+        if self._live is None:
+            return 0
+        subjects = {
+            (snapshot.name, subject)
+            for snapshot in self._live.registries.values()
+            for subject in snapshot.names or ()
+        }
+        return len(subjects - self._planned.desired.keys() - self._owned.keys())
+
+
+def _report_renamed(resource: ResourceId, successor: DesiredResource) -> Diagnostic:
+    return info(
+        "renamed",
+        "Manifest renamed",
+        f"kdeclare applied subject '{successor.get_body(SchemaBody).subject}' as {resource}, but now "
+        f"{successor.id} declares it. {successor.id} takes over the ownership of the subject.",
+        place=successor.source,
+        resource=str(resource),
+    )

@@ -1,0 +1,229 @@
+"""Schemas on the command line: plans in words, import, policies, doctor, and files with schemas."""
+
+import json
+
+import pytest
+
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.jsontypes import hash_json
+from kdeclare.core.live.faults import Fault
+from kdeclare.providers.schema_registry.client.port import (
+    UNREACHABLE,
+    CompatibilityLevel,
+    Mode,
+    SchemaContent,
+    SchemaReference,
+    SchemaType,
+)
+from kdeclare.providers.schema_registry.testing import MemoryRegistry
+from tests.unit.cli.command_line import CommandLine
+from tests.unit.schemas.conftest import write_project, write_schema
+
+ID = {"name": "id", "type": "string"}
+SIZE = {"name": "size", "type": "long", "default": 0, "doc": "The number of items."}
+ORDER = {"type": "record", "name": "x.Order", "fields": [ID]}
+ORDER_WITH_SIZE = {**ORDER, "fields": [ID, SIZE]}
+
+
+def apply(kdeclare: CommandLine, *options: str) -> None:
+    ran = kdeclare("apply", "--yes", *options)
+    assert ran.code == ExitCode.OK, ran
+
+
+# plans
+
+
+def test_plan_says_in_words_how_a_schema_changes(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
+    write_schema(kdeclare, ORDER)
+    apply(kdeclare)
+    write_schema(kdeclare, {**ORDER, "fields": [{**ID, "type": "bytes"}, SIZE]}, compatibility="BACKWARD")
+    ran = kdeclare("plan")
+    assert ran.code == ExitCode.OK, ran
+    lines = [line.strip() for line in ran.out.splitlines()]
+    assert "schema.Order.id (type-changed) string → bytes" in [" ".join(line.split()) for line in lines]
+    start = lines.index("Schema changes:")
+    assert lines[start + 1 : start + 4] == [
+        "Schema/order (subject order in registry main)",
+        "field 'id' of record x.Order: type changed from string to bytes",
+        "+ field 'size' of record x.Order added (long, with a default)",
+    ]
+    assert "subject  order in registry main" in ran.out
+
+
+def test_plan_file_is_applied(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
+    write_schema(kdeclare, ORDER, compatibility="FULL")
+    apply(kdeclare)
+    write_schema(kdeclare, {**ORDER_WITH_SIZE, "doc": "An order."}, compatibility="BACKWARD")
+    assert kdeclare("plan", "--out", "plan.json").code == ExitCode.OK
+    shown = kdeclare("show", "plan.json")
+    assert "schema.Order.size (field-added)" in shown.out
+    apply(kdeclare, "plan.json")
+    assert registry.list_versions("order") == (1, 2)
+    assert kdeclare("plan", "--detailed-exitcode").code == ExitCode.OK
+
+
+@pytest.mark.parametrize("argument", ["content", "before"])
+def test_forged_plan_file_is_refused(kdeclare: CommandLine, registry: MemoryRegistry, argument: str) -> None:
+    """A plan must show the schema that it registers, and the schema that it replaces."""
+    write_schema(kdeclare, ORDER)
+    apply(kdeclare)
+    write_schema(kdeclare, ORDER_WITH_SIZE)
+    assert kdeclare("plan", "--out", "plan.json").code == ExitCode.OK
+    file = kdeclare.folder / "plan.json"
+    document = json.loads(file.read_text())
+    document["operations"][0]["args"][argument]["text"] = json.dumps({**ORDER, "fields": []})
+    unhashed = ("plan_id", "created_at", "signature", "observations")
+    hashed = {key: value for key, value in document.items() if key not in unhashed}
+    file.write_text(json.dumps({**document, "plan_id": hash_json(hashed)}))
+    ran = kdeclare("apply", "plan.json", "--yes")
+    assert ran.code == ExitCode.ERROR, ran
+    assert "plan" in ran.err
+    assert registry.list_versions("order") == (1,)
+
+
+# files
+
+
+def test_schema_file_is_registered_and_problems_are_located(
+    kdeclare: CommandLine, registry: MemoryRegistry
+) -> None:
+    file = kdeclare.folder / "manifests" / "order.avsc"
+    file.write_text(json.dumps(ORDER))
+    (kdeclare.folder / "manifests" / "order.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Schema\nmetadata: {name: order}\n"
+        "spec: {file: order.avsc, compatibility: BACKWARD}\n"
+    )
+    apply(kdeclare)
+    file.write_text(json.dumps({**ORDER, "fields": [{**ID, "type": "int"}]}))
+    ran = kdeclare("plan", "--format", "json")
+    assert ran.code == ExitCode.ERROR
+    (problem,) = (one for one in json.loads(ran.out)["diagnostics"] if one["severity"] == "error")
+    assert problem["code"] == "schema-incompatible"
+    assert problem["place"]["file"].endswith("manifests/order.avsc")
+    file.write_text('{"type": "record"}')
+    ran = kdeclare("validate")
+    assert ran.code == ExitCode.ERROR
+    assert "order.avsc:1:1" in ran.out + ran.err
+
+
+# import
+
+
+def test_imported_manifests_match_live_schemas(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
+    other = registry.elsewhere()
+    other.register("order", SchemaContent(SchemaType.AVRO, json.dumps(ORDER)))
+    user = {"type": "record", "name": "x.User", "fields": [{"name": "order", "type": "x.Order"}]}
+    reference = SchemaReference("x.Order", "order", 1)
+    other.register("user", SchemaContent(SchemaType.AVRO, json.dumps(user), (reference,)))
+    proto = 'syntax = "proto3";\n\n// An item, for ${env.X}.\nmessage Item {\n  string id = 1;\n}\n'
+    other.register("items/ä b", SchemaContent(SchemaType.PROTOBUF, proto))
+    other.register("flag", SchemaContent(SchemaType.JSON, '{"type":"boolean"}'))
+    other.register("text", SchemaContent(SchemaType.AVRO, '"string"'))
+    other.set_level("user", CompatibilityLevel.FULL)
+    ran = kdeclare("import", "--out", "manifests")
+    assert ran.code == ExitCode.OK, ran
+    plan = kdeclare("plan", "--detailed-exitcode")
+    assert plan.code == ExitCode.OK, plan
+    assert plan.out.startswith("No changes."), plan
+    apply(kdeclare)
+    assert registry.writes == []
+
+
+# policies
+
+
+def use_policy(kdeclare: CommandLine, name: str, **config: object) -> None:
+    entry = {
+        "name": "rule",
+        "class": f"kdeclare.providers.schema_registry.schema_policies:{name}",
+        "selector": {"kind": "Schema"},
+        **({"config": config} if config else {}),
+    }
+    write_project(kdeclare, policies=[entry])
+
+
+def expect_denial(kdeclare: CommandLine, message: str) -> None:
+    ran = kdeclare("plan")
+    assert ran.code == ExitCode.DENIED, ran
+    assert message in " ".join(ran.out.split())
+
+
+def test_policy_requires_documentation(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
+    use_policy(kdeclare, "RequiredDocumentation")
+    write_schema(kdeclare, ORDER_WITH_SIZE)
+    expect_denial(kdeclare, "It has no documentation for x.Order, x.Order.id.")
+    write_schema(kdeclare, {**ORDER, "doc": "An order.", "fields": [{**ID, "doc": "The id."}]})
+    assert kdeclare("plan").code == ExitCode.OK
+    proto = 'syntax = "proto3";\n// An order.\nmessage Order {\n  string id = 1;\n}\n'
+    write_schema(kdeclare, proto, type="PROTOBUF")
+    expect_denial(kdeclare, "It has no documentation for Order.id.")
+
+
+def test_policy_requires_a_level(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
+    use_policy(kdeclare, "RequiredCompatibility", minimum="BACKWARD")
+    write_schema(kdeclare, ORDER)
+    expect_denial(kdeclare, "Declare 'compatibility: BACKWARD'.")
+    write_schema(kdeclare, ORDER, compatibility="FORWARD")
+    expect_denial(kdeclare, "Its compatibility level is FORWARD, but at least BACKWARD is required.")
+    write_schema(kdeclare, ORDER, compatibility="FULL_TRANSITIVE")
+    apply(kdeclare)
+    write_schema(kdeclare, ORDER, compatibility="NONE")
+    expect_denial(kdeclare, "Its compatibility level is NONE")
+
+
+def test_policy_allows_certain_types(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
+    use_policy(kdeclare, "AllowedTypes", allowed=["AVRO"])
+    write_schema(kdeclare, {"type": "boolean"}, type="JSON")
+    expect_denial(kdeclare, "Its type is JSON instead of AVRO.")
+
+
+@pytest.mark.parametrize(("rule", "code"), [("order", ExitCode.OK), ("pay", ExitCode.DENIED)])
+def test_rule_can_use_fields_of_schemas(
+    kdeclare: CommandLine, registry: MemoryRegistry, rule: str, code: ExitCode
+) -> None:
+    kdeclare.write(
+        "manifests/rule.yaml",
+        "Policy",
+        "names",
+        selector={"kind": "Schema"},
+        actions=["CREATE", "MODIFY"],
+        rule=f"after.subject.startsWith('{rule}') && after.type == 'AVRO'",
+        message="Subjects have a prefix.",
+    )
+    write_schema(kdeclare, ORDER)
+    assert kdeclare("plan").code == code
+
+
+# doctor
+
+
+def read_checks(kdeclare: CommandLine) -> dict[str, tuple[str, str]]:
+    document = json.loads(kdeclare("doctor", "--format", "json").out)
+    return {
+        check["name"]: (check["standing"], check["what"])
+        for check in document["checks"]
+        if check["section"] == "Schema registries"
+    }
+
+
+def test_doctor_checks_registries(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
+    registry.elsewhere().register("order", SchemaContent(SchemaType.AVRO, '"string"'))
+    assert read_checks(kdeclare) == {
+        "registries/main": ("ok", "responds, with version memory, level BACKWARD and 1 subject")
+    }
+    registry.set_mode(Mode.READONLY)
+    assert read_checks(kdeclare)["registries/main mode"] == (
+        "warning",
+        "is READONLY, so no schema can be registered",
+    )
+
+
+def test_doctor_reports_missing_and_unreachable_registries(
+    kdeclare: CommandLine, registry: MemoryRegistry
+) -> None:
+    write_schema(kdeclare, ORDER, registry="eu")
+    registry.faults.fail(Fault(UNREACHABLE, "it is unreachable"), method="identify", nth=None)
+    assert read_checks(kdeclare) == {
+        "registries/eu": ("failed", "The environment has no endpoint 'eu' under 'registries'"),
+        "registries/main": ("failed", "it is unreachable"),
+    }
