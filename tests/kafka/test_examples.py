@@ -100,6 +100,7 @@ def test_example_succeeds_and_cleans_up(
         "KDECLARE_FLEET_PORT": str(free_ports_of_clusters(3)),
         "KDECLARE_CONNECT_PORT": str(free_port(1, workers=2)),
         "KDECLARE_ACCESS_PORT": str(free_port(1, secure=True)),
+        "KDECLARE_PIPELINE_PORT": str(free_port(1, workers=1, secure=True, registry=True)),
     }
     done = run_script(
         example / "run.sh", tmp_path, programs_with_kdeclare, KDECLARE_BOOTSTRAP=sandbox.bootstrap, **own
