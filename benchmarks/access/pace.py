@@ -1,27 +1,33 @@
 """``python -m benchmarks.access.pace``: how deletions of ACLs slow other clients down, for several targets.
 
 Slots of three seconds without deletions alternate with slots in which ACLs are deleted as `kdeclare` does, so
-that all figures are measured under the same load of the machine.
+that all figures are measured under the same load of the machine. ``--command`` measures a whole ``kdeclare
+rollback`` instead, which is stopped (SIGSTOP) for three seconds after every ``--slot`` seconds.
 """
 
 import argparse
 import os
+import signal
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.access import resources
 from benchmarks.access.other_client import ALTER, PRODUCE, read_latencies, run_other_clients
 from benchmarks.clusters import HEAP, Bench, secured_broker
-from benchmarks.measure import environment
+from benchmarks.measure import environment, run
 from kdeclare.providers.kafka.acl.binding import ALLOW, ANY_HOST, LITERAL, Binding
 from kdeclare.providers.kafka.client import KafkaCluster, connect, read_properties
 from kdeclare.providers.kafka.client.access import deletion_pace
 
 _SLOT_S = 3.0
 _PER_CALL = 50
-IDLE = "no deletions"
+IDLE, START, RUNNING = "no deletions", "start of the command", "deletions of the command"
+_GRACE_S = 0.3
+"""How long the controller may still handle a request of a stopped command."""
 
 
 def list_bindings(count: int) -> list[Binding]:
@@ -63,7 +69,57 @@ def measure(bench: Bench, latencies: Path, count: int, targets: Sequence[float],
                 slots[target].append((begun, time.time()))
     for cluster in clusters.values():
         cluster.close()
-    print(f"{count - len(bindings):,} of {count:,} bindings deleted; load {os.getloadavg()[0]:.1f}\n")
+    _print_table(latencies, slots, deleted, count - len(bindings), count)
+
+
+def measure_command(
+    bench: Bench, folder: Path, latencies: Path, env: Mapping[str, str], count: int, slot_s: float
+) -> None:
+    """Create the bindings with a command, roll them back in slots, and print a table."""
+    assert bench.client is not None
+    project = folder / "project"
+    resources.write_project(project, resources.ACL, count, bench.client, bench.bootstrap)
+    run(["kdeclare", "apply", "--yes"], project, env)
+    bench.settle()
+    slots: dict[float | str, list[tuple[float, float]]] = {IDLE: [], START: [], RUNNING: []}
+    begun = time.time()
+    with subprocess.Popen(
+        [sys.executable, "-m", "kdeclare", "rollback", "--yes"],
+        cwd=project,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        time.sleep(_SLOT_S)
+        slots[START].append((begun, time.time()))
+        while True:
+            begun = time.time()
+            try:
+                process.wait(slot_s)
+                break
+            except subprocess.TimeoutExpired:
+                slots[RUNNING].append((begun, time.time()))
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(_GRACE_S)
+            begun = time.time()
+            time.sleep(_SLOT_S)
+            slots[IDLE].append((begun, time.time()))
+            process.send_signal(signal.SIGCONT)
+    slots[RUNNING].append((begun, time.time()))
+    assert process.returncode == 0
+    _print_table(latencies, slots, {RUNNING: count}, count, count)
+    seconds = sum(end - begin for name in (START, RUNNING) for begin, end in slots[name])
+    print(f"\nThe command ran for {seconds:.0f} s, without the slots in which it was stopped.")
+
+
+def _print_table(
+    latencies: Path,
+    slots: Mapping[float | str, Sequence[tuple[float, float]]],
+    deleted: Mapping[float | str, int],
+    total: int,
+    count: int,
+) -> None:
+    print(f"{total:,} of {count:,} bindings deleted; load {os.getloadavg()[0]:.1f}\n")
     print("| target ms | deletions per second | produce p50 / p99 ms | config change p50 / p99 ms |")
     print("|---|---:|---:|---:|")
     for name, periods in slots.items():
@@ -83,12 +139,19 @@ def main() -> None:
     parser.add_argument("--bindings", type=int, default=10_000, metavar="N")
     parser.add_argument("--targets", type=float, nargs="+", default=[0.006, 0.01, 0.015], metavar="S")
     parser.add_argument("--rounds", type=int, default=8, metavar="N")
+    parser.add_argument("--command", action="store_true", help="measure a whole command instead")
+    parser.add_argument(
+        "--slot", type=float, default=_SLOT_S, metavar="S", help="between stops of the command"
+    )
     options = parser.parse_args()
     os.environ.setdefault("KAFKA_HEAP_OPTS", HEAP)
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as folder, secured_broker() as bench:
         env = environment(Path(folder) / "cache")
         with run_other_clients(bench, Path(folder) / "latencies", env) as latencies:
-            measure(bench, latencies, options.bindings, options.targets, options.rounds)
+            if options.command:
+                measure_command(bench, Path(folder), latencies, env, options.bindings, options.slot)
+            else:
+                measure(bench, latencies, options.bindings, options.targets, options.rounds)
 
 
 if __name__ == "__main__":
