@@ -31,6 +31,7 @@ from kdeclare.core.resources.objects import ObjectSpec, ObjectWrite
 from kdeclare.core.secrets.secret_refs import SecretText
 from kdeclare.providers.connect.provider import PROVIDER as CONNECT
 from kdeclare.providers.kafka.provider import PROVIDER as KAFKA
+from kdeclare.providers.schema_registry.provider import PROVIDER as SCHEMA_REGISTRY
 from kdeclare.report.provider_list import build_providers_schemas
 from kdeclare.version import VERSION
 from tests.unit.cli.command_line import CommandLine
@@ -141,11 +142,12 @@ def test_builtin_providers_use_same_entry_points() -> None:
     assert [(item.name, item.distribution, item.version) for item in find_providers()] == [
         ("connect", "kdeclare", VERSION),
         ("kafka", "kdeclare", VERSION),
+        ("schema_registry", "kdeclare", VERSION),
     ]
 
 
 def test_providers_are_loaded_after_their_dependencies() -> None:
-    assert load_providers() == (KAFKA, CONNECT)
+    assert load_providers() == (KAFKA, CONNECT, SCHEMA_REGISTRY)
     assert list(registry.KINDS) == [
         "Topic",
         "BrokerConfig",
@@ -157,6 +159,7 @@ def test_providers_are_loaded_after_their_dependencies() -> None:
         "Acl",
         "ConnectWorkerConfig",
         "Connector",
+        "Schema",
     ]
 
 
@@ -290,7 +293,7 @@ def test_providers_command_lists_kinds(kdeclare: CommandLine) -> None:
     ran = kdeclare("providers")
     assert ran.code == 0
     assert "Topic, BrokerConfig, Reassignment" in ran.out
-    assert f"kafka     {VERSION}" in ran.out
+    assert f"kafka            {VERSION}" in ran.out
     document = json.loads(kdeclare("providers", "--format", "json").out)
     Draft202012Validator(build_providers_schemas()["providers"]).validate(document)
     assert [item["name"] for item in document["providers"]] == ["connect", "kafka"]
@@ -302,7 +305,7 @@ def test_providers_command_shows_api_version(
     distribute(monkeypatch, tmp_path, theirs="OWN_GROUP")
     header, *rows = kdeclare("providers").out.splitlines()
     assert header.split() == ["PROVIDER", "VERSION", "APIVERSION", "KINDS", "FROM"]
-    assert [row.split()[2] for row in rows] == ["kdeclare/v1", "kdeclare/v1", "theirs.example/v1"]
+    assert [row.split()[2] for row in rows] == ["kdeclare/v1"] * 3 + ["theirs.example/v1"]
     document = json.loads(kdeclare("providers", "--format", "json").out)
     versions = {item["name"]: item["api_version"] for item in document["providers"]}
     assert versions == {"connect": "kdeclare/v1", "kafka": "kdeclare/v1", "theirs": "theirs.example/v1"}
@@ -333,7 +336,7 @@ def test_providers_command_names_unloadable_provider(kdeclare: CommandLine, inst
     assert "No module named 'no_such_module_at_all'" in ran.out
     document = json.loads(kdeclare("providers", "--format", "json").out)
     Draft202012Validator(build_providers_schemas()["providers"]).validate(document)
-    assert [item["api_version"] for item in document["providers"]] == ["kdeclare/v1", "kdeclare/v1", None]
+    assert [item["api_version"] for item in document["providers"]] == ["kdeclare/v1"] * 3 + [None]
     assert "Topic, BrokerConfig, Reassignment" in ran.out
     plan = kdeclare("validate")
     assert plan.code == 1

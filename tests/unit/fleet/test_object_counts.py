@@ -19,6 +19,7 @@ from tests.unit.fleet.test_foreign_provider import KITCHEN
 
 TOPICS = CountedSort("Topic", "topic", "topics", '"internal":true')
 CONNECTORS = CountedSort("Connector", "connector", "connectors")
+SCHEMAS = CountedSort("Schema", "schema", "schemas")
 
 
 @pytest.fixture
@@ -28,8 +29,8 @@ def kitchen_provider() -> Iterator[None]:
     use_providers(None)
 
 
-def test_counted_sorts_of_built_in_providers_are_topics_and_connectors() -> None:
-    assert list_counted_sorts() == (TOPICS, CONNECTORS)
+def test_counted_sorts_of_built_in_providers_have_codecs() -> None:
+    assert list_counted_sorts() == (TOPICS, CONNECTORS, SCHEMAS)
 
 
 @pytest.mark.usefixtures("kitchen_provider")
@@ -39,6 +40,7 @@ def test_codec_names_counted_and_internal_objects() -> None:
         CountedSort("Jars", "jar", "jars", '"made":"house"'),
         CountedSort("Kettle", "kettle", "kettles", '"made":"house"'),
         CONNECTORS,
+        SCHEMAS,
     )
 
 
@@ -53,6 +55,7 @@ def test_codec_without_names_uses_kind_names(
     assert list_counted_sorts() == (
         TOPICS,
         CONNECTORS,
+        SCHEMAS,
         CountedSort("Alley", "alley", "alleys"),
         CountedSort("FrontDoor", "front door", "front doors"),
         CountedSort("KeyPolicy", "key policy", "key policies"),
