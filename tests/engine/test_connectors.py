@@ -536,6 +536,17 @@ def test_live_value_of_password_key_is_not_shown(bed: Bed) -> None:
     assert "12345678" not in render_plan_file(plan)[0]
 
 
+def test_every_request_is_a_batch_so_that_runs_can_stop(bed: Bed) -> None:
+    declared = [connector(name) for name in ("a", "b", "c")]
+    plan = bed.plan(*declared)
+    bed.connect.faults.run_before(lambda _: bed.world.stop.set(), method="create_connector", nth=2)
+    result = bed.world.run(plan)
+    assert result.interrupted
+    statuses = sorted(outcome.status for outcome in result.results.values())
+    assert statuses == [Status.INTERRUPTED, Status.STARTED, Status.STARTED]
+    assert len(bed.connect.requests()) == 2
+
+
 # validation
 
 
@@ -551,6 +562,13 @@ def test_unknown_key_is_a_warning(bed: Bed) -> None:
     plan = bed.plan(connector(config={"batchsize": "5", "producer.override.acks": "1"}))
     warnings = [(d.code, d.subject, d.hint) for d in plan.diagnostics]
     assert warnings == [("unknown-connector-key", "spec.config.batchsize", "Did you mean 'batch.size'?")]
+
+
+def test_unknown_keys_without_suggestions_share_a_warning(bed: Bed) -> None:
+    config = {f"pass.through.{number}": "1" for number in range(7)}
+    (diagnostic,) = bed.plan(connector(config=config)).diagnostics
+    assert (diagnostic.code, diagnostic.subject) == ("unknown-connector-key", "spec.config")
+    assert "pass.through.4 and 2 more" in diagnostic.detail
 
 
 def test_unknown_class_is_an_error_with_a_suggestion(bed: Bed) -> None:

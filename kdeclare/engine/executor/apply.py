@@ -104,7 +104,8 @@ class Applier:
         allowed_plan = limit_deletions(
             self._prune_denied(plan, state, live, skipped_results), state.resources if state else {}
         )
-        ownership_problems += tuple(d for d in allowed_plan.diagnostics if d not in plan.diagnostics)
+        planned_diagnostics = frozenset(plan.diagnostics)  # large plans can have thousands of warnings
+        ownership_problems += tuple(d for d in allowed_plan.diagnostics if d not in planned_diagnostics)
         text, allowed_identity = render_plan_file(allowed_plan)
         if identity is None:
             identity = allowed_identity if allowed_plan is plan else render_plan_file(plan)[1]

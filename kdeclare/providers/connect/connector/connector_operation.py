@@ -31,10 +31,10 @@ from kdeclare.providers.connect.connector.settings import CONNECTOR, find_path
 
 
 class ConnectorOperationType(OperationType):
-    """An operation type that changes one connector. Its requests are sent one after the other.
+    """An operation type that changes one connector with one request.
 
-    Every change of a config or a state starts a rebalance, during which Connect rejects further changes, so
-    concurrent requests would be rejected and sent again.
+    Connect has no request for several connectors. Every change of a config or a state starts a rebalance,
+    during which Connect rejects further changes. Rejected changes are sent again.
     """
 
     arguments: type[Arguments] = ConnectorArgs
@@ -62,8 +62,11 @@ class ConnectorOperationType(OperationType):
         return (ConnectorSelection(frozenset({ConnectorKey(args.endpoint, args.connector)})),)
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the Connect cluster and the connector."""
-        return _get_args(op).location
+        """Return the Connect cluster, so that every operation is a batch.
+
+        The journal then contains the result of each request, and a run can stop after each request.
+        """
+        return _get_args(op).endpoint
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
         """Return all claims of the operation."""
@@ -107,7 +110,7 @@ class ConnectorOperationType(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Send the requests one after the other. The provider's planning hooks validate configs."""
+        """Send the requests. The provider's planning hooks validate configs."""
         clients = connections.get(ConnectClients)
         return {op.id: self._try_to_send(clients, op, secrets) for op in ops}
 

@@ -9,6 +9,7 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret
 from kdeclare.core.suggestions import format_suggestion
+from kdeclare.core.units import format_names
 from kdeclare.providers.connect.client.connectors_port import (
     ConfigValidation,
     ConnectCluster,
@@ -83,21 +84,36 @@ def _list_errors(proposal: Proposal, validation: ConfigValidation) -> Iterator[D
 
 
 def _list_unknown_keys(proposal: Proposal, validation: ConfigValidation) -> Iterator[Diagnostic]:
-    """Yield a warning for each declared key that the class does not define. Workers ignore such keys."""
+    """Yield warnings about declared keys that the class does not define. Workers ignore such keys.
+
+    Some connectors accept any keys. Therefore, only keys that are probably misspelled have a warning each.
+    """
     known_keys = validation.definitions.keys()
-    for key in sorted(proposal.config.keys() - known_keys - FIELD_KEYS) if known_keys else ():
-        if key.startswith(_OPEN_PREFIXES):
-            continue
-        hint = format_suggestion(key, known_keys) or "Check the key in the documentation of the class."
-        yield warning(
-            "unknown-connector-key",
-            "Unknown config key of a connector",
-            f"{proposal.resource}: {proposal.config[CLASS]} does not define '{key}', and most connectors "
-            "ignore such keys.",
-            hint=hint,
-            resource=str(proposal.resource),
-            subject=f"spec.{find_path(key)}",
-        )
+    if not known_keys:
+        return
+    unknown_keys = sorted(proposal.config.keys() - known_keys - FIELD_KEYS)
+    unknown_keys = [key for key in unknown_keys if not key.startswith(_OPEN_PREFIXES)]
+    suggestions = {key: format_suggestion(key, known_keys) for key in unknown_keys}
+    for key, suggestion in suggestions.items():
+        if suggestion:
+            yield _warn_unknown_keys(proposal, [key], suggestion)
+    other_keys = [key for key, suggestion in suggestions.items() if not suggestion]
+    if other_keys:
+        hint = "Check the keys in the documentation of the class."
+        yield _warn_unknown_keys(proposal, other_keys, hint)
+
+
+def _warn_unknown_keys(proposal: Proposal, keys: Sequence[str], hint: str) -> Diagnostic:
+    path = find_path(keys[0]) if len(keys) == 1 else "config"
+    return warning(
+        "unknown-connector-key",
+        "Unknown config key of a connector",
+        f"{proposal.resource}: {proposal.config[CLASS]} does not define {format_names(keys)}. "
+        "Most connectors ignore such keys.",
+        hint=hint,
+        resource=str(proposal.resource),
+        subject=f"spec.{path}",
+    )
 
 
 def _explain_fault(proposal: Proposal, fault: Fault) -> Diagnostic:
