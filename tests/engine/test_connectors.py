@@ -547,6 +547,14 @@ def test_every_request_is_a_batch_so_that_runs_can_stop(bed: Bed) -> None:
     assert len(bed.connect.requests()) == 2
 
 
+def test_many_connectors_are_not_read_after_each_request(bed: Bed) -> None:
+    bed.connect.lag = 0
+    declared = [connector(f"c{number}") for number in range(40)]
+    assert bed.apply(*declared).complete
+    reads = [call for call in bed.connect.calls if call.method in ("list_connectors", "describe_connector")]
+    assert len(reads) < len(declared) / 2
+
+
 # validation
 
 

@@ -3,6 +3,7 @@
 One thread owns the graph and the journal. Worker threads send the batches.
 """
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -67,6 +68,7 @@ class Scheduler:
         self._queue: deque[list[Operation]] = deque()
         self._in_flight: dict[Future[Results], list[Operation]] = {}
         self._tracker = ProgressTracker(attempt.connections, clock, options, progress, operations)
+        self._looked_at_s = -math.inf
         self._temporary: dict[str, JsonValue] = {}  # the values that the run must still remove, by claim
         self.results: Results = {}
 
@@ -88,9 +90,22 @@ class Scheduler:
             if not self._in_flight and self._tracker.is_idle:
                 return
             self._collect_finished()
-            self._record_results(self._tracker.look(give_up=self._stop.is_set() or not self._options.wait))
-            if not self._in_flight:
+            if self._is_look_due():
+                self._looked_at_s = self._clock.monotonic()
+                give_up = self._stop.is_set() or not self._options.wait
+                self._record_results(self._tracker.look(give_up=give_up))
+            if not self._in_flight and not self._queue:
                 self._tracker.pause()
+
+    def _is_look_due(self) -> bool:
+        """Whether to observe ongoing work now.
+
+        While requests are sent, the work is observed only at intervals: a run can have thousands of batches,
+        and each observation can take longer than a request.
+        """
+        if not self._in_flight and not self._queue:
+            return True
+        return self._clock.monotonic() - self._looked_at_s >= self._options.poll_s
 
     @property
     def _is_stopping(self) -> bool:
