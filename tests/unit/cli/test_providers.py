@@ -296,7 +296,7 @@ def test_providers_command_lists_kinds(kdeclare: CommandLine) -> None:
     assert f"kafka            {VERSION}" in ran.out
     document = json.loads(kdeclare("providers", "--format", "json").out)
     Draft202012Validator(build_providers_schemas()["providers"]).validate(document)
-    assert [item["name"] for item in document["providers"]] == ["connect", "kafka"]
+    assert [item["name"] for item in document["providers"]] == ["connect", "kafka", "schema_registry"]
 
 
 def test_providers_command_shows_api_version(
@@ -308,7 +308,8 @@ def test_providers_command_shows_api_version(
     assert [row.split()[2] for row in rows] == ["kdeclare/v1"] * 3 + ["theirs.example/v1"]
     document = json.loads(kdeclare("providers", "--format", "json").out)
     versions = {item["name"]: item["api_version"] for item in document["providers"]}
-    assert versions == {"connect": "kdeclare/v1", "kafka": "kdeclare/v1", "theirs": "theirs.example/v1"}
+    own = dict.fromkeys(("connect", "kafka", "schema_registry"), "kdeclare/v1")
+    assert versions == own | {"theirs": "theirs.example/v1"}
 
 
 def test_providers_command_names_colliding_providers(

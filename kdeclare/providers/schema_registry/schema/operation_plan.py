@@ -89,8 +89,8 @@ def find_new_level(args: LevelArgs, snapshot: RegistrySnapshot) -> Compatibility
 def plan_undeclared(change: Change, live: SchemaState, owned: SchemaRecord) -> tuple[Operation, ...]:
     """Return the operations that delete a subject.
 
-    The level is removed first, even if another client set it: in some registries it would outlive the subject, and in others
-    a rollback could not restore it.
+    The level is removed first, even if another client set it: in some registries it would outlive the
+    subject, and in others a rollback could not restore it.
     """
     snapshot = live.get(owned.registry)
     subject = snapshot.get(owned.subject)

@@ -44,8 +44,8 @@ SUBJECT = "schema-registry.subject"
 
 _HINTS: Mapping[str, str] = {
     port.INCOMPATIBLE: "Change the schema so that it is compatible, or declare a looser compatibility level.",
-    port.REFERENCE_EXISTS: "Delete the schemas that refer to it first. Some registries, such as Apicurio, also count "
-    "soft-deleted versions; delete these for good (onDelete: hard).",
+    port.REFERENCE_EXISTS: "Delete the schemas that refer to it first. Some registries, such as Apicurio "
+    "Registry, also count soft-deleted versions; delete these for good (onDelete: hard).",
     port.NOT_PERMITTED: "Set the mode of the registry or the subject to READWRITE.",
 }
 
