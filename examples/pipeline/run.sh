@@ -2,11 +2,11 @@
 # Add a topic, its schema, a user, access, a quota and two connectors in one plan, change them, and roll back.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../steps.sh"
-port=${KDECLARE_PIPELINE_PORT:-49092}
+port=${KDECLARE_PIPELINE_PORT:-39092}
 begin_apart
-edit kdeclare.yaml "127.0.0.1:49092" "127.0.0.1:$port"
-edit kdeclare.yaml "127.0.0.1:49142" "127.0.0.1:$((port + 50))"
-edit kdeclare.yaml "127.0.0.1:49132" "127.0.0.1:$((port + 40))"
+edit kdeclare.yaml "127.0.0.1:39092" "127.0.0.1:$port"
+edit kdeclare.yaml "127.0.0.1:39142" "127.0.0.1:$((port + 50))"
+edit kdeclare.yaml "127.0.0.1:39132" "127.0.0.1:$((port + 40))"
 edit kdeclare.yaml "/srv/pipeline" "$PWD"
 tidy() { kdeclare sandbox reset --yes --quiet; }
 export CHECKOUT_PASSWORD=correct-horse
