@@ -22,6 +22,8 @@ PRINTED_BY = {
     "connect-overrides": "`kdeclare connect worker-config get`",
     "connect-proposal": "`kdeclare connect worker-config validate`",
     "connect-status": "`kdeclare connect worker-config status`",
+    "connector-describe": "`kdeclare connector describe`",
+    "connector-list": "`kdeclare connector list`",
     "doctor": "`kdeclare doctor`",
     "fleet-apply": "`kdeclare fleet apply`",
     "fleet-audit": "`kdeclare fleet audit`, and the file `summary.json`",

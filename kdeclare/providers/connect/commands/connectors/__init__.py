@@ -1,0 +1,1 @@
+"""The command ``kdeclare connector``: list, describe and change connectors ad hoc."""
