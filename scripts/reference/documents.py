@@ -14,8 +14,8 @@ _ENDING = ".schema.json"
 PRINTED_BY = {
     "acl-explain": "`kdeclare acl explain`",
     "acl-list": "`kdeclare acl list`",
-    "by-hand": "`kdeclare topic create|alter|delete`, `config alter`, `acl add|remove` and "
-    "`group reset-offsets|delete-offsets|delete`",
+    "by-hand": "`kdeclare topic create|alter|delete`, `config alter`, `acl add|remove`, "
+    "`connector restart|pause|resume|stop` and `group reset-offsets|delete-offsets|delete`",
     "config-describe": "`kdeclare config describe`",
     "config-describe-clients": "`kdeclare config describe` for users, client ids and IP addresses",
     "connect-change": "`kdeclare connect worker-config patch|delete`",

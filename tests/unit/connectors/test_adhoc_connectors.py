@@ -8,12 +8,12 @@ from jsonschema import Draft202012Validator
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.connect import connection
-from kdeclare.providers.connect.client.connectors_port import ConnectorOffset, TargetState
+from kdeclare.providers.connect.client.connectors_port import ConnectorOffset, LiveConnector, TargetState
 from kdeclare.providers.connect.client.port import UNREACHABLE
 from kdeclare.providers.connect.commands.connectors.connector_views import build_connector_schemas
 from kdeclare.providers.connect.testing import MemoryConnectCluster
 from tests.unit.cli.command_line import CommandLine
-from tests.unit.connectors.conftest import ENVIRONMENTS, write_sink
+from tests.unit.connectors.conftest import ENVIRONMENTS, write_project, write_sink
 from tests.unit.report.golden_files import check_schema
 
 SINK = {"connector.class": "FileStreamSink", "tasks.max": "2", "topics": "orders", "file": "out.txt"}
@@ -56,7 +56,8 @@ def test_list_shows_connectors_of_all_connect_clusters(
         ["us", "other", "sink", "FileStreamSink", "STOPPED", "0", "0", "0"],
     ]
     only = kdeclare("connector", "list", "--connect", "us")
-    assert "other" in only.out and "eu" not in only.out
+    assert "other" in only.out
+    assert "eu" not in only.out
 
 
 def test_list_names_unreadable_connect_cluster_after_the_others(
@@ -111,7 +112,8 @@ def test_describe_masks_secrets_and_shows_offsets(
     connect.set_offsets("sink", (offset,))
     ran = kdeclare("connector", "describe", "sink")
     assert ran.code == ExitCode.OK, ran
-    assert "hunter2" not in ran.out and "99999999" not in ran.out
+    assert "hunter2" not in ran.out
+    assert "99999999" not in ran.out
     assert "url = x" in ran.out
     assert '{"kafka_partition":0,"kafka_topic":"a"}: {"kafka_offset":7}' in ran.out.replace(" ", "").replace(
         "}:{", "}: {"
@@ -142,3 +144,135 @@ def test_describe_rejects_unknown_and_ambiguous_names(
     missing = kdeclare("connector", "describe", "sinc")
     assert missing.code == ExitCode.ERROR
     assert "'sink'" in missing.err.split("hint:")[-1]
+
+
+# changes
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "after"),
+    [("pause", None, "PAUSED"), ("stop", None, "STOPPED"), ("resume", TargetState.PAUSED, "RUNNING")],
+)
+def test_change_of_state_is_applied_and_rolled_back(
+    kdeclare: CommandLine,
+    connect: MemoryConnectCluster,
+    action: str,
+    before: TargetState | None,
+    after: str,
+) -> None:
+    connect.create_connector("sink", SINK, before)
+    earlier = describe(connect).state
+    ran = kdeclare("connector", action, "sink", "--yes")
+    assert ran.code == ExitCode.OK, ran
+    assert describe(connect).state == after
+    assert describe(connect).config == {"name": "sink", **SINK}
+    again = kdeclare("connector", action, "sink", "--yes")
+    assert again.code == ExitCode.OK, again
+    assert kdeclare("rollback", "--yes").code == ExitCode.OK
+    assert describe(connect).state == earlier
+
+
+def test_declined_change_is_not_made(kdeclare: CommandLine, connect: MemoryConnectCluster) -> None:
+    connect.create_connector("sink", SINK)
+    assert kdeclare("connector", "stop", "sink").code != ExitCode.OK
+    assert connect.requests() == ["POST /connectors"]
+
+
+def test_change_warns_about_declared_state(kdeclare: CommandLine, connect: MemoryConnectCluster) -> None:
+    write_sink(kdeclare, state="RUNNING")
+    assert kdeclare("apply", "--yes").code == ExitCode.OK
+    ran = kdeclare("connector", "pause", "sink", "--yes")
+    assert ran.code == ExitCode.OK, ran
+    assert "warning: Resource is managed by kdeclare" in ran.err
+    assert "state of Connector/sink is declared in a manifest." in " ".join(ran.err.split())
+    assert kdeclare("plan", "--detailed-exitcode").code == ExitCode.CHANGES
+
+
+def test_change_of_undeclared_state_does_not_warn(
+    kdeclare: CommandLine, connect: MemoryConnectCluster
+) -> None:
+    write_sink(kdeclare)
+    assert kdeclare("apply", "--yes").code == ExitCode.OK
+    ran = kdeclare("connector", "pause", "sink", "--yes")
+    assert ran.code == ExitCode.OK, ran
+    assert "warning" not in ran.err
+    assert kdeclare("plan", "--detailed-exitcode").code == ExitCode.OK
+
+
+def test_change_can_be_written_to_the_manifest(kdeclare: CommandLine, connect: MemoryConnectCluster) -> None:
+    write_sink(kdeclare, state="RUNNING")
+    assert kdeclare("apply", "--yes").code == ExitCode.OK
+    ran = kdeclare("connector", "stop", "sink", "--write-manifest", "--yes")
+    assert ran.code == ExitCode.OK, ran
+    assert "state: STOPPED" in (kdeclare.folder / "manifests/sink.yaml").read_text()
+    assert "No changes." in kdeclare("plan").out
+
+
+def test_policies_see_the_live_connector(kdeclare: CommandLine, connect: MemoryConnectCluster) -> None:
+    entry = {
+        "name": "rule",
+        "class": "kdeclare.providers.connect.connector_policies:AllowedClasses",
+        "selector": {"kind": "Connector"},
+        "config": {"allowed": ["FileStreamSource"]},
+    }
+    write_project(kdeclare, policies=[entry])
+    connect.create_connector("sink", SINK)
+    ran = kdeclare("connector", "stop", "sink", "--yes")
+    assert ran.code == ExitCode.DENIED, ran
+    assert "Its class is FileStreamSink" in " ".join((ran.out + ran.err).split())
+    assert describe(connect).state == "RUNNING"
+
+
+def test_change_affects_only_the_named_connect_cluster(
+    kdeclare: CommandLine, connect: MemoryConnectCluster, us: MemoryConnectCluster
+) -> None:
+    write_sink(kdeclare, connect="eu", state="RUNNING")
+    assert kdeclare("apply", "--yes").code == ExitCode.OK
+    us.create_connector("sink", SINK)
+    ran = kdeclare("connector", "stop", "sink", "--connect", "us", "--yes")
+    assert ran.code == ExitCode.OK, ran
+    assert "warning" not in ran.err
+    assert (describe(connect).state, describe(us).state) == ("RUNNING", "STOPPED")
+
+
+def test_restart_sends_a_restart_of_all_tasks(kdeclare: CommandLine, connect: MemoryConnectCluster) -> None:
+    connect.create_connector("sink", SINK)
+    ran = kdeclare("connector", "restart", "sink", "--yes")
+    assert ran.code == ExitCode.OK, ran
+    (request,) = connect.requests()[1:]
+    assert request == "POST /connectors/sink/restart?includeTasks=true&onlyFailed=false"
+
+
+def test_restart_of_failures_skips_running_connectors(
+    kdeclare: CommandLine, connect: MemoryConnectCluster
+) -> None:
+    connect.create_connector("sink", SINK)
+    ran = kdeclare("connector", "restart", "sink", "--only-failed", "--yes")
+    assert ran.code == ExitCode.OK, ran
+    assert "Neither the connector nor a task has failed." in ran.out
+    assert connect.requests() == ["POST /connectors"]
+
+
+def test_restart_repairs_what_has_failed(kdeclare: CommandLine, connect: MemoryConnectCluster) -> None:
+    connect.missing_folders.add("/gone")
+    connect.create_connector("sink", {**SINK, "file": "/gone/out.txt"})
+    failed = kdeclare("connector", "restart", "sink", "--only-failed", "--yes")
+    assert failed.code == ExitCode.PARTIAL, failed
+    connect.missing_folders.clear()
+    ran = kdeclare("connector", "restart", "sink", "--only-failed", "--yes")
+    assert ran.code == ExitCode.OK, ran
+    assert {task.state for task in describe(connect).tasks} == {"RUNNING"}
+
+
+def test_restart_refuses_stopped_connectors(kdeclare: CommandLine, connect: MemoryConnectCluster) -> None:
+    connect.create_connector("sink", SINK, TargetState.STOPPED)
+    ran = kdeclare("connector", "restart", "sink", "--yes")
+    assert ran.code == ExitCode.ERROR, ran
+    assert "kdeclare connector resume sink" in ran.out + ran.err
+    assert connect.requests() == ["POST /connectors"]
+
+
+def describe(connect: MemoryConnectCluster) -> LiveConnector:
+    connector = connect.describe_connector("sink")
+    assert connector is not None
+    return connector

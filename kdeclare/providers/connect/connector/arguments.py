@@ -23,6 +23,13 @@ OTHER_KEYS = "(other keys)"
 """The view element with the names of keys that the operation does not know, and that it would remove."""
 
 
+def _is_true(value: object) -> bool:
+    return value is True
+
+
+_OMIT_TRUE = Field(exclude_if=_is_true)
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectorArgs(Arguments):
     """The connector that an operation changes. endpoint: the name of its Connect cluster."""
@@ -130,7 +137,9 @@ class SetStateArgs(ConnectorArgs):
 
 @dataclass(frozen=True, slots=True)
 class RestartArgs(ConnectorArgs):
-    """The connector to restart, together with its tasks. Only what has failed is restarted."""
+    """The connector to restart, together with its tasks. only_failed: restart only what has failed."""
+
+    only_failed: Annotated[bool, _OMIT_TRUE] = True
 
 
 @dataclass(frozen=True, slots=True)

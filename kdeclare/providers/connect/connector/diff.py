@@ -26,7 +26,7 @@ from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.plan_capabilities import PREVENT_DESTROY
 from kdeclare.core.secrets.secret_hashes import is_hash_of
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef
-from kdeclare.providers.connect.client.connectors_port import LiveConnector
+from kdeclare.providers.connect.client.connectors_port import LiveConnector, RunState
 from kdeclare.providers.connect.connector.live import ClusterSnapshot, ConnectorState
 from kdeclare.providers.connect.connector.record import ConnectorRecord, build_record
 from kdeclare.providers.connect.connector.settings import (
@@ -54,6 +54,7 @@ FAILURE = "connector-failed"
 """The code of the warning about a connector that failed or has failed tasks."""
 
 _NO_RECORDS_FLOW = "The connector transfers no records in this state."
+_NO_RECORDS_DURING_RESTART = "The connector transfers no records while its tasks restart."
 _OTHER_CLASS = "The new class may not be able to continue from the offsets of the connector."
 
 
@@ -115,6 +116,8 @@ def diff_connector(
         return Difference(None, owned, diagnostics=(_report_moved(desired, body, cluster, owned),))
     record = build_record(body, cluster.name, desired.labels)
     live = cluster.find(body.name)
+    if body.is_partial:
+        return Difference(None) if live is None else _diff_requested(desired, body, live)
     literals = _report_literal_passwords(desired, body, cluster.find_password_keys(body.class_name))
     if literals:
         return Difference(None, owned, diagnostics=literals)
@@ -162,6 +165,24 @@ def _diff_existing(item: _DiffInput, record: ConnectorRecord) -> Difference:
     return Difference(change, record, diagnostics=diagnostics, drifted=drifted)
 
 
+def _diff_requested(desired: DesiredResource, body: ConnectorBody, live: LiveConnector) -> Difference:
+    """Return the change of the state, or the restart, that an ad hoc command requests."""
+    fields: list[FieldChange] = []
+    current = find_target_state(live)
+    if body.state is not None and current != body.state:
+        fields.append(FieldChange(STATE_PATH, FieldOp.CHANGE, current, body.state))
+    has_failures = bool(list_failures(live))
+    if body.restart == "all":
+        fields.append(build_full_restart_field(FAILED if has_failures else RUNNING))
+    elif body.restart == "failed" and has_failures:
+        fields.append(build_restart_field())
+    if not fields:
+        return Difference(None)
+    assessed = tuple(map(assess_connector_field, fields))
+    risk = find_highest_risk(assessed)
+    return Difference(Change(desired.id, Action.UPDATE, Reason.CHANGED, risk, assessed, desired.source))
+
+
 def _list_creation_fields(body: ConnectorBody) -> Iterator[FieldChange]:
     for key, setting in body.whole_config.items():
         yield _build_setting_field(key, FieldOp.SET, None, setting)
@@ -190,6 +211,11 @@ def _list_state_fields(item: _DiffInput) -> Iterator[FieldChange]:
 def build_restart_field() -> FieldChange:
     """Return the field change that stands for a restart of the failed connector or tasks."""
     return FieldChange(TASKS_PATH, FieldOp.CHANGE, FAILED, RUNNING)
+
+
+def build_full_restart_field(before: str) -> FieldChange:
+    """Return the field change that stands for a restart of the connector and all of its tasks."""
+    return FieldChange(TASKS_PATH, FieldOp.CHANGE, before, RunState.RESTARTING.value)
 
 
 def redact_live_setting(
@@ -283,6 +309,8 @@ def assess_connector_field(field: FieldChange) -> FieldChange:
     """
     if field.path == STATE_PATH and field.before is not None and field.after != RUNNING:
         return replace(field, risk=Risk.DISRUPTIVE, cause=_NO_RECORDS_FLOW)
+    if field.path == TASKS_PATH and field.after != RUNNING:
+        return replace(field, risk=Risk.DISRUPTIVE, cause=_NO_RECORDS_DURING_RESTART)
     if field.path == find_path(CLASS) and field.before is not None:
         return replace(field, risk=Risk.DISRUPTIVE, cause=_OTHER_CLASS)
     return replace(field, risk=Risk.SAFE, cause="")

@@ -103,7 +103,8 @@ class ConnectorKind:
             declared = narrow(body, ConnectorBody)
             key = ConnectorKey(declared.endpoint, declared.name)
             keys.add(key)
-            classes.add((key, declared.class_name))
+            if not declared.is_partial:
+                classes.add((key, declared.class_name))
         return (ConnectorSelection(frozenset(keys), classes=frozenset(classes)),)
 
     def diff(

@@ -92,7 +92,7 @@ def _plan_update(
         state_args = SetStateArgs(cluster.name, body.name, new_state)
         operations.append(_build_operation(SET_STATE, change.id, state_args, state))
     if TASKS_PATH in paths:
-        restart_args = RestartArgs(cluster.name, body.name)
+        restart_args = RestartArgs(cluster.name, body.name, only_failed=body.restart != "all")
         operations.append(_build_operation(RESTART, change.id, restart_args, state))
     return _order_update(operations, new_state)
 

@@ -42,6 +42,8 @@ _CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 StateName = Literal["RUNNING", "PAUSED", "STOPPED"]
 """The states that a manifest can declare."""
+RestartName = Literal["all", "failed"]
+"""What an ad hoc restart affects: the connector and all tasks, or only what has failed."""
 
 
 class ConnectorLifecycle(BaseModel):
@@ -131,6 +133,8 @@ class ConnectorBody:
     endpoint: the name of the Connect cluster; None for the only one of the environment.
     config: the declared config without the keys in `FIELD_KEYS`.
     state: None if the state is not managed.
+    is_partial: whether an ad hoc command requests only ``state`` or ``restart``, so that the config is kept.
+    restart: the restart that an ad hoc command requests.
     """
 
     name: str
@@ -145,6 +149,8 @@ class ConnectorBody:
     delete_offsets: bool = False
     prevent_destroy: bool = False
     adopt: bool = False
+    is_partial: bool = False
+    restart: RestartName | None = None
 
     @property
     def whole_config(self) -> Mapping[str, Setting]:

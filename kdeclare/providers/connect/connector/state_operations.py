@@ -19,7 +19,11 @@ from kdeclare.providers.connect.connector.arguments import (
 from kdeclare.providers.connect.connector.completion import CONNECTOR_COMPLETION
 from kdeclare.providers.connect.connector.config_operations import STATE, find_state_element
 from kdeclare.providers.connect.connector.connector_operation import ConnectorOperationType, find_connector
-from kdeclare.providers.connect.connector.diff import TASKS_PATH, build_restart_field
+from kdeclare.providers.connect.connector.diff import (
+    TASKS_PATH,
+    build_full_restart_field,
+    build_restart_field,
+)
 from kdeclare.providers.connect.connector.settings import CONNECTOR
 from kdeclare.providers.connect.connector.spec import bind_state
 from kdeclare.providers.connect.connector.status import FAILED, RUNNING, list_failures
@@ -81,7 +85,7 @@ class SetConnectorState(ConnectorOperationType):
 
 
 class RestartConnector(ConnectorOperationType):
-    """The operation type that restarts what has failed: the connector, its tasks, or both."""
+    """The operation type that restarts a connector and its tasks, or only what has failed."""
 
     name = "connector.restart"
     done_label = ("connector restarted", "connectors restarted")
@@ -104,17 +108,19 @@ class RestartConnector(ConnectorOperationType):
         return {TASKS_PATH: RUNNING}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return the change of the failed tasks."""
-        return (build_restart_field(),)
+        """Return the restart of the failed tasks, or of all tasks."""
+        if get_arguments(op, RestartArgs).only_failed:
+            return (build_restart_field(),)
+        return (build_full_restart_field(str(op.expect[TASKS_PATH])),)
 
     def is_repeatable(self, op: Operation) -> bool:
-        """Return True: a second restart affects only what has failed again."""
+        """Return True: a second restart loses no records."""
         return True
 
     def send(self, cluster: ConnectCluster, op: Operation, secrets: SecretSource) -> None:
         """Send POST /connectors/NAME/restart."""
         args = get_arguments(op, RestartArgs)
-        cluster.restart_connector(args.connector, include_tasks=True, only_failed=True)
+        cluster.restart_connector(args.connector, include_tasks=True, only_failed=args.only_failed)
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Return nothing: there is nothing to restore."""

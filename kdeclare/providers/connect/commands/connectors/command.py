@@ -1,14 +1,19 @@
 """The command ``kdeclare connector``: list and describe connectors, and change their states ad hoc."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kdeclare.cli.adhoc import VerifyTimeout, WriteManifest, run_and_show
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ConnectionOptions, Format
+from kdeclare.cli.options import ConnectionOptions, Format, OverrideOptions, Yes
 from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from kdeclare.providers.connect.commands.connectors.connector_changes import ConnectorChange
 
 _LIST_EPILOG = build_epilog(
     "kdeclare connector list",
@@ -20,6 +25,24 @@ _DESCRIBE_EPILOG = build_epilog(
     "kdeclare connector describe orders-sink --connect eu",
     codes=(0, 1, 64, 130),
 )
+_CODES = (0, 1, 3, 5, 6, 64, 130)
+_RESTART_EPILOG = build_epilog(
+    "kdeclare connector restart orders-sink",
+    "kdeclare connector restart orders-sink --only-failed --yes",
+    codes=_CODES,
+)
+_PAUSE_EPILOG = build_epilog(
+    "kdeclare connector pause orders-sink",
+    "kdeclare rollback                        resume it",
+    codes=_CODES,
+)
+_RESUME_EPILOG = build_epilog("kdeclare connector resume orders-sink", codes=_CODES)
+_STOP_EPILOG = build_epilog(
+    "kdeclare connector stop orders-sink --connect eu",
+    "kdeclare rollback                        restore the earlier state",
+    codes=_CODES,
+)
+Connectors = Annotated[list[str], typer.Argument(metavar="NAME", help="Names of connectors.")]
 ConnectName = Annotated[
     str | None,
     typer.Option(
@@ -35,6 +58,10 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "list", epilog=_LIST_EPILOG)(list_all)
     command(group, "describe", epilog=_DESCRIBE_EPILOG)(describe)
+    command(group, "restart", epilog=_RESTART_EPILOG)(restart)
+    command(group, "pause", epilog=_PAUSE_EPILOG)(pause)
+    command(group, "resume", epilog=_RESUME_EPILOG)(resume)
+    command(group, "stop", epilog=_STOP_EPILOG)(stop)
     app.add_typer(group, name="connector", help="List, describe, restart, pause, resume and stop connectors.")
 
 
@@ -86,3 +113,135 @@ def describe(
     else:
         console.out(render_connector(view, console.style))
     return ExitCode.OK
+
+
+def restart(
+    names: Connectors,
+    *,
+    connect: ConnectName = None,
+    only_failed: Annotated[
+        bool, typer.Option("--only-failed", help="Restart only the connector or tasks that have failed.")
+    ] = False,
+    yes: Yes = False,
+    verify_timeout: VerifyTimeout = 30.0,
+    output: Format = "text",
+    careful: OverrideOptions,
+    reach: ConnectionOptions,
+    console: Console,
+) -> ExitCode:
+    """Restart connectors and their tasks.
+
+    Shows the plan and asks for confirmation. Then waits until the connectors and their tasks are RUNNING. A
+    restart cannot be rolled back.
+    """
+    from kdeclare.providers.connect.commands.connectors.connector_changes import ConnectorChange
+
+    change = ConnectorChange(restart="failed" if only_failed else "all")
+    question = "Restart these connectors?"
+    flags = _ChangeFlags(question, yes, verify_timeout, write=False)
+    return _change(console, names, connect, change, flags, careful, reach)
+
+
+def pause(
+    names: Connectors,
+    *,
+    connect: ConnectName = None,
+    write_manifest: WriteManifest = False,
+    yes: Yes = False,
+    verify_timeout: VerifyTimeout = 30.0,
+    output: Format = "text",
+    careful: OverrideOptions,
+    reach: ConnectionOptions,
+    console: Console,
+) -> ExitCode:
+    """Pause connectors. Their tasks stay assigned to workers.
+
+    Shows the plan and asks for confirmation. Then waits until the connectors and their tasks are PAUSED.
+    """
+    from kdeclare.providers.connect.commands.connectors.connector_changes import ConnectorChange
+
+    change = ConnectorChange("PAUSED")
+    question = "Pause these connectors?"
+    flags = _ChangeFlags(question, yes, verify_timeout, write_manifest)
+    return _change(console, names, connect, change, flags, careful, reach)
+
+
+def resume(
+    names: Connectors,
+    *,
+    connect: ConnectName = None,
+    write_manifest: WriteManifest = False,
+    yes: Yes = False,
+    verify_timeout: VerifyTimeout = 30.0,
+    output: Format = "text",
+    careful: OverrideOptions,
+    reach: ConnectionOptions,
+    console: Console,
+) -> ExitCode:
+    """Resume connectors that are paused or stopped.
+
+    Shows the plan and asks for confirmation. Then waits until the connectors and their tasks are RUNNING.
+    """
+    from kdeclare.providers.connect.commands.connectors.connector_changes import ConnectorChange
+
+    change = ConnectorChange("RUNNING")
+    question = "Resume these connectors?"
+    flags = _ChangeFlags(question, yes, verify_timeout, write_manifest)
+    return _change(console, names, connect, change, flags, careful, reach)
+
+
+def stop(
+    names: Connectors,
+    *,
+    connect: ConnectName = None,
+    write_manifest: WriteManifest = False,
+    yes: Yes = False,
+    verify_timeout: VerifyTimeout = 30.0,
+    output: Format = "text",
+    careful: OverrideOptions,
+    reach: ConnectionOptions,
+    console: Console,
+) -> ExitCode:
+    """Stop connectors and remove their tasks. Their configs and offsets are kept.
+
+    Shows the plan and asks for confirmation. Then waits until the connectors are STOPPED.
+    """
+    from kdeclare.providers.connect.commands.connectors.connector_changes import ConnectorChange
+
+    change = ConnectorChange("STOPPED")
+    question = "Stop these connectors?"
+    flags = _ChangeFlags(question, yes, verify_timeout, write_manifest)
+    return _change(console, names, connect, change, flags, careful, reach)
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangeFlags:
+    """How to confirm, verify and record a change. write: whether to write it to the manifest as well."""
+
+    question: str
+    yes: bool
+    verify_timeout: float
+    write: bool
+
+
+def _change(
+    console: Console,
+    names: list[str],
+    endpoint: str | None,
+    change: "ConnectorChange",
+    flags: _ChangeFlags,
+    careful: OverrideOptions,
+    reach: ConnectionOptions,
+) -> ExitCode:
+    from kdeclare.app.adhoc.run import AdhocOptions
+    from kdeclare.providers.connect.commands.connectors.connector_changes import change_connectors
+
+    workspace = reach.workspace()
+    options = AdhocOptions(careful.scope(), flags.verify_timeout, write=flags.write, tell=console.say)
+    return run_and_show(
+        console,
+        flags.question,
+        lambda how: change_connectors(workspace, names, endpoint, change, options, how),
+        careful.overrides(),
+        yes=flags.yes,
+    )
