@@ -57,11 +57,11 @@ def register(app: typer.Typer) -> None:
     """Register the commands with the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "list", epilog=_LIST_EPILOG)(list_all)
-    command(group, "describe", epilog=_DESCRIBE_EPILOG)(describe)
-    command(group, "restart", epilog=_RESTART_EPILOG)(restart)
-    command(group, "pause", epilog=_PAUSE_EPILOG)(pause)
-    command(group, "resume", epilog=_RESUME_EPILOG)(resume)
-    command(group, "stop", epilog=_STOP_EPILOG)(stop)
+    command(group, "describe", epilog=_DESCRIBE_EPILOG)(describe_one)
+    command(group, "restart", epilog=_RESTART_EPILOG)(restart_connectors)
+    command(group, "pause", epilog=_PAUSE_EPILOG)(pause_connectors)
+    command(group, "resume", epilog=_RESUME_EPILOG)(resume_connectors)
+    command(group, "stop", epilog=_STOP_EPILOG)(stop_connectors)
     app.add_typer(group, name="connector", help="List, describe, restart, pause, resume and stop connectors.")
 
 
@@ -90,7 +90,7 @@ def list_all(
     return ExitCode(view.exit_code)
 
 
-def describe(
+def describe_one(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the connector.")],
     *,
     connect: ConnectName = None,
@@ -115,7 +115,7 @@ def describe(
     return ExitCode.OK
 
 
-def restart(
+def restart_connectors(
     names: Connectors,
     *,
     connect: ConnectName = None,
@@ -142,7 +142,7 @@ def restart(
     return _change(console, names, connect, change, flags, careful, reach)
 
 
-def pause(
+def pause_connectors(
     names: Connectors,
     *,
     connect: ConnectName = None,
@@ -166,7 +166,7 @@ def pause(
     return _change(console, names, connect, change, flags, careful, reach)
 
 
-def resume(
+def resume_connectors(
     names: Connectors,
     *,
     connect: ConnectName = None,
@@ -190,7 +190,7 @@ def resume(
     return _change(console, names, connect, change, flags, careful, reach)
 
 
-def stop(
+def stop_connectors(
     names: Connectors,
     *,
     connect: ConnectName = None,
