@@ -24,7 +24,8 @@ VERBS = frozenset(
     order pack paint parse patch pause permit pin place plan prepare probe produce prompt protect prove prune
     publish put quote raise rank rate reach read reap reassign rebalance rebuild receive reconcile
     record recover redact refine refresh register reject release relocate remove rename render reorder
-    replace replay report require reset resize resolve respond restart restore resume reveal review rewrite roll run
+    replace replay report require reset resize resolve respond restart restore resume reveal review
+    rewrite roll run
     sanitize save scrub seal select send set settle ship shorten show shuffle silence skip sleep sort
     spawn splice split start stop strip substitute subtract suggest sum summarize sync take terminate
     test tick tokenize trace translate truncate try unescape update use validate verify wait walk warn
