@@ -42,5 +42,4 @@ class RootGroup(TyperGroup):
                 with formatter.section(group):
                     formatter.write_dl(rows)
         option_names = ", ".join(max(param.opts, key=len) for param in self.get_params(ctx))
-        formatter.write_paragraph()
         formatter.write_text(f"Options: {option_names}")

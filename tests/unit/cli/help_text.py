@@ -10,5 +10,5 @@ def parse_command_groups(text: str) -> dict[str, list[str]]:
         heading, *lines = block.splitlines()
         group = heading.removesuffix(":")
         if heading.endswith(":") and group in HELP_GROUPS:
-            groups[group] = [line.split()[0] for line in lines]
+            groups[group] = [line.split()[0] for line in lines if line.startswith("  ")]
     return groups
