@@ -7,9 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
-from kdeclare.app.fleet.cluster_rows import read_declared
-from kdeclare.app.fleet.job import ClusterTable, FleetJob, FleetOptions, collect_table, open_fleet_job
-from kdeclare.app.fleet.snapshot import collect_live_rows, read_snapshot_record
+from kdeclare.app.fleet.cluster_rows import read_declared, read_live
+from kdeclare.app.fleet.job import (
+    ClusterTable,
+    Engine,
+    FleetJob,
+    FleetOptions,
+    FleetRun,
+    collect_table,
+    open_fleet_job,
+)
+from kdeclare.app.fleet.local_job import LocalJob, collect_locally, open_local_job, require_local_storage
+from kdeclare.app.fleet.snapshot import LIVE_TABLE, collect_live_rows, read_snapshot_record
 from kdeclare.app.policies import open_active_policies
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
@@ -23,6 +32,7 @@ from kdeclare.core.resources.policy_subjects import (
     ReviewInputs,
     find_snapshot_subject,
 )
+from kdeclare.fleet.audit_results import AUDIT_TABLES, MEMORY_TABLES
 from kdeclare.fleet.cluster_pass import (
     NO_KNOWN_RESOURCES,
     ClusterEvaluation,
@@ -43,6 +53,7 @@ from kdeclare.report.fleet.audit_markdown import render_audit_markdown
 from kdeclare.report.fleet.audit_page import render_audit_page
 
 if TYPE_CHECKING:
+    from kdeclare.fleet.local.tables import LocalWorkbench
     from kdeclare.fleet.spark.audit import ComparedTables
     from kdeclare.fleet.spark.tables import DataFrame, Workbench
 
@@ -202,15 +213,79 @@ def audit_fleet(
 ) -> Audit:
     """Compare every cluster with its manifests, and write tables and reports to ``options.out``.
 
-    Runs on Spark and needs Java. The results are written completely or not at all. An unreachable cluster is
-    in the results with its error. Raises KdeclareError if the fleet file, a folder or an earlier audit is
-    invalid, or if Spark fails.
+    ``options.engine`` says what compares them: this process, or Spark, which needs Java. The results are
+    written completely or not at all. An unreachable cluster is in the results with its error. Raises
+    KdeclareError if the fleet file, a folder or an earlier audit is invalid, or if Spark fails.
     """
-    from kdeclare.fleet.spark.audit import AUDIT_TABLES, summarize_audit, write_findings
+    _check_local_folders(options, audit_options)
+    if options.engine is Engine.LOCAL:
+        return _audit_locally(options, audit_options, environ, progress)
+    return _audit_on_spark(options, audit_options, environ, progress)
+
+
+def _audit_locally(
+    options: FleetOptions, audit_options: AuditOptions, environ: Mapping[str, str], progress: Progress
+) -> Audit:
+    from kdeclare.fleet.local.audit import LocalTables, write_audit
+    from kdeclare.fleet.local.tables import open_local_workbench, read_rows
+
+    with (
+        open_local_job(options, environ, progress) as job,
+        open_local_workbench(job.storage, job.identity) as bench,
+    ):
+        run = AuditRun(job.identity, job.fleet.name, job.began)
+        earlier = find_earlier_audits(job.storage, audit_options.since)
+        tables = LocalTables(
+            collect_locally(job, bench, _DECLARED, partial(read_declared, job.locator)),
+            _read_live_rows(job, bench, audit_options),
+            job.names,
+            tuple(job.fleet.left_out),
+            audit_options.unmanaged_keys,
+        )
+        if earlier is not None:
+            newest, since = (
+                [
+                    row
+                    for name in MEMORY_TABLES
+                    for row in read_rows(job.storage, _build_table_path(name, summary.audit_id), FINDINGS)
+                ]
+                for summary in (earlier.newest, earlier.since)
+            )
+            tables = replace(tables, newest=newest, since=since)
+        progress("Comparing", 0, 0)
+        audit = write_audit(bench, tables, run, earlier, partial(make_evaluator, job.locator))
+        audit = replace(audit, summary=replace(audit.summary, seconds=job.seconds))
+        with bench.publish({name: _build_table_path(name, job.identity) for name in AUDIT_TABLES}):
+            job.storage.write_all(_render_reports(audit))
+        return audit
+
+
+def _read_live_rows(job: LocalJob, bench: "LocalWorkbench", audit_options: AuditOptions) -> list[Row]:
+    from kdeclare.fleet.local.audit import require_unaltered
+    from kdeclare.fleet.local.counts import count_cluster_rows
+    from kdeclare.fleet.local.tables import read_rows
+
+    if audit_options.snapshot is None:
+        return collect_locally(job, bench, LIVE_TABLE, partial(read_live, job.locator))
+    snapshot_folder, snapshot_id = audit_options.snapshot
+    storage = require_local_storage("--snapshot", snapshot_folder)
+    require_same_fleet(storage, job.fleet.name)
+    record = read_snapshot_record(storage, snapshot_id)
+    live = read_rows(storage, record.path, LIVE, job.names)
+    known_clusters = [cluster for cluster in record.clusters if cluster.name in job.names]
+    require_unaltered(live, known_clusters, f"{storage.uri}/{record.path}")
+    live += _build_missing_rows(job, record)
+    require_complete_table("live", count_cluster_rows(live), job.names)
+    return live
+
+
+def _audit_on_spark(
+    options: FleetOptions, audit_options: AuditOptions, environ: Mapping[str, str], progress: Progress
+) -> Audit:
+    from kdeclare.fleet.spark.audit import summarize_audit, write_findings
     from kdeclare.fleet.spark.progress import report_progress
     from kdeclare.fleet.spark.tables import open_workbench
 
-    _check_local_folders(options, audit_options)
     with (
         open_fleet_job(
             options, environ, progress, audit_options.snapshot and audit_options.snapshot[0]
@@ -250,7 +325,6 @@ def _build_tables(
 
 def _read_remembered(job: FleetJob, audit_id: str) -> "DataFrame":
     """Read the findings of an audit, including earlier findings that the audit did not check again."""
-    from kdeclare.fleet.spark.audit import MEMORY_TABLES
     from kdeclare.fleet.spark.tables import read_table
 
     found_rows, unseen_rows = (
@@ -297,7 +371,7 @@ def _read_live_table(job: FleetJob, bench: "Workbench", audit_options: AuditOpti
     return live
 
 
-def _build_missing_rows(job: FleetJob, record: SnapshotRecord) -> list[Row]:
+def _build_missing_rows(job: FleetRun, record: SnapshotRecord) -> list[Row]:
     """Return rows that mark clusters as unreachable, one for each cluster that the snapshot omits."""
     known_names = {cluster.name for cluster in record.clusters}
     reason = f"Snapshot {record.snapshot_id} does not include this cluster."

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
     from kdeclare.fleet.spark.tables import Workbench
 
 
+class Engine(StrEnum):
+    """What reads the clusters and compares the tables: this process (``local``), or Spark."""
+
+    LOCAL = "local"
+    SPARK = "spark"
+
+
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
     """The options that fleet commands share.
@@ -50,15 +58,18 @@ class FleetOptions:
     conf: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 10.0
     shared_folders: bool = False
+    engine: Engine = Engine.SPARK
 
 
 @dataclass(frozen=True, slots=True)
-class FleetJob:
-    """A fleet and a Spark session. locator: passed to tasks, which use it to open the clusters."""
+class FleetRun:
+    """A fleet and the folder of its results, without an engine.
+
+    locator: passed to the tasks or threads, which use it to open the clusters.
+    """
 
     fleet: Fleet
     locator: ClusterLocator
-    spark: "SparkSession"
     storage: Storage
     began: datetime
     identity: str
@@ -73,6 +84,13 @@ class FleetJob:
     def seconds(self) -> float:
         """The seconds since the job began."""
         return round((datetime.now(UTC) - self.began).total_seconds(), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetJob(FleetRun):
+    """A fleet and a Spark session."""
+
+    spark: "SparkSession"
 
 
 def open_selected_fleet(options: FleetOptions, environ: Mapping[str, str]) -> Fleet:
@@ -110,7 +128,7 @@ def open_fleet_job(
         storage = open_storage(options.out, spark)
         if local_storage is None:
             require_same_fleet(storage, fleet.name)
-        yield FleetJob(fleet, locator, spark, storage, started_at, make_identity(started_at), progress)
+        yield FleetJob(fleet, locator, storage, started_at, make_identity(started_at), progress, spark)
 
 
 @contextmanager

@@ -6,7 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdeclare.app.fleet.cluster_rows import read_live
-from kdeclare.app.fleet.job import ClusterTable, FleetJob, FleetOptions, collect_table, open_fleet_job
+from kdeclare.app.fleet.job import ClusterTable, Engine, FleetJob, FleetOptions, collect_table, open_fleet_job
+from kdeclare.app.fleet.local_job import collect_locally, open_local_job
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.documents import dump_document
 from kdeclare.core.live.live_codec import LiveKey
@@ -24,6 +25,7 @@ from kdeclare.fleet.history import ObjectVersion
 from kdeclare.manifests.policies import TOPIC
 
 LATEST = "latest"
+LIVE_TABLE = ClusterTable("live", LIVE, "Reading clusters")
 
 
 def take_snapshot(options: FleetOptions, environ: Mapping[str, str], progress: Progress) -> SnapshotRecord:
@@ -31,6 +33,8 @@ def take_snapshot(options: FleetOptions, environ: Mapping[str, str], progress: P
 
     A cluster that cannot be read is in the snapshot with its error.
     """
+    if options.engine is Engine.LOCAL:
+        return _take_local_snapshot(options, environ, progress)
     from kdeclare.fleet.spark.audit_counts import read_snapshot_clusters
     from kdeclare.fleet.spark.tables import open_workbench
 
@@ -42,15 +46,38 @@ def take_snapshot(options: FleetOptions, environ: Mapping[str, str], progress: P
         path = format_snapshot_path(job.identity, job.began)
         clusters = read_snapshot_clusters(bench.read("live", LIVE))
         record = SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
-        text = json.dumps(dump_document(record), indent=1) + "\n"
         with bench.publish({"live": path}):
-            job.storage.write(f"{SNAPSHOTS}/{job.identity}.json", text)
+            _write_record(job.storage, record)
         return record
+
+
+def _take_local_snapshot(
+    options: FleetOptions, environ: Mapping[str, str], progress: Progress
+) -> SnapshotRecord:
+    from kdeclare.fleet.local.counts import summarize_snapshot_clusters
+    from kdeclare.fleet.local.tables import open_local_workbench
+
+    with (
+        open_local_job(options, environ, progress) as job,
+        open_local_workbench(job.storage, job.identity) as bench,
+    ):
+        live = collect_locally(job, bench, LIVE_TABLE, partial(read_live, job.locator))
+        path = format_snapshot_path(job.identity, job.began)
+        clusters = summarize_snapshot_clusters(live)
+        record = SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
+        with bench.publish({"live": path}):
+            _write_record(job.storage, record)
+        return record
+
+
+def _write_record(storage: Storage, record: SnapshotRecord) -> None:
+    text = json.dumps(dump_document(record), indent=1) + "\n"
+    storage.write(f"{SNAPSHOTS}/{record.snapshot_id}.json", text)
 
 
 def collect_live_rows(job: FleetJob, bench: "Workbench") -> None:
     """Read the clusters into the table ``live``. Raises KdeclareError."""
-    collect_table(job, bench, ClusterTable("live", LIVE, "Reading clusters"), partial(read_live, job.locator))
+    collect_table(job, bench, LIVE_TABLE, partial(read_live, job.locator))
 
 
 def read_snapshot_record(storage: Storage, snapshot_id: str) -> SnapshotRecord:

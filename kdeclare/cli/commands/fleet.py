@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -47,6 +47,14 @@ _HISTORY_EPILOG = build_epilog(
     codes=(0, 1, 64, 130),
 )
 
+EngineName = Annotated[
+    Literal["local", "spark"],
+    typer.Option(
+        "--engine",
+        help="What reads and compares the clusters. local: this process, without Java, for small fleets and "
+        "local folders. spark: Spark, for fleets of any size.",
+    ),
+]
 FleetFile = Annotated[Path, typer.Argument(metavar="FLEET", help="The fleet file (kind Fleet).")]
 
 
@@ -108,9 +116,9 @@ class FleetClusterOptions(SparkOptions):
         ),
     ] = 10.0
 
-    def options(self, fleet: Path) -> "FleetOptions":
+    def options(self, fleet: Path, engine: str = "spark") -> "FleetOptions":
         """Build the `FleetOptions` for a fleet file from these options. Raises BadParameter."""
-        from kdeclare.app.fleet.job import FleetOptions
+        from kdeclare.app.fleet.job import Engine, FleetOptions
 
         return FleetOptions(
             fleet,
@@ -121,6 +129,7 @@ class FleetClusterOptions(SparkOptions):
             parse_pairs("--conf", self.conf),
             self.timeout,
             self.shared_folders,
+            Engine(engine),
         )
 
 
@@ -136,7 +145,12 @@ def register(app: typer.Typer) -> None:
 
 
 def snapshot(
-    fleet: FleetFile, *, output: Format = "text", clusters: FleetClusterOptions, console: Console
+    fleet: FleetFile,
+    *,
+    engine: EngineName = "spark",
+    output: Format = "text",
+    clusters: FleetClusterOptions,
+    console: Console,
 ) -> ExitCode:
     """Save the live state of a fleet as Parquet files.
 
@@ -148,7 +162,7 @@ def snapshot(
     from kdeclare.app.fleet.snapshot import take_snapshot
     from kdeclare.report.fleet.fleet_runs import compute_snapshot_exit
 
-    record = take_snapshot(clusters.options(fleet), os.environ, console.progress)
+    record = take_snapshot(clusters.options(fleet, engine), os.environ, console.progress)
     if console.is_json:
         console.write_document(record)
     else:
@@ -191,6 +205,7 @@ def audit(
             help="Do not report undeclared config keys. This is much faster if many topics have such keys.",
         ),
     ] = False,
+    engine: EngineName = "spark",
     output: Format = "text",
     clusters: FleetClusterOptions,
     console: Console,
@@ -211,7 +226,7 @@ def audit(
     audit_options = AuditOptions(
         None if snapshot is None else (snapshot, snapshot_id), since, not no_unmanaged_configs
     )
-    result = audit_fleet(clusters.options(fleet), audit_options, os.environ, console.progress)
+    result = audit_fleet(clusters.options(fleet, engine), audit_options, os.environ, console.progress)
     if console.is_json:
         console.write_document(result.summary)
     else:

@@ -13,6 +13,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.installed_providers import InstalledProvider, list_providers, use_providers
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.fleet.audit_results import MAX_FIXED_ROWS, MAX_ROWS, build_trend, sum_counts
 from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
 from kdeclare.fleet.findings import (
     Audit,
@@ -22,7 +23,6 @@ from kdeclare.fleet.findings import (
     EarlierAudits,
     Finding,
     Since,
-    TrendPoint,
 )
 from kdeclare.fleet.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster, require_all_rows
@@ -180,18 +180,6 @@ def _build_row(
     return tuple(map(values.get, CLUSTER_FINDINGS_SCHEMA.names))
 
 
-MEMORY_TABLES = ("findings", "unseen")
-"""The tables with which later audits are compared. ``unseen`` contains the findings that were not checked."""
-AUDIT_TABLES = (*MEMORY_TABLES, "summary")
-"""The tables that an audit writes."""
-
-_MAX_ROWS = 10_000
-"""The maximum number of findings in reports. The tables contain all findings."""
-_MAX_FIXED_ROWS = 500
-_MAX_TREND_POINTS = 60
-"""The maximum number of earlier audits in the trend."""
-
-
 @dataclass(frozen=True, slots=True)
 class ComparedTables:
     """The input tables of an audit.
@@ -301,8 +289,8 @@ def summarize_audit(
     bench.write(audit_counts.build_summary_table(found_rows, run.began).coalesce(1), "summary")
     summary_counts = bench.read("summary", SUMMARY)
     by_cluster = audit_counts.count_by_finding(summary_counts, "cluster")
-    counts = audit_counts.sum_counts(by_cluster)
-    rows = audit_counts.select_worst(found_rows, _MAX_ROWS)
+    counts = sum_counts(by_cluster)
+    rows = audit_counts.select_worst(found_rows, MAX_ROWS)
     count = sum(counts.values())
     comparison: Since | None = None
     fixed_rows: tuple[AuditRow, ...] = ()
@@ -317,7 +305,7 @@ def summarize_audit(
             known_count,
             audit_counts.count_rows(fixed),
         )
-        fixed_rows = audit_counts.select_worst(fixed, _MAX_FIXED_ROWS)
+        fixed_rows = audit_counts.select_worst(fixed, MAX_FIXED_ROWS)
     summary = AuditSummary(
         audit_id=run.audit_id,
         fleet=run.fleet,
@@ -331,12 +319,6 @@ def summarize_audit(
         heat=audit_counts.build_heat_map(summary_counts),
         since=comparison,
         unseen=audit_counts.count_kinds(bench.read("unseen", FINDINGS)) if earlier_audits is not None else {},
-        trend=_build_trend(earlier_audits.newest) if earlier_audits is not None else (),
+        trend=build_trend(earlier_audits.newest) if earlier_audits is not None else (),
     )
     return Audit(summary, rows, count - len(rows), fixed_rows)
-
-
-def _build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
-    """Return the trend of the latest earlier audit, extended by the counts of that audit itself."""
-    current_point = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
-    return (*earlier.trend[1 - _MAX_TREND_POINTS :], current_point)

@@ -1,23 +1,24 @@
 """Count findings and live objects with Spark. Only the counts are collected on the driver."""
 
-import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from kdeclare.fleet.audit_results import (
+    MAX_HEAT_PATHS,
+    build_audit_row,
+    build_cluster_summary,
+    build_snapshot_cluster,
+    order_counts,
+)
 from kdeclare.fleet.findings import AuditRow, ClusterSummary, FindingKind, HeatCell, KindCounts
-from kdeclare.fleet.object_counts import CountedSort, ObjectCount, list_counted_sorts
+from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
 from kdeclare.fleet.rows import CLUSTER, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import count_declared, select_cluster_rows
-from kdeclare.manifests.policies import TOPIC
-
-_MAX_HEAT_PATHS = 40
-"""The maximum number of paths in the heat map, which shows the most frequent paths."""
 
 
 def read_snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
@@ -27,7 +28,7 @@ def read_snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
         cluster_rows = select_cluster_rows(live).collect()
         count_rows = {row["cluster"]: row for row in _count_by_cluster(live, sorts).collect()}
     return tuple(
-        _build_snapshot_cluster(row, count_rows[row["cluster"]], sorts)
+        build_snapshot_cluster(row, count_rows[row["cluster"]], sorts)
         for row in sorted(cluster_rows, key=lambda r: r["name"])
     )
 
@@ -63,32 +64,6 @@ def _build_count_columns(number: int, sort: CountedSort, is_unread_sort: Column)
     )
 
 
-def _build_snapshot_cluster(
-    cluster_row: Row, count_row: Row, sorts: Sequence[CountedSort]
-) -> SnapshotCluster:
-    counts = {
-        sort.sort: ObjectCount(
-            sort.one, sort.many, count_row[f"count_{number}"], count_row[f"internal_{number}"]
-        )
-        for number, sort in enumerate(sorts)
-    }
-    topics = counts.pop(TOPIC, None)
-    return SnapshotCluster(
-        cluster_row["cluster"],
-        dict(cluster_row["labels"] or {}),
-        cluster_row["cluster_id"],
-        _find_version(cluster_row["body"]),
-        _to_utc(cluster_row["taken_at"]),
-        topics.count if topics is not None else 0,
-        topics.internal if topics is not None else 0,
-        count_row["resources"],
-        count_row["failed"],
-        cluster_row["error"],
-        tuple((row["kind"], row["error"]) for row in count_row["unread"]),
-        tuple(count for count in counts.values() if count.count),
-    )
-
-
 def count_declared_resources(declared: DataFrame) -> tuple[dict[str, int], bool]:
     """Return the number of declared resources by cluster, and whether any cluster needs the second pass.
 
@@ -116,7 +91,7 @@ def build_cluster_summaries(
         declared_clusters = select_cluster_rows(declared).select("cluster", "labels", "error").collect()
     live_clusters = {cluster.name: cluster for cluster in read_snapshot_clusters(live)}
     return tuple(
-        _build_cluster_summary(
+        build_cluster_summary(
             row,
             live_clusters[name],
             declared_counts[name],
@@ -124,29 +99,6 @@ def build_cluster_summaries(
             notices.get(name),
         )
         for name, row in sorted((row["cluster"], row) for row in declared_clusters)
-    )
-
-
-def _build_cluster_summary(
-    cluster_row: Row, live: SnapshotCluster, declared: int, kind_counts: KindCounts, notice: str | None
-) -> ClusterSummary:
-    failed_count = live.failed - len(live.unread)
-    partial_note = f"{failed_count:,} of its resources could not be read." if failed_count else None
-    unread_notes = (f"No {sort} objects were read: {reason}" for sort, reason in live.unread)
-    problems = [text for text in (cluster_row["error"], live.error, partial_note, *unread_notes) if text]
-    return ClusterSummary(
-        cluster_row["cluster"],
-        dict(cluster_row["labels"] or {}),
-        live.cluster_id,
-        live.version,
-        live.taken_at,
-        live.topics - live.internal,
-        declared,
-        kind_counts,
-        " ".join(problems) or None,
-        notice,
-        live.resources,
-        live.others,
     )
 
 
@@ -168,33 +120,20 @@ def count_by_finding(summary: DataFrame, column: str) -> dict[str, KindCounts]:
     counts: dict[str, dict[FindingKind, int]] = {}
     for row in rows:
         counts.setdefault(row[column], {})[FindingKind(row["finding"])] = row["count"]
-    return {name: _order_counts(counts[name]) for name in sorted(counts)}
+    return {name: order_counts(counts[name]) for name in sorted(counts)}
 
 
 def count_kinds(findings: DataFrame) -> KindCounts:
     """Return the number of findings by kind. Raises KdeclareError."""
     with translate_spark_errors():
         rows = findings.groupBy("finding").count().collect()
-    return _order_counts({FindingKind(row["finding"]): row["count"] for row in rows})
-
-
-def sum_counts(counts: Mapping[str, KindCounts]) -> KindCounts:
-    """Add up the counts of all clusters, by kind of finding."""
-    sums: dict[FindingKind, int] = {}
-    for cluster_counts in counts.values():
-        for kind, count in cluster_counts.items():
-            sums[kind] = sums.get(kind, 0) + count
-    return _order_counts(sums)
-
-
-def _order_counts(counts: Mapping[FindingKind, int]) -> KindCounts:
-    return {kind: counts[kind] for kind in FindingKind if kind in counts}
+    return order_counts({FindingKind(row["finding"]): row["count"] for row in rows})
 
 
 def build_heat_map(summary: DataFrame) -> tuple[HeatCell, ...]:
     """Count findings by cluster and path, for the most frequent paths. Raises KdeclareError."""
     by_path = summary.groupBy("path").agg(f.sum("count").alias("all")).orderBy(f.desc("all"), "path")
-    top_paths = by_path.limit(_MAX_HEAT_PATHS).select(f.col("path").alias("top"))
+    top_paths = by_path.limit(MAX_HEAT_PATHS).select(f.col("path").alias("top"))
     cells = (
         summary.join(f.broadcast(top_paths), f.col("path").eqNullSafe(f.col("top")))
         .groupBy("cluster", "path")
@@ -211,25 +150,12 @@ def select_worst(findings: DataFrame, count: int) -> tuple[AuditRow, ...]:
     ordered = findings.orderBy(_build_severity_column(), is_known, "cluster", "kind", "name", "path")
     with translate_spark_errors():
         rows = ordered.limit(count).collect()
-    return tuple(map(_build_audit_row, rows))
+    return tuple(map(build_audit_row, rows))
 
 
 def _build_severity_column() -> Column:
     ranks = f.create_map(*(f.lit(x) for rank, kind in enumerate(FindingKind) for x in (str(kind), rank)))
     return ranks[f.col("finding")]
-
-
-def _build_audit_row(row: Row) -> AuditRow:
-    values: dict[str, Any] = {name: row[name] for name in AuditRow.__dataclass_fields__}
-    return AuditRow(
-        **{
-            **values,
-            "taken_at": _to_utc(row["taken_at"]),
-            "first_seen": _to_utc(row["first_seen"]),
-            "finding": FindingKind(row["finding"]),
-            "labels": dict(row["labels"] or {}),
-        }
-    )
 
 
 def count_known(findings: DataFrame) -> int:
@@ -247,12 +173,3 @@ def count_rows_by_cluster(table: DataFrame) -> dict[str, int]:
     """Return the number of rows of each cluster. Raises KdeclareError."""
     with translate_spark_errors():
         return {row["cluster"]: row["count"] for row in table.groupBy("cluster").count().collect()}
-
-
-def _find_version(body: str | None) -> str | None:
-    return json.loads(body).get("version") if body else None
-
-
-def _to_utc(time: datetime) -> datetime:
-    """Convert a time from Spark to UTC. Spark returns local times without a time zone."""
-    return time.astimezone(UTC)

@@ -11,6 +11,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.installed_providers import InstalledProvider, list_providers, use_providers
 from kdeclare.core.provider.registry import load_codecs
+from kdeclare.fleet.audit_results import IDENTITY
 from kdeclare.fleet.drift import explain_other_cluster, explain_unmanaged_group, find_drift
 from kdeclare.fleet.findings import Finding, FindingKind
 from kdeclare.fleet.rows import CLUSTER, FINDING
@@ -187,10 +188,6 @@ def _make_differ(providers: Sequence[InstalledProvider]) -> Callable[..., pa.Arr
 
 def _to_struct(finding: Finding) -> dict[str, object]:
     return {name: getattr(finding, name) for name in FINDING.names}
-
-
-IDENTITY = ("cluster", "kind", "name", "finding", "path")
-"""The columns that identify a finding across audits."""
 
 
 @dataclass(frozen=True, slots=True)

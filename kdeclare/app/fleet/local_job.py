@@ -1,0 +1,106 @@
+"""Open a fleet for the local engine, and collect tables with threads instead of Spark tasks."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from kdeclare.app.fleet.cluster_locator import ClusterLocator
+from kdeclare.app.fleet.job import (
+    ClusterTable,
+    FleetOptions,
+    FleetRun,
+    ReadCluster,
+    make_identity,
+    open_selected_fleet,
+)
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.progress import Progress
+from kdeclare.core.provider.installed_providers import list_providers
+from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.rows import require_complete_table
+from kdeclare.fleet.storage import LocalStorage, find_local_storage, require_same_fleet
+
+if TYPE_CHECKING:
+    from kdeclare.fleet.local.tables import LocalWorkbench
+
+
+@dataclass(frozen=True, slots=True)
+class LocalJob(FleetRun):
+    """A fleet whose results are in a local folder."""
+
+    storage: LocalStorage
+
+
+@contextmanager
+def open_local_job(
+    options: FleetOptions, environ: Mapping[str, str], progress: Progress
+) -> Iterator[LocalJob]:
+    """Open the fleet for the local engine. Raises KdeclareError, also if an option is only for Spark."""
+    started_at = datetime.now(UTC)
+    _reject_spark_options(options)
+    storage = require_local_storage("--out", options.out)
+    fleet = open_selected_fleet(options, environ)
+    storage.names("")  # raises an error before the clusters are read if this is a file
+    require_same_fleet(storage, fleet.name)
+    locator = ClusterLocator(str(options.fleet), options.timeout_s, providers=list_providers())
+    locator.load_providers()
+    yield LocalJob(fleet, locator, storage, started_at, make_identity(started_at), progress)
+
+
+def require_local_storage(option: str, location: str) -> LocalStorage:
+    """Return the storage for a local folder. Raises KdeclareError for any other location.
+
+    option: the option that names the folder, for the error.
+    """
+    storage = find_local_storage(location)
+    if storage is None:
+        raise KdeclareError(
+            error(
+                "engine-mismatch",
+                "Location requires Spark",
+                f"The local engine cannot use {option} {location}, because it is not a local folder.",
+                hint="Pass --engine spark, or a local folder.",
+            )
+        )
+    return storage
+
+
+def _reject_spark_options(options: FleetOptions) -> None:
+    names = [name for name, value in (("--master", options.master), ("--conf", options.conf)) if value]
+    if names:
+        raise KdeclareError(
+            error(
+                "engine-mismatch",
+                "Option requires Spark",
+                f"The local engine does not use {' and '.join(names)}.",
+                hint=f"Pass --engine spark, or leave out {' and '.join(names)}.",
+            )
+        )
+
+
+def collect_locally(
+    job: LocalJob, bench: "LocalWorkbench", table: ClusterTable, read_cluster: ReadCluster
+) -> list[Row]:
+    """Read all clusters with threads, write the table, and return its rows.
+
+    The fleet file limits how many clusters are read at the same time. Raises KdeclareError, for example if a
+    cluster does not have exactly one row of its own in the table.
+    """
+    from kdeclare.fleet.local.counts import count_cluster_rows
+    from kdeclare.fleet.local.tables import read_in_threads
+
+    def read_one(name: str) -> int:
+        return bench.write_cluster(table.name, name, read_cluster(name), table.schema)
+
+    job.progress(table.doing, 0, len(job.names))
+    read_in_threads(
+        job.names,
+        read_one,
+        job.fleet.max_concurrent,
+        lambda done, total: job.progress(table.doing, done, total),
+    )
+    rows = bench.read(table.name, table.schema)
+    require_complete_table(table.name, count_cluster_rows(rows), job.names)
+    return rows

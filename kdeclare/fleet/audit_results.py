@@ -1,0 +1,137 @@
+"""Parts of snapshots and audits that do not depend on the engine that compares the tables."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from kdeclare.fleet.findings import (
+    AuditRow,
+    AuditSummary,
+    ClusterSummary,
+    FindingKind,
+    KindCounts,
+    TrendPoint,
+)
+from kdeclare.fleet.object_counts import CountedSort, ObjectCount
+from kdeclare.fleet.snapshots import SnapshotCluster
+from kdeclare.manifests.policies import TOPIC
+
+IDENTITY = ("cluster", "kind", "name", "finding", "path")
+"""The columns that identify a finding across audits."""
+
+MEMORY_TABLES = ("findings", "unseen")
+"""The tables with which later audits are compared. ``unseen`` contains the findings that were not checked."""
+AUDIT_TABLES = (*MEMORY_TABLES, "summary")
+"""The tables that an audit writes."""
+
+MAX_ROWS = 10_000
+"""The maximum number of findings in reports. The tables contain all findings."""
+MAX_FIXED_ROWS = 500
+"""The maximum number of fixed findings in reports."""
+MAX_HEAT_PATHS = 40
+"""The maximum number of paths in the heat map, which shows the most frequent paths."""
+_MAX_TREND_POINTS = 60
+"""The maximum number of earlier audits in the trend."""
+
+
+def build_snapshot_cluster(cluster_row: Any, count_row: Any, sorts: Sequence[CountedSort]) -> SnapshotCluster:
+    """Return the summary of one cluster of a snapshot.
+
+    cluster_row: the cluster's own row in the table `rows.LIVE`.
+    count_row: the counts ``resources``, ``failed``, ``unread`` and, for each number of a type in ``sorts``,
+        ``count_N`` and ``internal_N``. Both rows are looked up by column name.
+    """
+    counts = {
+        sort.sort: ObjectCount(
+            sort.one, sort.many, count_row[f"count_{number}"], count_row[f"internal_{number}"]
+        )
+        for number, sort in enumerate(sorts)
+    }
+    topics = counts.pop(TOPIC, None)
+    return SnapshotCluster(
+        cluster_row["cluster"],
+        dict(cluster_row["labels"] or {}),
+        cluster_row["cluster_id"],
+        _find_version(cluster_row["body"]),
+        to_utc(cluster_row["taken_at"]),
+        topics.count if topics is not None else 0,
+        topics.internal if topics is not None else 0,
+        count_row["resources"],
+        count_row["failed"],
+        cluster_row["error"],
+        tuple((row["kind"], row["error"]) for row in count_row["unread"]),
+        tuple(count for count in counts.values() if count.count),
+    )
+
+
+def build_cluster_summary(
+    cluster_row: Any, live: SnapshotCluster, declared: int, kind_counts: KindCounts, notice: str | None
+) -> ClusterSummary:
+    """Return the summary of one cluster of an audit.
+
+    cluster_row: the cluster's own row in the table `rows.DECLARED`, looked up by column name.
+    declared: the number of declared resources.
+    notice: the notice about policies that could not be evaluated, or None.
+    """
+    failed_count = live.failed - len(live.unread)
+    partial_note = f"{failed_count:,} of its resources could not be read." if failed_count else None
+    unread_notes = (f"No {sort} objects were read: {reason}" for sort, reason in live.unread)
+    problems = [text for text in (cluster_row["error"], live.error, partial_note, *unread_notes) if text]
+    return ClusterSummary(
+        cluster_row["cluster"],
+        dict(cluster_row["labels"] or {}),
+        live.cluster_id,
+        live.version,
+        live.taken_at,
+        live.topics - live.internal,
+        declared,
+        kind_counts,
+        " ".join(problems) or None,
+        notice,
+        live.resources,
+        live.others,
+    )
+
+
+def sum_counts(counts: Mapping[str, KindCounts]) -> KindCounts:
+    """Add up the counts of all clusters, by kind of finding."""
+    sums: dict[FindingKind, int] = {}
+    for cluster_counts in counts.values():
+        for kind, count in cluster_counts.items():
+            sums[kind] = sums.get(kind, 0) + count
+    return order_counts(sums)
+
+
+def order_counts(counts: Mapping[FindingKind, int]) -> KindCounts:
+    """Return counts in the order of `FindingKind`."""
+    return {kind: counts[kind] for kind in FindingKind if kind in counts}
+
+
+def build_audit_row(row: Any) -> AuditRow:
+    """Return a row of the table `rows.FINDINGS` as a row of a report."""
+    values: dict[str, Any] = {name: row[name] for name in AuditRow.__dataclass_fields__}
+    return AuditRow(
+        **{
+            **values,
+            "taken_at": to_utc(row["taken_at"]),
+            "first_seen": to_utc(row["first_seen"]),
+            "finding": FindingKind(row["finding"]),
+            "labels": dict(row["labels"] or {}),
+        }
+    )
+
+
+def build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
+    """Return the trend of the latest earlier audit, extended by the counts of that audit itself."""
+    current_point = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
+    return (*earlier.trend[1 - _MAX_TREND_POINTS :], current_point)
+
+
+def to_utc(time: datetime) -> datetime:
+    """Convert a time to UTC. A time without a time zone, as Spark returns it, is a local time."""
+    return time.astimezone(UTC)
+
+
+def _find_version(body: str | None) -> str | None:
+    return json.loads(body).get("version") if body else None

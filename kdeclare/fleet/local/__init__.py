@@ -1,0 +1,1 @@
+"""Snapshots and audits of small fleets in this process, without Spark and Java."""

@@ -1,0 +1,227 @@
+"""Audit a small fleet in this process, and write the same tables as Spark."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.fleet.audit_results import IDENTITY, MAX_FIXED_ROWS, MAX_ROWS, build_trend, sum_counts
+from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
+from kdeclare.fleet.findings import Audit, AuditRun, AuditSummary, EarlierAudits, Finding, FindingKind, Since
+from kdeclare.fleet.in_process_audit import find_drift_in_rows, get_cluster_body
+from kdeclare.fleet.local import counts
+from kdeclare.fleet.local.tables import LocalWorkbench
+from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
+from kdeclare.fleet.snapshots import SnapshotCluster, require_all_rows
+
+MakeEvaluator = Callable[[str], ClusterEvaluator | None]
+"""A function that returns the policy evaluator of a cluster; None if its project has no policies."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTables:
+    """The input rows of an audit; see `fleet.spark.audit.ComparedTables`.
+
+    clusters, left_out: the names of the audited clusters, and of the other clusters of the fleet.
+    unmanaged_keys: whether undeclared config keys of declared resources are findings.
+    newest, since: the findings of the latest earlier audit and of the baseline; None without earlier audits.
+    """
+
+    declared: Sequence[Row]
+    live: Sequence[Row]
+    clusters: Sequence[str]
+    left_out: Sequence[str] = ()
+    unmanaged_keys: bool = True
+    newest: Sequence[Row] | None = None
+    since: Sequence[Row] | None = None
+
+    def is_checked(self, finding: Row) -> bool:
+        """Whether this audit checks an earlier finding again."""
+        return finding["cluster"] in self.clusters and (self.unmanaged_keys or not _is_unmanaged_key(finding))
+
+
+def require_unaltered(live: Iterable[Row], clusters: Sequence[SnapshotCluster], source: str) -> None:
+    """Raise KdeclareError if rows of a snapshot are missing or duplicate.
+
+    clusters: the clusters of the snapshot, with the numbers of rows that were written.
+    source: the name of the snapshot, for the error.
+    """
+    keys = Counter((row["cluster"], row["kind"], row["name"]) for row in live)
+    row_counts: Counter[str] = Counter()
+    for key, count in keys.items():
+        row_counts[key[0]] += count
+    for cluster in clusters:
+        require_all_rows(cluster, row_counts[cluster.name], source)
+    if all(row_counts[cluster.name] <= cluster.rows for cluster in clusters):
+        return
+    repeated = [f"{kind}/{name} of {cluster}" for (cluster, kind, name), n in sorted(keys.items()) if n > 1]
+    raise KdeclareError(
+        error(
+            "duplicate-resource",
+            "Duplicate resource",
+            f"{source} has more than one row for {', '.join(repeated[:3]) or 'some resources'}.",
+            hint="Take a new snapshot. A file of this snapshot may have been copied.",
+        )
+    )
+
+
+def find_all(tables: LocalTables, make_evaluator: MakeEvaluator) -> tuple[list[Row], dict[str, str]]:
+    """Return the findings with the columns of `FINDINGS`, and the notices by cluster name.
+
+    The notices are about policies that could not be evaluated. Raises KdeclareError.
+    """
+    taken_at = {row["cluster"]: row["taken_at"] for row in tables.live if row["kind"] == CLUSTER}
+    drift = find_drift_in_rows(
+        tables.declared, tables.live, unmanaged_keys=tables.unmanaged_keys, skip_proven=True
+    )
+    rows = [
+        _build_row(taken_at[key[0]], key[0], ResourceId(key[1], key[2]), labels, finding)
+        for key, labels, finding in drift
+    ]
+    notices: dict[str, str] = {}
+    for cluster in _select_second_pass(tables.declared, tables.live):
+        cluster_findings = find_in_cluster(cluster, make_evaluator(cluster.name))
+        rows += (
+            _build_row(taken_at[cluster.name], cluster.name, resource, labels, finding)
+            for resource, labels, finding in cluster_findings.found
+        )
+        if cluster_findings.notices:
+            notices[cluster.name] = " ".join(cluster_findings.notices)
+    if not tables.unmanaged_keys:
+        rows = [row for row in rows if not _is_unmanaged_key(row)]
+    return _add_first_seen(rows, tables.newest, tables.since), notices
+
+
+def _select_second_pass(declared: Sequence[Row], live: Sequence[Row]) -> Iterator[ClusterTables]:
+    live_groups = counts.group_by_cluster(live)
+    for name, declared_rows in sorted(counts.group_by_cluster(declared).items()):
+        declared_cluster = next((row for row in declared_rows if row["kind"] == CLUSTER), None)
+        live_cluster = next((row for row in live_groups.get(name, ()) if row["kind"] == CLUSTER), None)
+        if declared_cluster is None or live_cluster is None or not counts.needs_second_pass(declared_rows):
+            continue
+        body = get_cluster_body(declared_cluster, live_cluster)
+        if body is not None:
+            yield ClusterTables(
+                name,
+                declared_cluster["owned"],
+                body,
+                _sort_resources(declared_rows),
+                _sort_resources(live_groups[name]),
+            )
+
+
+def _sort_resources(rows: Iterable[Row]) -> list[Row]:
+    return sorted((row for row in rows if row["kind"] != CLUSTER), key=lambda row: (row["kind"], row["name"]))
+
+
+def _build_row(
+    taken_at: object, cluster: str, resource: ResourceId, labels: Mapping[str, str] | None, finding: Finding
+) -> Row:
+    return {
+        "taken_at": taken_at,
+        "cluster": cluster,
+        "kind": resource.kind,
+        "name": resource.name,
+        **{column: getattr(finding, column) for column in FINDING.names},
+        "finding": str(finding.finding),
+        "labels": labels,
+    }
+
+
+def _is_unmanaged_key(row: Row) -> bool:
+    return row["finding"] == str(FindingKind.UNMANAGED) and row["path"] is not None
+
+
+def _get_identity(row: Row) -> tuple[str | None, ...]:
+    return tuple(row[column] for column in IDENTITY)
+
+
+def _add_first_seen(
+    findings: Iterable[Row], newest: Iterable[Row] | None, since: Iterable[Row] | None
+) -> list[Row]:
+    first_seen: dict[tuple[str | None, ...], object] = {}
+    for row in sorted(newest or (), key=lambda row: row["first_seen"], reverse=True):
+        first_seen[_get_identity(row)] = row["first_seen"]
+    baseline = {_get_identity(row) for row in since or ()}
+    return [
+        {
+            **row,
+            "first_seen": first_seen.get(_get_identity(row), row["taken_at"]),
+            "status": "known" if _get_identity(row) in baseline else "new",
+        }
+        for row in findings
+    ]
+
+
+def find_fixed(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
+    """Return the findings of the baseline that this audit checked again and that no longer exist."""
+    is_unreadable, found = _make_unreadable_filter(findings), set(map(_get_identity, findings))
+    return [
+        row
+        for row in tables.since or ()
+        if tables.is_checked(row) and not is_unreadable(row) and _get_identity(row) not in found
+    ]
+
+
+def find_unchecked(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
+    """Return the findings of the latest earlier audit that this audit did not check again."""
+    is_unreadable, found = _make_unreadable_filter(findings), set(map(_get_identity, findings))
+    fleet = {*tables.clusters, *tables.left_out}
+    return [
+        {**row, "status": "unseen"}
+        for row in tables.newest or ()
+        if row["cluster"] in fleet
+        and (not tables.is_checked(row) or is_unreadable(row))
+        and _get_identity(row) not in found
+    ]
+
+
+def _make_unreadable_filter(findings: Iterable[Row]) -> Callable[[Row], bool]:
+    """Return a function that tells whether an earlier finding is about something that could not be read."""
+    unreadable = [row for row in findings if row["finding"] == str(FindingKind.UNREACHABLE)]
+    clusters = {row["cluster"] for row in unreadable if row["kind"] == CLUSTER}
+    resources = {(row["cluster"], row["kind"], row["name"]) for row in unreadable}
+    return lambda row: row["cluster"] in clusters or (row["cluster"], row["kind"], row["name"]) in resources
+
+
+def write_audit(
+    bench: LocalWorkbench,
+    tables: LocalTables,
+    run: AuditRun,
+    earlier_audits: EarlierAudits | None,
+    make_evaluator: MakeEvaluator,
+) -> Audit:
+    """Compare the rows, write the tables of the audit, and return the audit. Raises KdeclareError."""
+    findings, notices = find_all(tables, make_evaluator)
+    unchecked = find_unchecked(findings, tables)
+    summary_rows = counts.build_summary_rows(findings, run.began)
+    bench.write("findings", findings, FINDINGS)
+    bench.write("unseen", unchecked, FINDINGS)
+    bench.write("summary", summary_rows, SUMMARY)
+    by_cluster = counts.count_by_finding(summary_rows, "cluster")
+    comparison: Since | None = None
+    fixed: list[Row] = []
+    if tables.since is not None and earlier_audits is not None:
+        fixed = find_fixed(findings, tables)
+        known_count = sum(row["status"] == "known" for row in findings)
+        baseline = earlier_audits.since
+        comparison = Since(
+            baseline.audit_id, baseline.taken_at, len(findings) - known_count, known_count, len(fixed)
+        )
+    summary = AuditSummary(
+        audit_id=run.audit_id,
+        fleet=run.fleet,
+        taken_at=run.began,
+        seconds=0.0,
+        clusters=counts.build_cluster_summaries(tables.declared, tables.live, by_cluster, notices),
+        found=sum_counts(by_cluster),
+        teams=counts.count_by_finding(summary_rows, "team"),
+        heat=counts.build_heat_map(summary_rows),
+        since=comparison,
+        unseen=counts.count_kinds(unchecked) if earlier_audits is not None else {},
+        trend=build_trend(earlier_audits.newest) if earlier_audits is not None else (),
+    )
+    rows = counts.select_worst(findings, MAX_ROWS)
+    return Audit(summary, rows, len(findings) - len(rows), counts.select_worst(fixed, MAX_FIXED_ROWS))

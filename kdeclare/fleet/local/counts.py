@@ -1,0 +1,170 @@
+"""Count findings and live objects in this process."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from kdeclare.fleet.audit_results import (
+    MAX_HEAT_PATHS,
+    build_audit_row,
+    build_cluster_summary,
+    build_snapshot_cluster,
+    order_counts,
+)
+from kdeclare.fleet.findings import AuditRow, ClusterSummary, FindingKind, HeatCell, KindCounts
+from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
+from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.snapshots import SnapshotCluster
+
+_SEVERITIES = {str(kind): rank for rank, kind in enumerate(FindingKind)}
+
+
+def count_cluster_rows(rows: Iterable[Row]) -> Counter[str]:
+    """Return the number of rows of kind `CLUSTER` of each cluster."""
+    return Counter(row["cluster"] for row in rows if row["kind"] == CLUSTER)
+
+
+def group_by_cluster(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return the rows of each cluster, in their order."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row["cluster"], []).append(row)
+    return groups
+
+
+def summarize_snapshot_clusters(live: Sequence[Row]) -> tuple[SnapshotCluster, ...]:
+    """Return a summary of each cluster of a snapshot, sorted by name."""
+    sorts = list_counted_sorts()
+    return tuple(
+        build_snapshot_cluster(
+            next(row for row in rows if row["kind"] == CLUSTER), _count_objects(rows, sorts), sorts
+        )
+        for _, rows in sorted(group_by_cluster(live).items())
+    )
+
+
+def _count_objects(rows: Sequence[Row], sorts: Sequence[CountedSort]) -> dict[str, object]:
+    resources = [row for row in rows if row["kind"] != CLUSTER]
+    unread = [row for row in resources if row["name"] == "" and row["error"] is not None]
+    objects = [row for row in resources if row["name"] != "" or row["error"] is None]
+    counts: dict[str, object] = {
+        "resources": sum(row["body"] is not None for row in resources),
+        "failed": sum(row["error"] is not None for row in resources),
+        "unread": sorted(unread, key=lambda row: (row["kind"], row["error"])),
+    }
+    by_sort = Counter(row["kind"] for row in objects)
+    for number, sort in enumerate(sorts):
+        marker = sort.internal_marker
+        counts[f"count_{number}"] = by_sort[sort.sort]
+        counts[f"internal_{number}"] = (
+            sum(row["kind"] == sort.sort and marker in (row["body"] or "") for row in objects)
+            if marker is not None
+            else 0
+        )
+    return counts
+
+
+def count_declared_resources(declared: Iterable[Row]) -> dict[str, int]:
+    """Return the number of declared resources by cluster."""
+    counts: Counter[str] = Counter()
+    for row in declared:
+        # An empty type represents a group of unmanaged objects, or a set whose elements are counted.
+        counts[row["cluster"]] += row["desired"] is not None and row["live_sort"] != ""
+    return dict(counts)
+
+
+def needs_second_pass(rows: Iterable[Row]) -> bool:
+    """Whether a cluster has policies, or resources that cannot be compared independently of others.
+
+    rows: the cluster's rows in the table `rows.DECLARED`.
+    """
+    return any(
+        (row["alone"] is False and row["desired"] is not None) or (row["kind"] == CLUSTER and row["always"])
+        for row in rows
+    )
+
+
+def build_cluster_summaries(
+    declared: Sequence[Row],
+    live: Sequence[Row],
+    counts_by_cluster: Mapping[str, KindCounts],
+    notices: Mapping[str, str],
+) -> tuple[ClusterSummary, ...]:
+    """Return a summary of each cluster of an audit, sorted by name.
+
+    counts_by_cluster: the number of findings by kind, by cluster name.
+    notices: the notices about policies that could not be evaluated, by cluster name.
+    """
+    declared_counts = count_declared_resources(declared)
+    live_clusters = {cluster.name: cluster for cluster in summarize_snapshot_clusters(live)}
+    cluster_rows = {row["cluster"]: row for row in declared if row["kind"] == CLUSTER}
+    return tuple(
+        build_cluster_summary(
+            row,
+            live_clusters[name],
+            declared_counts[name],
+            counts_by_cluster.get(name, {}),
+            notices.get(name),
+        )
+        for name, row in sorted(cluster_rows.items())
+    )
+
+
+def build_summary_rows(findings: Iterable[Row], taken_at: datetime) -> list[Row]:
+    """Count findings, and return the rows of the table `rows.SUMMARY`."""
+    counts = Counter(
+        (row["cluster"], row["kind"], row["finding"], row["path"], (row["labels"] or {}).get("team") or "")
+        for row in findings
+    )
+    columns = ("cluster", "kind", "finding", "path", "team")
+    return [
+        {"taken_at": taken_at, **dict(zip(columns, group, strict=True)), "count": count}
+        for group, count in sorted(counts.items(), key=lambda item: tuple(text or "" for text in item[0]))
+    ]
+
+
+def count_by_finding(summary: Iterable[Row], column: str) -> dict[str, KindCounts]:
+    """Return the number of findings by kind, for each value of a column of the summary table."""
+    counts: dict[str, Counter[FindingKind]] = {}
+    for row in summary:
+        counts.setdefault(row[column], Counter())[FindingKind(row["finding"])] += row["count"]
+    return {name: order_counts(counts[name]) for name in sorted(counts)}
+
+
+def count_kinds(findings: Iterable[Row]) -> KindCounts:
+    """Return the number of findings by kind."""
+    return order_counts(Counter(FindingKind(row["finding"]) for row in findings))
+
+
+def build_heat_map(summary: Sequence[Row]) -> tuple[HeatCell, ...]:
+    """Count findings by cluster and path, for the most frequent paths."""
+    by_path: Counter[str | None] = Counter()
+    cells: Counter[tuple[str, str | None]] = Counter()
+    for row in summary:
+        by_path[row["path"]] += row["count"]
+        cells[row["cluster"], row["path"]] += row["count"]
+    ranked = sorted(by_path.items(), key=lambda item: (-item[1], *_place_null_first(item[0])))
+    top_paths = {path for path, _ in ranked[:MAX_HEAT_PATHS]}
+    ordered = sorted(cells.items(), key=lambda item: (item[0][0], *_place_null_first(item[0][1])))
+    return tuple(HeatCell(cluster, path, count) for (cluster, path), count in ordered if path in top_paths)
+
+
+def select_worst(findings: Iterable[Row], count: int) -> tuple[AuditRow, ...]:
+    """Return the ``count`` worst findings, in the order of reports."""
+    ordered = sorted(
+        findings,
+        key=lambda row: (
+            _SEVERITIES[row["finding"]],
+            row["status"] != "new",
+            row["cluster"],
+            row["kind"],
+            row["name"],
+            *_place_null_first(row["path"]),
+        ),
+    )
+    return tuple(map(build_audit_row, ordered[:count]))
+
+
+def _place_null_first(text: str | None) -> tuple[bool, str]:
+    return text is not None, text or ""

@@ -1,0 +1,171 @@
+"""Write, read and publish the Parquet tables of a fleet without Spark.
+
+The files have the same schemas and folders as those of Spark. Each engine can read the tables of the other.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.storage import LocalStorage, build_read_error, build_write_error
+
+_UNFINISHED_FOLDER = "_unfinished"  # readers of tables ignore names that start with an underscore
+_FILE = "part-00000.parquet"
+_PARTITION = "cluster="
+_ESCAPED_CHARACTERS = re.compile(r"[\x01-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
+"""The characters that Spark escapes in the names of partition folders."""
+
+ReportCluster = Callable[[int, int], None]
+"""A function that receives the number of clusters that have been read, and the number of all clusters."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalWorkbench:
+    """The temporary folder in which a command writes its tables until they are complete."""
+
+    storage: LocalStorage
+    folder: str
+
+    def write(self, name: str, rows: Iterable[Row], schema: pa.Schema) -> None:
+        """Write a table that is not partitioned. Raises KdeclareError."""
+        listed = [_to_arrow_maps(row) for row in rows]
+        self._write_file(f"{name}/{_FILE}", pa.Table.from_pylist(listed, schema))
+
+    def write_cluster(
+        self, name: str, cluster: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema
+    ) -> int:
+        """Write the rows of one cluster to its partition of a table, and return their number.
+
+        Raises KdeclareError.
+        """
+        table = pa.Table.from_batches(list(batches), schema).drop_columns(["cluster"])
+        self._write_file(f"{name}/{format_partition(cluster)}/{_FILE}", table)
+        return int(table.num_rows)
+
+    def read(self, name: str, schema: pa.Schema) -> list[Row]:
+        """Read a table that this command has written. Raises KdeclareError."""
+        return read_rows(self.storage, f"{self.folder}/{name}", schema)
+
+    def _write_file(self, path: str, table: pa.Table) -> None:
+        file = self.storage.folder / self.folder / path
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(table, file, compression="snappy")
+        except (OSError, pa.ArrowException) as cause:
+            raise build_write_error(str(file), getattr(cause, "strerror", None) or str(cause)) from cause
+
+    @contextmanager
+    def publish(self, tables: Mapping[str, str]) -> Iterator[None]:
+        """Move tables to their final paths. If the block raises an exception, remove the moved tables.
+
+        tables: the final path of each table, by table name.
+        """
+        published_paths: list[str] = []
+        try:
+            for name, path in tables.items():
+                if not self.storage.exists(path):  # do not remove an existing table of another command
+                    published_paths.append(path)  # before the rename, because it can fail halfway
+                self.storage.rename(f"{self.folder}/{name}", path)
+            yield
+        except BaseException:
+            for path in published_paths:
+                self.storage.remove(path)
+            raise
+
+
+def _to_arrow_maps(row: Row) -> Row:
+    labels = row.get("labels")
+    return row if labels is None else {**row, "labels": list(labels.items())}
+
+
+@contextmanager
+def open_local_workbench(storage: LocalStorage, command_id: str) -> Iterator[LocalWorkbench]:
+    """Provide a temporary folder for the tables of one command, and delete the folder after the block."""
+    workbench = LocalWorkbench(storage, f"{_UNFINISHED_FOLDER}/{command_id}")
+    try:
+        yield workbench
+    finally:
+        storage.remove(workbench.folder)
+        storage.remove_empty(_UNFINISHED_FOLDER)
+
+
+def read_rows(
+    storage: LocalStorage, path: str, schema: pa.Schema, clusters: Sequence[str] | None = None
+) -> list[Row]:
+    """Read a table, including the column ``cluster`` of a partitioned table. Raises KdeclareError.
+
+    Columns that a file lacks are null. clusters: the names of the clusters to read; None for all.
+    """
+    folder = storage.folder / path
+    if not folder.is_dir():
+        raise build_read_error(str(folder), "the folder does not exist")
+    rows: list[Row] = []
+    for file in sorted(folder.rglob("*.parquet")):
+        parts = file.relative_to(folder).parts
+        if any(part.startswith(("_", ".")) for part in parts):
+            continue
+        cluster = next((parse_partition(part) for part in parts if part.startswith(_PARTITION)), None)
+        if cluster is not None and clusters is not None and cluster not in clusters:
+            continue
+        rows += _read_file(file, schema, cluster)
+    return rows if clusters is None else [row for row in rows if row["cluster"] in clusters]
+
+
+def _read_file(file: Path, schema: pa.Schema, cluster: str | None) -> list[Row]:
+    try:
+        # Spark writes times as INT96, which has no time zone and means UTC.
+        table = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
+        columns = [
+            table[field.name].cast(field.type)
+            if field.name in table.column_names
+            else pa.nulls(table.num_rows, field.type)
+            for field in schema
+        ]
+        rows: list[dict[str, Any]] = pa.table(columns, schema=schema).to_pylist(maps_as_pydicts="strict")
+    except (OSError, pa.ArrowException) as cause:
+        raise build_read_error(str(file), str(cause)) from cause
+    if cluster is not None:
+        for row in rows:
+            row["cluster"] = cluster
+    return rows
+
+
+def format_partition(cluster: str) -> str:
+    """Return the name of a cluster's partition folder, in the form that Spark uses."""
+    return _PARTITION + _ESCAPED_CHARACTERS.sub(lambda match: f"%{ord(match[0]):02X}", cluster)
+
+
+def parse_partition(folder: str) -> str:
+    """Return the name of the cluster whose partition folder has this name."""
+    return re.sub(r"%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), folder.removeprefix(_PARTITION))
+
+
+def read_in_threads(
+    clusters: Sequence[str], read_cluster: Callable[[str], int], max_concurrency: int, report: ReportCluster
+) -> int:
+    """Call a function for every cluster, in threads, and return the sum of the results.
+
+    read_cluster: reads and writes one cluster, and returns the number of its rows. The first exception ends
+        the work: clusters that have not been started are skipped, and the exception is raised.
+    """
+    row_count = done_count = 0
+    with ThreadPoolExecutor(max_workers=max(1, max_concurrency)) as pool:
+        pending: set[Future[int]] = {pool.submit(read_cluster, name) for name in clusters}
+        try:
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                row_count += sum(future.result() for future in done)
+                done_count += len(done)
+                report(done_count, len(clusters))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return row_count

@@ -1,0 +1,176 @@
+"""Snapshots and audits with ``--engine local``: tables, comparison with earlier audits, and refusals."""
+
+import json
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kdeclare.cli.main import main
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.fleet.in_process_audit import audit_rows, find_drift_in_rows
+from kdeclare.fleet.local.audit import LocalTables, find_all, find_fixed, find_unchecked, require_unaltered
+from kdeclare.fleet.local.tables import (
+    format_partition,
+    open_local_workbench,
+    parse_partition,
+    read_in_threads,
+    read_rows,
+)
+from kdeclare.fleet.row_builder import batch_rows
+from kdeclare.fleet.rows import FINDINGS, LIVE
+from kdeclare.fleet.snapshots import SnapshotCluster
+from kdeclare.fleet.storage import LocalStorage
+from tests.spark.real_fleet import SECRETS, make_real_fleet
+from tests.unit.fleet.fleets import generate_fleet
+
+MONDAY, TODAY = (datetime(2026, 11, day, tzinfo=UTC) for day in (16, 18))
+
+
+def build_findings(*short: tuple[str, str, str, str | None], seen: datetime = MONDAY) -> list[dict[str, Any]]:
+    known = [dict(zip(("cluster", "name", "finding", "path"), item, strict=True)) for item in short]
+    times = {"kind": "Topic", "taken_at": seen, "first_seen": seen, "status": "new"}
+    return [dict.fromkeys(FINDINGS.names) | row | times for row in known]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("unmanaged_keys", [True, False])
+def test_skipping_proven_resources_does_not_change_findings(seed: int, unmanaged_keys: bool) -> None:
+    fleet = generate_fleet(Random(seed), clusters=8, topics=60, plain=seed % 2 == 0)
+    every, proven = (
+        find_drift_in_rows(fleet.declared, fleet.live, unmanaged_keys=unmanaged_keys, skip_proven=skip)
+        for skip in (False, True)
+    )
+    assert proven == every
+    assert len(list(audit_rows(fleet.declared, fleet.live, unmanaged_keys=unmanaged_keys))) == len(every) > 20
+
+
+def test_tables_are_read_as_written(tmp_path: Path) -> None:
+    storage, live = LocalStorage(tmp_path), generate_fleet(Random(3), clusters=3, topics=20).live
+    names = sorted({row["cluster"] for row in live})
+    with open_local_workbench(storage, "one") as bench:
+        for name in names:
+            rows = [row for row in live if row["cluster"] == name]
+            assert bench.write_cluster(
+                "live", name, batch_rows([row | {"labels": row["labels"] or {}} for row in rows]), LIVE
+            ) == len(rows)
+        with bench.publish({"live": "data/live"}):
+            pass
+        read = read_rows(storage, "data/live", LIVE)
+        assert sort_rows(read) == sort_rows([dict.fromkeys(LIVE.names) | row for row in live])
+        assert {row["cluster"] for row in read_rows(storage, "data/live", LIVE, names[:1])} == {names[0]}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+
+
+def sort_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    with_labels = [{**row, "labels": row["labels"] or {}} for row in rows]
+    return sorted(with_labels, key=lambda row: (row["cluster"], row["kind"], row["name"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("eu-1", "cluster=eu-1"), ("a:b", "cluster=a%3Ab"), ("50%", "cluster=50%25")]
+)
+def test_partition_folder_is_escaped_like_spark_does(name: str, folder: str) -> None:
+    assert format_partition(name) == folder
+    assert parse_partition(folder) == name
+
+
+def test_failed_publication_removes_tables(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+
+    def publish() -> None:
+        with open_local_workbench(storage, "one") as bench:
+            bench.write("findings", [], FINDINGS)
+            with bench.publish({"findings": "findings/audit_id=one"}):
+                assert list(tmp_path.rglob("*.parquet"))
+                raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        publish()
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_first_exception_of_a_thread_is_raised() -> None:
+    def read(name: str) -> int:
+        if name == "b":
+            raise KeyError(name)
+        return 1
+
+    assert read_in_threads(("a", "c"), read, 2, lambda done, total: None) == 2
+    with pytest.raises(KeyError):
+        read_in_threads(("a", "b", "c"), read, 1, lambda done, total: None)
+
+
+def test_findings_outside_coverage_are_not_fixed() -> None:
+    earlier = build_findings(("eu", "a", "pending", "partitions"), ("us", "b", "missing", None))
+    partial = LocalTables([], [], ["eu"], ["us"], newest=earlier, since=earlier)
+    assert find_fixed([], partial) == earlier[:1]
+    assert find_unchecked([], partial) == [earlier[1] | {"status": "unseen"}]
+    assert find_unchecked([], LocalTables([], [], ["eu"], newest=earlier)) == []  # us has left the fleet
+    whole = LocalTables([], [], ["eu", "us"], newest=earlier, since=earlier)
+    unread = build_findings(("us", "b", "unreachable", None), seen=TODAY)
+    assert find_fixed(unread, whole) == earlier[:1]
+    assert find_unchecked(unread, whole) == [earlier[1] | {"status": "unseen"}]
+
+
+def test_known_finding_keeps_its_first_seen_time() -> None:
+    fleet = generate_fleet(Random(4), clusters=2, topics=20)
+    names = sorted({row["cluster"] for row in fleet.live})
+    first, _ = find_all(LocalTables(fleet.declared, fleet.live, names), lambda name: None)
+    assert first
+    assert {row["status"] for row in first} == {"new"}
+    earlier = [row | {"first_seen": MONDAY} for row in first[1:]]
+    again, _ = find_all(
+        LocalTables(fleet.declared, fleet.live, names, newest=earlier, since=earlier), lambda name: None
+    )
+    assert [row["status"] for row in again].count("new") == 1
+    assert {row["first_seen"] for row in again if row["status"] == "known"} == {MONDAY}
+
+
+def test_missing_and_copied_snapshot_rows_are_errors() -> None:
+    row = {"cluster": "eu", "kind": "Topic", "name": "a"}
+    with pytest.raises(KdeclareError, match="1 rows of eu, but 2 rows"):
+        require_unaltered([row], [SnapshotCluster("eu", resources=1)], "DIR")
+    with pytest.raises(KdeclareError, match="more than one row for Topic/a of eu"):
+        require_unaltered([row, row, row], [SnapshotCluster("eu", resources=1)], "DIR")
+
+
+def test_local_audit_needs_no_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    fleet = make_real_fleet(tmp_path / "fleet", monkeypatch)
+    monkeypatch.setitem(sys.modules, "pyspark", None)  # an import of Spark would fail
+    out = tmp_path / "out"
+    line = ["fleet", "audit", str(fleet.file), "--out", str(out), "--snapshot", str(fleet.snapshots)]
+    line += ["--engine", "local"]
+    assert main(line) == 0
+    first = json.loads((out / "summary.json").read_text())
+    assert sum(first["found"].values()) > 0
+    assert main(line) == 0
+    second = json.loads((out / "summary.json").read_text())
+    assert second["since"]["known"] == sum(first["found"].values())
+    assert second["since"]["new"] == 0
+    assert (out / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "detail"),
+    [
+        (["--out", "s3a://bucket/audits"], "--out s3a://bucket/audits"),
+        (["--out", "audits", "--master", "local[2]"], "does not use --master"),
+    ],
+)
+def test_local_engine_rejects_options_of_spark(
+    arguments: list[str], detail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    fleet = make_real_fleet(tmp_path / "fleet", monkeypatch)
+    assert main(["fleet", "audit", str(fleet.file), "--engine", "local", *arguments]) == 1
+    captured = capsys.readouterr()
+    assert detail in " ".join(captured.err.split())
+    assert "--engine spark" in captured.err
