@@ -141,8 +141,8 @@ def check_policy_name(name: str) -> Diagnostic | None:
     return error(
         "illegal-name",
         "Illegal name",
-        f"A policy's name has at most {_LONGEST_NAME} characters: letters, digits, '.', '-' and '_', with "
-        "spaces only between them.",
+        f"A policy's name can have at most {_LONGEST_NAME} characters: letters, digits, '.', '-', '_' and "
+        "spaces. It cannot start or end with a space.",
         hint="Shorten or correct the name, and move explanations into the messages.",
     )
 

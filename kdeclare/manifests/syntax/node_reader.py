@@ -169,7 +169,7 @@ class Modes:
 
 
 UNIFORM: Final = (Modes(VALUE), Modes(TEXT), Modes(KAFKA))
-"""The `Modes` in which all scalars at any depth are read in the same mode. Indexed by this mode."""
+"""For each mode, the `Modes` object that reads every scalar in that mode, at any depth."""
 
 
 def build_modes_by_name(table: Mapping[str | int, int]) -> Modes:

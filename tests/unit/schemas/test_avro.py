@@ -98,7 +98,10 @@ def test_differences_match_golden_file() -> None:
             '"sting"',
             "line 1, column 1: The type 'sting' is not defined before it is used. Did you mean 'string'?",
         ),
-        ('"array"', "line 1, column 1: The type 'array' needs an object with its further attributes."),
+        (
+            '"array"',
+            "line 1, column 1: The type 'array' must be an object with its other attributes, not a name.",
+        ),
         ('{"type": "array"}', "line 1, column 1: The type 'array' has no attribute 'items'."),
         ('{"type": "map"}', "line 1, column 1: The type 'map' has no attribute 'values'."),
         ('[["null"]]', "line 1, column 2, [0]: A union cannot directly contain another union."),

@@ -51,7 +51,7 @@ from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup, ThrottleEntries
 
 SHARED_RESOURCE = ResourceId("Moves", "topics")
-"""The resource that is shown for a step if its group contains moves of several resources."""
+"""The resource that is shown for a step that moves replicas for several resources."""
 
 _SET_THROTTLE, _CLEAR_THROTTLE = SetThrottle(), ClearThrottle()
 

@@ -98,7 +98,7 @@ def _list_names(options: ClientOptions) -> dict[EntityType, Names]:
 def _assign_names(
     types: Sequence[EntityType], names: Sequence[str], *, default: bool
 ) -> dict[EntityType, Names]:
-    """Return the names by type. For two types, the first name belongs to the first type, and so on.
+    """Return the names by type, in the order of the types.
 
     As in kafka-configs, a missing name means all entities of the last type.
     """

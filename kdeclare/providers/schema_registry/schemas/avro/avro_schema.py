@@ -136,7 +136,7 @@ class _Reader:
         if self._is_open and name not in _COMPLEX:
             return full_name
         if name in _COMPLEX:
-            self._report(path, f"The type '{name}' needs an object with its further attributes.")
+            self._report(path, f"The type '{name}' must be an object with its other attributes, not a name.")
             return name
         candidates = PRIMITIVES | self._names | self._external_names
         suggestion = format_suggestion(name, candidates) or format_suggestion(full_name, candidates)
