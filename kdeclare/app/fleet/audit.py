@@ -213,9 +213,9 @@ def audit_fleet(
 ) -> Audit:
     """Compare every cluster with its manifests, and write tables and reports to ``options.out``.
 
-    ``options.engine`` says what compares them: this process, or Spark, which needs Java. The results are
-    written completely or not at all. An unreachable cluster is in the results with its error. Raises
-    KdeclareError if the fleet file, a folder or an earlier audit is invalid, or if Spark fails.
+    ``options.engine`` chooses what compares them: this process, or Spark, which needs Java. The results are
+    written completely or not at all. An unreachable cluster is in the results with its error.
+    Raises KdeclareError if the fleet file, a folder or an earlier audit is invalid, or if Spark fails.
     """
     _check_local_folders(options, audit_options)
     if options.engine is Engine.LOCAL:

@@ -169,7 +169,8 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
             "connect-request-failed",
             "Request to a Connect cluster failed",
             f"{fault.message or 'No reason is given'} ({fault.error}).",
-            hint="Check that the workers are running, and the settings under 'connect' in the environment.",
+            hint="Check that the workers are running and that the settings under 'connect' in the "
+            "environment are correct.",
         )
     if fault.error not in ERRORS:
         return None

@@ -53,7 +53,7 @@ class ConnectorOperationType(OperationType):
         return "connector", _get_args(op).location
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the resource is a Connector. Its manifest can give the connector another name."""
+        """Whether the resource is a Connector. In Connect, the connector can have another name."""
         return op.resource.kind == CONNECTOR
 
     def select(self, op: Operation) -> Selections:

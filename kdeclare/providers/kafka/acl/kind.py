@@ -191,7 +191,7 @@ class AclKind:
         return list_acl_facts(narrow(body, AclBody))
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """Return whether a body or a record contains one of the bindings that a field changes."""
+        """Return whether a body or an owned record contains one of the bindings of a field change."""
         bindings = stated.get("bindings", ())
         texts = set(as_object(bindings) if isinstance(bindings, Mapping) else bindings)  # type: ignore[arg-type]
         is_claimed = any(str(binding) in texts for binding in parse_field(field))

@@ -2,7 +2,7 @@
 
 A plan that moves partitions is the plan of a temporary `Reassignment` resource. The plan also contains
 settings that a manifest cannot declare: log directories, a throttle for moves that are already in flight, and
-the denial of individual partitions.
+the partitions whose moves policies deny.
 """
 
 from collections.abc import Collection, Iterable, Mapping
