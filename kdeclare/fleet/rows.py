@@ -79,7 +79,8 @@ the cluster, the type and the key of the live object.
 
 If such a resource removes the unmanaged objects of a group, it also has a row for the group. In this row,
 ``live_sort`` is empty, ``live_key`` is the name of the group, and ``desired`` is the body with which the
-unmanaged objects of the group are compared. In the row of the whole set, both columns are empty.
+unmanaged objects of the group are compared. In the row for the whole set, ``live_sort`` and ``live_key`` are
+empty.
 """
 
 FINDING = pa.struct(

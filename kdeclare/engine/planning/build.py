@@ -51,7 +51,7 @@ from kdeclare.engine.planning.request import (
 def build_plan(
     request: PlanRequest, connections: Connections, secrets: SecretSource, progress: Progress
 ) -> Plan:
-    """Read the live state, compute and order the changes, and let the systems check them.
+    """Read the live state, compute and order the changes, and have the systems check them.
 
     This function changes nothing. Raises Fault if a system does not respond, and KdeclareError if the state
     belongs to a different cluster.

@@ -192,7 +192,7 @@ class PatchWorkers(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Let every worker validate each change. Then send one PATCH, unless ``validate_only`` is set."""
+        """Have every worker validate each change. Then send one PATCH, unless ``validate_only`` is set."""
         clients = connections.get(ConnectClients)
         return {op.id: _patch_group(clients, op, secrets, validate_only=validate_only) for op in ops}
 

@@ -180,7 +180,7 @@ def require_valid(workers: ConnectWorkers, changes: Changes) -> None:
 
 
 def apply_changes(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
-    """Let every worker validate the changes, then send one PATCH. Return all overrides. Raises Fault."""
+    """Have every worker validate the changes, then send one PATCH. Return all overrides. Raises Fault."""
     require_valid(workers, changes)
     return patch_through_any(workers, changes)
 

@@ -59,7 +59,7 @@ class _Proposal:
 def validate_overrides(
     workspace: Workspace, workers_request: WorkersRequest, requested_values: RequestedValues
 ) -> ProposalView:
-    """Let every worker validate ``requested_values`` without changing anything. Raises KdeclareError."""
+    """Have every worker validate ``requested_values`` without changing anything. Raises KdeclareError."""
     with open_requested_workers(workspace, workers_request) as opened:
         return _build_proposal(workspace, opened, requested_values).compute_view
 

@@ -172,11 +172,11 @@ class SubjectVersion:
 
 @dataclass(frozen=True, slots=True)
 class CompatibilityResult:
-    """The registry's verdict about a content that is not registered.
+    """The result of the registry's compatibility check of a schema that is not registered.
 
     reasons: the registry's own messages. Some registries give no reasons.
-    is_checked: whether the registry could check the content. It is False if the registry reported that the
-        subject has no versions, or could not parse a content with references: Apicurio Registry does not
+    is_checked: whether the registry could check the schema. It is False if the registry reported that the
+        subject has no versions, or could not parse a schema with references: Apicurio Registry does not
         resolve references in a check. ``is_compatible`` is then True.
     """
 

@@ -268,7 +268,7 @@ def _report_older_version(desired: DesiredResource, number: int, latest: int) ->
     return error(
         OLDER_VERSION,
         "Schema is an older version",
-        f"{desired.id} declares the schema of version {number} of {latest} of subject '{subject}'. If it "
+        f"{desired.id} declares version {number} of {latest} of subject '{subject}'. If this schema "
         f"were registered again, the registry would answer with version {number}, and version {latest} would "
         "remain the latest.",
         hint=f"To make it the latest version, delete the versions after {number}, or change the schema, for "

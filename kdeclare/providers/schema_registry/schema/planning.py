@@ -123,7 +123,7 @@ class SchemaPlanning(PlanHooks):
         )
 
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
-        """Let the registry check the compatibility of schemas, and find deletions that it would refuse."""
+        """Have the registry check the compatibility of schemas, and find deletions that it would refuse."""
         if self._live is None:
             return ()
         desired = {item.id: item for item in self._inputs.desired if item.id.kind == SCHEMA}
