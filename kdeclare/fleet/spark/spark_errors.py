@@ -150,7 +150,7 @@ _KNOWN_FAILURES = (
     ),
     _build_known_failure(
         r"This command uses the provider (?P<provider>'[^']+' \([^)]*\)), but the Python environment of "
-        r"a task (?P<found>[^\n]*?)\.\s",
+        r"a Spark task (?P<found>[^\n]*?)\.\s",
         "provider-missing",
         "Provider missing on a Spark executor",
         "This command uses the provider {provider}, but the Python environment of a Spark task {found}.",
