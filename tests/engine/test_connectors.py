@@ -555,6 +555,15 @@ def test_many_connectors_are_not_read_after_each_request(bed: Bed) -> None:
     assert len(reads) < len(declared) / 2
 
 
+def test_plan_reads_a_connect_cluster_once_even_if_manifests_omit_its_name(bed: Bed) -> None:
+    declared = [connector(f"c{number}") for number in range(10)]
+    bed.apply(*declared)
+    bed.other.settle()
+    bed.connect.calls.clear()
+    assert not bed.plan(*declared).has_changes
+    assert [call.method for call in bed.connect.calls] == ["list_connectors", "identify", "validate_config"]
+
+
 # validation
 
 

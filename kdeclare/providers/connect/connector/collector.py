@@ -12,6 +12,7 @@ from kdeclare.providers.connect.client.connectors_port import ConnectCluster, Li
 from kdeclare.providers.connect.connection import ConnectClients
 from kdeclare.providers.connect.connector.live import (
     ClusterSnapshot,
+    ConnectorKey,
     ConnectorSelection,
     ConnectorState,
     Endpoint,
@@ -31,12 +32,44 @@ _PROBE_NAME = "kdeclare"
 def read_connectors(connections: Connections, selection: ConnectorSelection) -> ConnectorState:
     """Read the selected connectors. A Connect cluster that does not respond is part of the result."""
     clients = connections.get(ConnectClients)
+    named = _name_endpoints(clients, selection)
+    return _restore_endpoints(clients, _read_named(clients, named), selection)
+
+
+def _read_named(clients: ConnectClients, selection: ConnectorSelection) -> ConnectorState:
     return ConnectorState(
         {
             endpoint: _read_snapshot(clients, clients.choose_cluster(endpoint), selection, endpoint)
             for endpoint in selection.all_endpoints
         }
     )
+
+
+def _name_endpoints(clients: ConnectClients, selection: ConnectorSelection) -> ConnectorSelection:
+    """Replace omitted names by the name of the only Connect cluster.
+
+    Otherwise, the cluster would be read twice if manifests omit its name, because states always contain it.
+    """
+
+    def find_name(endpoint: Endpoint) -> Endpoint:
+        return clients.choose_cluster(endpoint).name or endpoint
+
+    def add_name(key: ConnectorKey) -> ConnectorKey:
+        return ConnectorKey(find_name(key.endpoint), key.connector)
+
+    return ConnectorSelection(
+        frozenset(map(add_name, selection.connectors)),
+        frozenset(map(find_name, selection.endpoints)),
+        frozenset((add_name(key), class_name) for key, class_name in selection.classes),
+    )
+
+
+def _restore_endpoints(
+    clients: ConnectClients, state: ConnectorState, selection: ConnectorSelection
+) -> ConnectorState:
+    """Return the same snapshots by Connect cluster as the selection names it."""
+    names = {endpoint: clients.choose_cluster(endpoint).name for endpoint in selection.all_endpoints}
+    return ConnectorState({endpoint: state.clusters[name or endpoint] for endpoint, name in names.items()})
 
 
 def _read_snapshot(
@@ -68,14 +101,17 @@ def _collect_expected(
     patience = expected.patience
     started_at = patience.monotonic()
     limit_s = min(patience.limit_s, _SETTLE_LIMIT_S)
+    clients = connections.get(ConnectClients)
+    named = _name_endpoints(clients, selection)
     if expected.reads_all_names:
-        selection = replace(selection, endpoints=frozenset(selection.all_endpoints))
+        named = replace(named, endpoints=frozenset(named.all_endpoints))
     while True:
-        state = read_connectors(connections, selection)
-        if not _is_transitional(state, selection) or patience.monotonic() - started_at >= limit_s:
+        state = _read_named(clients, named)
+        if not _is_transitional(state, named) or patience.monotonic() - started_at >= limit_s:
             break
         patience.sleep(_SETTLE_STEP_S)
-    return CollectResult(_add_details(connections, state, selection, with_classes=expected.reads_all_names))
+    detailed = _add_details(clients, state, named, with_classes=expected.reads_all_names)
+    return CollectResult(_restore_endpoints(clients, detailed, selection))
 
 
 def _is_transitional(state: ConnectorState, selection: ConnectorSelection) -> bool:
@@ -84,10 +120,9 @@ def _is_transitional(state: ConnectorState, selection: ConnectorSelection) -> bo
 
 
 def _add_details(
-    connections: Connections, state: ConnectorState, selection: ConnectorSelection, *, with_classes: bool
+    clients: ConnectClients, state: ConnectorState, selection: ConnectorSelection, *, with_classes: bool
 ) -> ConnectorState:
     """Add the ids of the Connect clusters and, for plans, the classes of the connectors."""
-    clients = connections.get(ConnectClients)
     snapshots = dict(state.clusters)
     for endpoint, snapshot in state.clusters.items():
         if not snapshot.is_readable:
