@@ -192,6 +192,7 @@ def test_states_restarts_deletions_and_offsets_have_their_requests(
 
 
 REBALANCE = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+EXPECTED_REBALANCE = "Request cannot be completed because a rebalance is expected"
 FORWARD = "IO Error trying to forward REST request"
 TIMEOUT = "Request timed out. The worker is currently reading to the end of the config topic"
 
@@ -214,6 +215,7 @@ TIMEOUT = "Request timed out. The worker is currently reading to the end of the 
             NOT_READY,
             FaultKind.RETRIABLE,
         ),
+        (500, EXPECTED_REBALANCE, NOT_READY, FaultKind.RETRIABLE),
         (500, f"{FORWARD}: java.net.ConnectException: Connection refused", NOT_READY, FaultKind.RETRIABLE),
         (500, f"{FORWARD}: java.net.SocketException: reset", port.SERVER_ERROR, FaultKind.UNKNOWN),
         (502, "Bad Gateway", LOST, FaultKind.UNKNOWN),

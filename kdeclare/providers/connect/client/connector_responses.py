@@ -275,6 +275,8 @@ _NO_SUCH_PATH = "HTTP 404 Not Found"
 _NOT_STOPPED = "must be in the STOPPED state"
 _NO_EFFECT = re.compile(
     "can be safely retried"  # the offsets of a sink whose tasks have not left their consumer group yet
+    # Workers check this before they write. The status is usually 409, but can also be 500.
+    r"|a rebalance is expected"
     # The leader has just ended, so the worker could not forward the request.
     r"|IO Error trying to forward REST request: [\w.]*\b(Connect|NoRouteToHost|UnknownHost)Exception"
 )

@@ -12,6 +12,7 @@ a change got no response                      ``LOST``                unknown
 any other 500 of a change                     ``SERVER_ERROR``        unknown
 500 because a config cannot be validated      ``INVALID_CONNECTOR``   refused
 500 because the leader has just ended         ``NOT_READY``           retriable
+500 because a rebalance is expected           ``NOT_READY``           retriable
 409 because of a rebalance or a new leader    ``NOT_READY``           retriable
 409 because the connector exists              ``CONNECTOR_EXISTS``    refused
 404                                           ``CONNECTOR_MISSING``   refused
