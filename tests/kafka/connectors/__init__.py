@@ -1,0 +1,1 @@
+"""Connectors on real Connect workers: faults, and records that flow while configs change."""
