@@ -1,0 +1,1 @@
+"""Measure plans and changes of hundreds of connectors on three Connect workers."""
