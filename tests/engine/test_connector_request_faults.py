@@ -121,6 +121,16 @@ def test_rebalance_delays_a_request(bed: Bed, nth: int) -> None:
     bed.expect_converged()
 
 
+@pytest.mark.parametrize("nth", range(1, 4))
+@pytest.mark.parametrize("method", ["list_connectors", "describe_connector"])
+def test_rebalance_delays_a_read(bed: Bed, method: str, nth: int) -> None:
+    for attempt in (nth, nth + 1):
+        bed.memory.faults.fail(REBALANCE, nth=attempt, method=method)
+    result = bed.apply()
+    assert result.complete, result.results
+    bed.expect_converged()
+
+
 @each_request
 def test_rebalance_that_does_not_end_fails_only_what_was_not_sent(bed: Bed, nth: int) -> None:
     for attempt in range(nth, nth + 3):

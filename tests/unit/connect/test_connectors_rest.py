@@ -492,3 +492,18 @@ def test_rebalance_is_retried_and_a_lost_response_is_not() -> None:
     assert memory.requests().count("PUT /connectors/a/pause") == 1
     memory.rebalances = 4
     assert expect_fault(lambda: cluster.delete_connector("a")).error == NOT_READY
+
+
+def test_read_is_retried_only_during_a_rebalance() -> None:
+    memory = MemoryConnectCluster()
+    delays: list[float] = []
+    cluster = RetryingConnectCluster(memory, RetryPolicy(attempts=4, sleep=delays.append))
+    for nth in (1, 2):
+        memory.faults.fail(
+            Fault(NOT_READY, REBALANCE, FaultKind.RETRIABLE), nth=nth, method="list_connectors"
+        )
+    assert cluster.list_connectors() == {}
+    assert len(delays) == 2
+    memory.faults.fail(Fault(LOST, "", FaultKind.RETRIABLE), method="describe_connector")
+    assert expect_fault(lambda: cluster.describe_connector("a")).error == LOST
+    assert len(delays) == 2

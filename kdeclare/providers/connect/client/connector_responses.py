@@ -275,7 +275,7 @@ _NO_SUCH_PATH = "HTTP 404 Not Found"
 _NOT_STOPPED = "must be in the STOPPED state"
 _NO_EFFECT = re.compile(
     "can be safely retried"  # the offsets of a sink whose tasks have not left their consumer group yet
-    # Workers check this before they write. The status is usually 409, but can also be 500.
+    # Workers check this first. The status depends on the endpoint; for some reads, it is 500, not 409.
     r"|a rebalance is expected"
     # The leader has just ended, so the worker could not forward the request.
     r"|IO Error trying to forward REST request: [\w.]*\b(Connect|NoRouteToHost|UnknownHost)Exception"

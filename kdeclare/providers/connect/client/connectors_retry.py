@@ -1,7 +1,9 @@
-"""`RetryingConnectCluster`, which retries changes that a rebalance or a lost leader prevented."""
+"""`RetryingConnectCluster`, which retries requests that a rebalance or a lost leader prevented."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
+from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.retry import RetryPolicy, log_retry
 from kdeclare.providers.connect.client.connectors_port import (
     ClusterInfo,
@@ -13,6 +15,9 @@ from kdeclare.providers.connect.client.connectors_port import (
     PluginClass,
     TargetState,
 )
+from kdeclare.providers.connect.client.port import NOT_READY
+
+T = TypeVar("T")
 
 REBALANCE_RETRIES = RetryPolicy(attempts=12, base_delay_s=0.2, on_retry=log_retry)
 """Retries for about 30 seconds.
@@ -23,9 +28,10 @@ within ``session.timeout.ms``, by default 10 seconds, and reject all changes unt
 
 
 class RetryingConnectCluster:
-    """Adds retries of changes to a `ConnectCluster`.
+    """Adds retries to a `ConnectCluster`.
 
-    Read requests are not retried: callers repeat them, or report that no worker responds.
+    Read requests are retried only if workers are not ready, because workers that expect a rebalance reject
+    reads, too. After other faults, callers repeat them, or report that no worker responds.
     """
 
     def __init__(self, cluster: ConnectCluster, policy: RetryPolicy = REBALANCE_RETRIES) -> None:
@@ -38,11 +44,11 @@ class RetryingConnectCluster:
 
     def list_connectors(self) -> Mapping[str, LiveConnector]:
         """See `ConnectCluster.list_connectors`."""
-        return self._cluster.list_connectors()
+        return self._read("list_connectors", self._cluster.list_connectors)
 
     def describe_connector(self, name: str) -> LiveConnector | None:
         """See `ConnectCluster.describe_connector`."""
-        return self._cluster.describe_connector(name)
+        return self._read("describe_connector", lambda: self._cluster.describe_connector(name))
 
     def list_plugins(self) -> tuple[PluginClass, ...]:
         """See `ConnectCluster.list_plugins`."""
@@ -83,7 +89,7 @@ class RetryingConnectCluster:
 
     def read_offsets(self, name: str) -> ConnectorOffsets:
         """See `ConnectCluster.read_offsets`."""
-        return self._cluster.read_offsets(name)
+        return self._read("read_offsets", lambda: self._cluster.read_offsets(name))
 
     def alter_offsets(self, name: str, offsets: ConnectorOffsets) -> None:
         """See `ConnectCluster.alter_offsets`."""
@@ -96,3 +102,17 @@ class RetryingConnectCluster:
     def close(self) -> None:
         """See `ConnectCluster.close`."""
         self._cluster.close()
+
+    def _read(self, call: str, send: Callable[[], T]) -> T:
+        def send_once() -> T | Fault:
+            try:
+                return send()
+            except Fault as fault:
+                if fault.error == NOT_READY:
+                    raise
+                return fault
+
+        response = self._policy.whole(call, send_once)
+        if isinstance(response, Fault):
+            raise response
+        return response
