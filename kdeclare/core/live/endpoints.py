@@ -39,6 +39,11 @@ Endpoints = Mapping[str, str]
 """The ids of endpoints by name, such as ``connect/eu``. The id is empty if the system has none."""
 
 
+def merge_endpoints(recorded: Endpoints, current: Endpoints) -> Endpoints:
+    """Return the recorded endpoints with the current ids. An empty id does not replace a recorded id."""
+    return {**recorded, **{name: id_ for name, id_ in current.items() if id_ or name not in recorded}}
+
+
 def validate_endpoints(recorded: Endpoints, live: Mapping[str, EndpointStatus]) -> None:
     """Refuse to continue if an endpoint has a different id than recorded. Raises KdeclareError.
 

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Mapping
 
+from kdeclare.core.live.endpoints import merge_endpoints
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.run import OperationResult
@@ -70,7 +71,7 @@ def compute_next_state(
     if unchanged and not any(map(_has_effect, results.values())):
         return None
     cluster_id = state.cluster_id or plan.cluster.id  # bound to the first system that has an id
-    endpoints = {**state.endpoints, **plan.endpoints}
+    endpoints = merge_endpoints(state.endpoints, plan.endpoints)
     return State(state.lineage, state.serial + 1, cluster_id, resources, cleanup, endpoints)
 
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from kdeclare.core.clock import Clock, format_now
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.endpoints import merge_endpoints
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import Plan
@@ -106,7 +107,7 @@ def replay_missed_runs(store: StateStore) -> tuple[str, ...]:
         resources = compute_owned(plan, record.results, state.resources)
         cleanup = update_cleanup(plan, record.results, state.pending_cleanup)
         cluster_id = state.cluster_id or plan.cluster.id
-        endpoints = {**state.endpoints, **plan.endpoints}
+        endpoints = merge_endpoints(state.endpoints, plan.endpoints)
         for serial in range(state.serial + 1, record.serial + 1):
             store.write(State(state.lineage, serial, cluster_id, resources, cleanup, endpoints))
     return tuple(record.run_id for record in missed_runs)

@@ -269,3 +269,14 @@ def test_secret_of_endpoint_is_not_repeated_in_messages(kdeclare: CommandLine) -
     assert ambiguous.code == 1
     assert "0123" not in ambiguous.err
     assert "tell-nobody" not in refused.err
+
+
+def test_state_keeps_id_of_endpoint_that_later_has_none(kdeclare: CommandLine) -> None:
+    assert kdeclare("apply", "--yes").code == 0
+    SITES["eu:1"].id = ""
+    kdeclare.write("manifests/main.yaml", "Gate", "eu.main", width=3)
+    assert kdeclare("apply", "--yes").code == 0
+    state = json.loads(next((kdeclare.folder / "state").rglob("state.json")).read_text())
+    assert state["endpoints"] == {"sites/eu": "EU-1", "sites/us": "US-1"}
+    SITES["eu:1"].id = "EU-2"
+    assert kdeclare("plan").code == 1, "the state is still bound to the first system"
