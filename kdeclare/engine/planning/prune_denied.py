@@ -163,9 +163,15 @@ def apply_guards(
 ) -> tuple[tuple[Verdict, ...], tuple[Operation, ...], frozenset[ResourceId]]:
     """Return the verdicts of all guards, and the result of `prune_operations` for the denied resources."""
     verdicts = tuple(verdict for hook in hooks for verdict in hook.guard(operations))
+    return verdicts, *_prune_denied_resources(operations, verdicts)
+
+
+def _prune_denied_resources(
+    operations: tuple[Operation, ...], verdicts: Iterable[Verdict]
+) -> tuple[tuple[Operation, ...], frozenset[ResourceId]]:
+    """Return the result of `prune_operations` for the resources that the verdicts deny."""
     denied = {ResourceId.parse(verdict.resource) for verdict in verdicts if verdict.is_denial}
-    subjects = {resource: frozenset({resource}) for resource in denied}
-    return verdicts, *prune_operations(operations, subjects)
+    return prune_operations(operations, {resource: frozenset({resource}) for resource in denied})
 
 
 def evaluate_guards_and_prune(
@@ -186,11 +192,9 @@ def evaluate_guards_and_prune(
         for verdict in hook.guard(acting_operations)
     )
     verdicts = _merge_verdicts(plan.verdicts, current)
-    denied = {ResourceId.parse(verdict.resource) for verdict in current if verdict.is_denial}
-    if not denied:
+    if not any(verdict.is_denial for verdict in current):
         return plan if verdicts == plan.verdicts else replace(plan, verdicts=verdicts)
-    subjects = {resource: frozenset({resource}) for resource in denied}
-    operations, resources = prune_operations(plan.operations, subjects)
+    operations, resources = _prune_denied_resources(plan.operations, current)
     blocked = frozenset(map(str, resources))
     return block_changes(replace(plan, verdicts=verdicts), operations, blocked, POLICY_VIOLATION)
 
