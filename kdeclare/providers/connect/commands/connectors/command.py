@@ -13,7 +13,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from kdeclare.providers.connect.commands.connectors.connector_changes import ConnectorChange
+    from kdeclare.providers.connect.connector.spec import RestartName, StateName
 
 _LIST_EPILOG = build_epilog(
     "kdeclare connector list",
@@ -134,12 +134,9 @@ def restart_connectors(
     Shows the plan and asks for confirmation. Then waits until the connectors and their tasks are RUNNING. A
     restart cannot be rolled back.
     """
-    from kdeclare.providers.connect.commands.connectors.connector_changes import ConnectorChange
-
-    change = ConnectorChange(restart="failed" if only_failed else "all")
-    question = "Restart these connectors?"
-    flags = _ChangeFlags(question, yes, verify_timeout, write=False)
-    return _change(console, names, connect, change, flags, careful, reach)
+    flags = _ChangeFlags("Restart these connectors?", yes, verify_timeout)
+    restart: RestartName = "failed" if only_failed else "all"
+    return _change(console, names, connect, flags, careful, reach, restart=restart)
 
 
 def pause_connectors(
@@ -158,12 +155,8 @@ def pause_connectors(
 
     Shows the plan and asks for confirmation. Then waits until the connectors and their tasks are PAUSED.
     """
-    from kdeclare.providers.connect.commands.connectors.connector_changes import ConnectorChange
-
-    change = ConnectorChange("PAUSED")
-    question = "Pause these connectors?"
-    flags = _ChangeFlags(question, yes, verify_timeout, write_manifest)
-    return _change(console, names, connect, change, flags, careful, reach)
+    flags = _ChangeFlags("Pause these connectors?", yes, verify_timeout, write_manifest)
+    return _change(console, names, connect, flags, careful, reach, state="PAUSED")
 
 
 def resume_connectors(
@@ -182,12 +175,8 @@ def resume_connectors(
 
     Shows the plan and asks for confirmation. Then waits until the connectors and their tasks are RUNNING.
     """
-    from kdeclare.providers.connect.commands.connectors.connector_changes import ConnectorChange
-
-    change = ConnectorChange("RUNNING")
-    question = "Resume these connectors?"
-    flags = _ChangeFlags(question, yes, verify_timeout, write_manifest)
-    return _change(console, names, connect, change, flags, careful, reach)
+    flags = _ChangeFlags("Resume these connectors?", yes, verify_timeout, write_manifest)
+    return _change(console, names, connect, flags, careful, reach, state="RUNNING")
 
 
 def stop_connectors(
@@ -206,12 +195,8 @@ def stop_connectors(
 
     Shows the plan and asks for confirmation. Then waits until the connectors are STOPPED.
     """
-    from kdeclare.providers.connect.commands.connectors.connector_changes import ConnectorChange
-
-    change = ConnectorChange("STOPPED")
-    question = "Stop these connectors?"
-    flags = _ChangeFlags(question, yes, verify_timeout, write_manifest)
-    return _change(console, names, connect, change, flags, careful, reach)
+    flags = _ChangeFlags("Stop these connectors?", yes, verify_timeout, write_manifest)
+    return _change(console, names, connect, flags, careful, reach, state="STOPPED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,21 +206,27 @@ class _ChangeFlags:
     question: str
     yes: bool
     verify_timeout: float
-    write: bool
+    write: bool = False
 
 
 def _change(
     console: Console,
     names: list[str],
     endpoint: str | None,
-    change: "ConnectorChange",
     flags: _ChangeFlags,
     careful: OverrideOptions,
     reach: ConnectionOptions,
+    *,
+    state: "StateName | None" = None,
+    restart: "RestartName | None" = None,
 ) -> ExitCode:
     from kdeclare.app.adhoc.run import AdhocOptions
-    from kdeclare.providers.connect.commands.connectors.connector_changes import change_connectors
+    from kdeclare.providers.connect.commands.connectors.connector_changes import (
+        ConnectorChange,
+        change_connectors,
+    )
 
+    change = ConnectorChange(state, restart)
     workspace = reach.workspace()
     options = AdhocOptions(careful.scope(), flags.verify_timeout, write=flags.write, tell=console.say)
     return run_and_show(
