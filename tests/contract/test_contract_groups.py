@@ -17,6 +17,7 @@ from kdeclare.providers.kafka.consumer_group.port import Groups, OffsetChanges
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import EARLIEST, LATEST
 from tests.beds import AnyBed, KafkaBed, MemoryBed, get_error
+from tests.kafka.group_consumers import subscribe_when_known, wait_for_assignment
 
 
 class GroupBed:
@@ -82,17 +83,11 @@ class GroupBed:
         from kafka import KafkaConsumer
 
         consumer = KafkaConsumer(
-            topic,
-            bootstrap_servers=self.bed._bootstrap,
-            group_id=group,
-            client_id="c",
-            enable_auto_commit=False,
+            bootstrap_servers=self.bed._bootstrap, group_id=group, client_id="c", enable_auto_commit=False
         )
         try:
-            deadline = time.monotonic() + 120
-            while not consumer.assignment():
-                consumer.poll(timeout_ms=100)
-                assert time.monotonic() < deadline
+            subscribe_when_known(consumer, topic)
+            wait_for_assignment(consumer)
             yield
         finally:
             consumer.close()

@@ -12,12 +12,15 @@ from kafka.errors import AuthorizationError, TopicAuthorizationFailedError
 
 from kdeclare.sandbox import SandboxSettings
 from kdeclare.sandbox.settings import HOST
+from tests.kafka.group_consumers import resubscribe
 
 _REFUSED = (AuthorizationError, TopicAuthorizationFailedError)
 _TIMEOUT_S = 60
 _IN_A_ROW = 3
 _QUIET_S = 0.7
 """For how long no request must succeed to count as refused."""
+_STUCK_S = 10
+"""After how long without partitions a consumer subscribes again."""
 
 
 @dataclass(frozen=True)
@@ -166,8 +169,10 @@ class LoadConsumer(Load):
     group: str = "readers"
     received: list[str] = field(default_factory=list)
     positions: dict[int, int] = field(default_factory=dict)
+    assigned_at: float = 0.0
 
     def _connect(self, arguments: dict[str, Any]) -> Any:
+        self.assigned_at = time.monotonic()
         return kafka.KafkaConsumer(
             self.topic,
             **arguments,
@@ -184,7 +189,11 @@ class LoadConsumer(Load):
         return f"{super().describe()}, positions {self.positions}"
 
     def _send(self, client: Any) -> bool:
-        # Records end the wait at once. With 50 ms, a tenth of all consumers never joined their group.
+        if client.assignment():
+            self.assigned_at = time.monotonic()
+        elif time.monotonic() > self.assigned_at + _STUCK_S:
+            resubscribe(client, self.topic)
+            self.assigned_at = time.monotonic()
         batches = client.poll(timeout_ms=500)
         self.positions = dict.fromkeys((one.partition for one in client.assignment()), -1) | self.positions
         for partition, records in batches.items():

@@ -33,6 +33,7 @@ from tests.kafka.broker_policies import (
     build_single_create_call,
     build_topic,
 )
+from tests.kafka.group_consumers import subscribe_when_known, wait_for_assignment
 
 pytestmark = pytest.mark.kafka
 
@@ -144,17 +145,13 @@ def test_policies_see_internal_topics(policies: PolicedBrokers, bed: KafkaBed) -
     from kafka import KafkaConsumer
 
     with policies.record_calls() as lines:
-        consumer = KafkaConsumer(bed.create(), group_id="any", bootstrap_servers=policies.sandbox.bootstrap)
+        consumer = KafkaConsumer(group_id="any", bootstrap_servers=policies.sandbox.bootstrap)
         try:
-            bed.eventually(lambda: _expect_assignment(consumer))
+            subscribe_when_known(consumer, bed.create())
+            wait_for_assignment(consumer)
         finally:
             consumer.close()
     assert [line["method"] for line in lines if "__consumer_offsets" in line.values()] == ["alter", "create"]
-
-
-def _expect_assignment(consumer: object) -> None:
-    consumer.poll(timeout_ms=200)  # type: ignore[attr-defined]
-    assert consumer.assignment()  # type: ignore[attr-defined]
 
 
 # what AlterConfigPolicy is shown
