@@ -89,7 +89,7 @@ says "0 ACLs"
 step "An audit finds access that was changed outside kdeclare, also of users that no manifest declares."
 run 0 kdeclare acl add --allow-principal User:mallory --operation All --topic '*' --yes
 run 0 kdeclare acl remove --allow-principal User:checkout --operation Read --topic orders --yes
-run 2 kdeclare fleet audit fleet.yaml --out audits --fail-on changed,missing,unmanaged --master 'local[1]'
+run 2 kdeclare fleet audit fleet.yaml --out audits --fail-on changed,missing,unmanaged
 says "checkout" "User:mallory"
 run 0 kdeclare apply --yes
 run 0 kdeclare acl remove --allow-principal User:mallory --operation All --topic '*' --yes

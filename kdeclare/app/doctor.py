@@ -139,7 +139,7 @@ def _check_connection(
 
 # this machine: Python, and Java for the commands that need it
 
-_JAVA_PURPOSE = "only kdeclare sandbox and kdeclare fleet (Spark)"
+_JAVA_PURPOSE = "only kdeclare sandbox, and kdeclare fleet for large fleets (Spark)"
 _JAVAC_PURPOSE = "only kdeclare connect plugin"
 
 

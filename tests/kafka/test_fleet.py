@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, chdir, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,6 @@ import pyarrow.dataset
 import pytest
 from jsonschema import Draft202012Validator
 from playwright.sync_api import Browser
-from pyspark.sql import SparkSession
 
 from kdeclare import sandbox
 from kdeclare.providers.kafka.client import connect
@@ -32,9 +31,7 @@ from kdeclare.sandbox import GroupSettings
 from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, all_created, topic_resource
 from tests.browser.pictures import Picture, take_picture
 from tests.browser.watched import WatchedPage
-from tests.commands import run_here
 from tests.conftest import free_ports_of_clusters
-from tests.spark.sharing import open_spark, share_session
 from tests.startup_cache import spark_variables
 
 pytestmark = pytest.mark.kafka
@@ -87,15 +84,11 @@ def parse_valid_output(schema: str, printed: str) -> dict[str, Any]:
 
 @dataclass
 class Story:
-    """The clusters, the folder from which commands are run, and what should be found right now.
-
-    With a Spark, commands that need one run in this process.
-    """
+    """The clusters, the folder from which commands are run, and what should be found right now."""
 
     settings: GroupSettings
     folder: Path
     specials: dict[str, dict[str, Any]]
-    spark: SparkSession | None = None
     expected: list[Finding] = field(default_factory=list)
 
     def bootstrap(self, cluster: str) -> str:
@@ -117,23 +110,12 @@ class Story:
         assert done.returncode == code, f"{done.returncode}: " + done.stdout[-4000:] + done.stderr[-4000:]
         return done.stdout
 
-    def kdeclare_with_spark(self, *arguments: str, code: int = 0) -> str:
-        """Run a command that needs Spark; what it printed."""
-        if self.spark is None:
-            return self.kdeclare(*arguments, code=code)
-        with share_session(self.spark):
-            done = run_here(self.folder, *arguments)
-        assert done.code == code, f"{done.code}: " + done.out[-4000:] + done.err[-4000:]
-        return done.out
-
     def fleet(
         self, what: str, out: str, *arguments: str, code: int = 0, file: str = "fleet.yaml"
     ) -> dict[str, Any]:
-        """Run a fleet command that needs Spark; the JSON that it printed."""
-        more = ("--out", out, "--master", "local[2]", "--format", "json", *arguments)
-        return parse_valid_output(
-            f"fleet-{what}", self.kdeclare_with_spark("fleet", what, file, *more, code=code)
-        )
+        """Run a fleet command; the JSON that it printed."""
+        more = ("--out", out, "--format", "json", *arguments)
+        return parse_valid_output(f"fleet-{what}", self.kdeclare("fleet", what, file, *more, code=code))
 
     def apply(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         """Run ``fleet apply``; the JSON that it printed."""
@@ -239,16 +221,6 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         yield story
     finally:
         sandbox.reset_group(settings)
-
-
-@pytest.fixture(scope="module")
-def with_spark(story: Story) -> Iterator[None]:
-    """From here on the commands share one Spark; the audit before started its own."""
-    with ExitStack() as started:
-        with chdir(story.folder):  # where its tasks look for what a command names
-            story.spark = started.enter_context(open_spark(story.folder / "spark.log"))
-        yield
-    story.spark = None
 
 
 @contextmanager
@@ -458,7 +430,8 @@ def expect_findings(story: Story, summary: Mapping[str, Any]) -> list[dict[str, 
 
 
 def test_fleet_audit_finds_exactly_the_drift(story: Story) -> None:
-    summary = story.fleet("audit", "audits", "--detailed-exitcode", code=2)
+    """The first audit runs on Spark, and the audits below without it. Each continues the one before."""
+    summary = story.fleet("audit", "audits", "--detailed-exitcode", "--master", "local[2]", code=2)
     found = expect_findings(story, summary)
     assert all(row["message"] and row["status"] == "new" for row in found)
     (grown,) = (row for row in found if (row["cluster"], row["name"]) == ("eu-1", "s.grown"))
@@ -478,7 +451,6 @@ def test_fleet_audit_finds_exactly_the_drift(story: Story) -> None:
     ]
 
 
-@pytest.mark.usefixtures("with_spark")
 def test_fleet_audit_of_snapshot_tells_new_from_fixed(story: Story) -> None:
     """Nothing but a manifest has changed since the audit before, which read the clusters."""
     record = story.fleet("snapshot", "snapshots")
@@ -503,15 +475,13 @@ def test_fleet_audit_of_snapshot_tells_new_from_fixed(story: Story) -> None:
     assert "s.grown" in (story.folder / "audits" / "report.md").read_text()
 
 
-@pytest.mark.usefixtures("with_spark")
 def test_fleet_history_shows_topic_in_snapshots(story: Story) -> None:
-    words = ("eu-1", "s.altered", "--out", "snapshots", "--master", "local[2]", "--format", "json")
-    told = parse_valid_output("fleet-history", story.kdeclare_with_spark("fleet", "history", *words))
+    words = ("eu-1", "s.altered", "--out", "snapshots", "--format", "json")
+    told = parse_valid_output("fleet-history", story.kdeclare("fleet", "history", *words))
     assert told["snapshots"] == 1
     assert [turn["turn"] for turn in told["history"]] == ["appeared"]
 
 
-@pytest.mark.usefixtures("with_spark")
 def test_fleet_plan_equals_plans_of_single_clusters(story: Story) -> None:
     overview = story.fleet("plan", "plans", "--allow-deletes", "--detailed-exitcode", code=2)
     assert [c["exit"] for c in overview["clusters"]] == ["changes"] * 3
@@ -538,7 +508,6 @@ def test_fleet_apply_proceeds_in_waves(story: Story) -> None:
     story.expected = [f for f in story.expected if f.finding in ("unmanaged", "policy")]
 
 
-@pytest.mark.usefixtures("with_spark")
 def test_fleet_apply_stops_at_stale_plan_unless_failures_allowed(story: Story) -> None:
     del story.specials["s.new"]
     story.declare()
@@ -563,7 +532,6 @@ def test_fleet_apply_stops_at_stale_plan_unless_failures_allowed(story: Story) -
     ]
 
 
-@pytest.mark.usefixtures("with_spark")
 def test_fleet_audit_reports_unreachable_clusters(story: Story) -> None:
     before = json.loads((story.folder / "audits" / "summary.json").read_text())
     sandbox.stop(story.settings.members[CLUSTERS.index("lab")].folder)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from kdeclare_flags.provider import FLAG, PROVIDER
 from kdeclare_flags.service import FlagService
 
-from kdeclare.app.fleet.audit import evaluate_objects
+from kdeclare.app.fleet.audit_policies import evaluate_objects
 from kdeclare.core.parts import LiveState
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource

@@ -122,7 +122,7 @@ class Audits:
 
     def __call__(self, *more: str) -> dict[str, Any]:
         """Return the summary of a successful audit."""
-        line = ["fleet", "audit", str(self.fleet.file), "--out", str(self.out), *more]
+        line = ["fleet", "audit", str(self.fleet.file), "--out", str(self.out), "--engine", "spark", *more]
         assert main([*line, "--snapshot", str(self.fleet.snapshots)]) == 0
         summary: dict[str, Any] = json.loads((self.out / "summary.json").read_text())
         return summary

@@ -46,7 +46,7 @@ class Shell:
 
     def _typed(self, line: list[str]) -> tuple[int, str]:
         self._capsys.readouterr()
-        code = main(line)
+        code = main([*line, "--engine", "spark"])
         return code, " ".join(self._capsys.readouterr().err.split())
 
     def read_files(self) -> dict[str, bytes]:

@@ -124,7 +124,7 @@ def test_audit_after_executor_loss_has_same_result_and_no_secret(
 ) -> None:
     capsys.readouterr()
     line = ["fleet", "audit", str(fleet.file), "--snapshot", str(fleet.snapshots)]
-    code = main([*line, "--out", str(fleet.folder / "here")])
+    code = main([*line, "--out", str(fleet.folder / "here"), "--engine", "spark"])
     here = capsys.readouterr()
     assert code == 0, here.err
     fleet.fuse.touch()

@@ -77,7 +77,7 @@ def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     """Nothing is published, and the next audit is compared with the previous one."""
     out = fleet.folder / "out"
     audit = f"fleet audit {fleet.file} --snapshot {fleet.snapshots}"
-    assert main([*audit.split(), "--out", str(out)]) == 0
+    assert main([*audit.split(), "--out", str(out), "--engine", "spark"]) == 0
     capsys.readouterr()
     before = read_files(out)
     where = f"--out out --master {spark_with_own_disks.master} --shared-folders --timeout 0.2"

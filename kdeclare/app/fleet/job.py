@@ -6,7 +6,7 @@ A table is collected with one Spark task per cluster.
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +22,7 @@ from kdeclare.manifests.fleet import Fleet, open_fleet, select_clusters, validat
 
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.session import SparkConf, SparkSession
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -34,8 +34,12 @@ if TYPE_CHECKING:
 
 
 class Engine(StrEnum):
-    """What reads the clusters and compares the tables: this process (``local``), or Spark."""
+    """What reads the clusters and compares the tables: this process (``local``), or Spark.
 
+    ``auto`` begins in this process and continues on Spark if the fleet is too large; see `choose_engine`.
+    """
+
+    AUTO = "auto"
     LOCAL = "local"
     SPARK = "spark"
 
@@ -58,7 +62,7 @@ class FleetOptions:
     conf: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 10.0
     shared_folders: bool = False
-    engine: Engine = Engine.SPARK
+    engine: Engine = Engine.AUTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,14 @@ def open_fleet_job(
 
 
 @contextmanager
+def continue_on_spark(options: FleetOptions, run: FleetRun) -> Iterator[FleetJob]:
+    """Start Spark on this machine for a command that began without Spark. Raises KdeclareError."""
+    run.progress("Starting Spark", 0, 0)
+    with _start_spark(replace(options, master=LOCAL_MASTER)) as spark:
+        yield FleetJob(run.fleet, run.locator, run.storage, run.began, run.identity, run.progress, spark)
+
+
+@contextmanager
 def open_results_storage(options: FleetOptions) -> Iterator[Storage]:
     """Yield the results folder. Spark is started only if the folder is not local."""
     local_storage = find_local_storage(options.out)
@@ -173,18 +185,22 @@ def make_identity(moment: datetime) -> str:
     return f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
+LOCAL_MASTER = "local[*]"
+"""The Spark master that uses all cores of this machine."""
+
 ReadCluster = Callable[[str], Iterator[pa.RecordBatch]]
-"""Returns the rows of the cluster with this name. Runs in a Spark task."""
+"""Returns the rows of the cluster with this name. Runs in a Spark task, or in a thread of this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTable:
-    """A table that is collected with one Spark task per cluster.
+    """A table that is collected with one Spark task or thread per cluster.
 
     doing: the label of the progress display.
     by_cluster: whether the table is partitioned by cluster, so that one cluster can be read alone.
     of_resources: whether the table has rows about resources, in addition to one row for each cluster, which
     has the kind `CLUSTER`.
+    size_column: the column with the number of resources that a row describes; None if each row describes one.
     """
 
     name: str
@@ -192,11 +208,20 @@ class ClusterTable:
     doing: str
     by_cluster: bool = True
     of_resources: bool = True
+    size_column: str | None = None
 
 
-def collect_table(job: FleetJob, bench: "Workbench", table: ClusterTable, read_cluster: ReadCluster) -> None:
+def collect_table(
+    job: FleetJob,
+    bench: "Workbench",
+    table: ClusterTable,
+    read_cluster: ReadCluster,
+    remaining: Sequence[str] | None = None,
+) -> None:
     """Write the table. The fleet file limits how many clusters are read at the same time.
 
+    remaining: the names of the clusters to add to a table that already has the other clusters of the fleet;
+        None to write a new table with all clusters.
     Raises KdeclareError, for example if a cluster does not have exactly one row of its own in the table.
     """
     from kdeclare.fleet.spark.audit_counts import count_rows_by_cluster
@@ -204,11 +229,14 @@ def collect_table(job: FleetJob, bench: "Workbench", table: ClusterTable, read_c
     from kdeclare.fleet.spark.tables import select_cluster_rows
     from kdeclare.fleet.spark.tasks import read_clusters
 
-    rows = read_clusters(
-        job.spark, job.names, read_cluster, table.schema, max_concurrency=job.fleet.max_concurrent
-    )
-    with report_progress(job.spark, job.progress, table.doing):
-        bench.write(rows, table.name, ["cluster"] if table.by_cluster else [])
+    names = job.names if remaining is None else remaining
+    if names:
+        rows = read_clusters(
+            job.spark, names, read_cluster, table.schema, max_concurrency=job.fleet.max_concurrent
+        )
+        partitioned_by = ["cluster"] if table.by_cluster or remaining is not None else []
+        with report_progress(job.spark, job.progress, table.doing):
+            bench.write(rows, table.name, partitioned_by, append=remaining is not None)
     written_table = bench.read(table.name, table.schema)
     cluster_rows = select_cluster_rows(written_table) if table.of_resources else written_table
     require_complete_table(table.name, count_rows_by_cluster(cluster_rows), job.names)

@@ -18,8 +18,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.installed_providers import list_providers
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import require_complete_table
+from kdeclare.fleet.rows import CLUSTER, require_complete_table
 from kdeclare.fleet.storage import LocalStorage, find_local_storage, require_same_fleet
 
 if TYPE_CHECKING:
@@ -80,27 +79,46 @@ def _reject_spark_options(options: FleetOptions) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class LocalTable:
+    """A table that threads have written.
+
+    size: the number of resources in the table.
+    remaining: the names of the clusters that are not in the table, because it became too large.
+    """
+
+    size: int
+    remaining: tuple[str, ...] = ()
+
+
 def collect_locally(
-    job: LocalJob, bench: "LocalWorkbench", table: ClusterTable, read_cluster: ReadCluster
-) -> list[Row]:
-    """Read all clusters with threads, write the table, and return its rows.
+    job: LocalJob,
+    bench: "LocalWorkbench",
+    table: ClusterTable,
+    read_cluster: ReadCluster,
+    max_size: int | None = None,
+) -> LocalTable:
+    """Read the clusters with threads, and write the table.
 
     The fleet file limits how many clusters are read at the same time. Raises KdeclareError, for example if a
     cluster does not have exactly one row of its own in the table.
+
+    max_size: the number of resources after which the remaining clusters are not read; None for no limit.
     """
-    from kdeclare.fleet.local.counts import count_cluster_rows
     from kdeclare.fleet.local.tables import read_in_threads
 
     def read_one(name: str) -> int:
-        return bench.write_cluster(table.name, name, read_cluster(name), table.schema)
+        written = bench.write_cluster(table.name, name, read_cluster(name), table.schema)
+        return written.num_rows if table.size_column is None else sum(written[table.size_column].to_pylist())
 
     job.progress(table.doing, 0, len(job.names))
-    read_in_threads(
+    size, remaining = read_in_threads(
         job.names,
         read_one,
         job.fleet.max_concurrent,
         lambda done, total: job.progress(table.doing, done, total),
+        max_size,
     )
-    rows = bench.read(table.name, table.schema)
-    require_complete_table(table.name, count_cluster_rows(rows), job.names)
-    return rows
+    counts = bench.count_rows(table.name, CLUSTER if table.of_resources else None)
+    require_complete_table(table.name, counts, [name for name in job.names if name not in remaining])
+    return LocalTable(size, remaining)

@@ -1,10 +1,10 @@
-"""Make the saved plans of a fleet in one Spark job, read them, and record which plans were applied.
+"""Make the saved plans of a fleet, read them, and record which plans were applied.
 
 Each cluster has its own plan file.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -12,7 +12,18 @@ from functools import partial
 import pyarrow as pa
 
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
-from kdeclare.app.fleet.job import ClusterTable, FleetJob, FleetOptions, collect_table, open_fleet_job
+from kdeclare.app.fleet.engine_choice import MAX_LOCAL_PLANNED, choose_engine
+from kdeclare.app.fleet.job import (
+    ClusterTable,
+    Engine,
+    FleetJob,
+    FleetOptions,
+    FleetRun,
+    collect_table,
+    continue_on_spark,
+    open_fleet_job,
+)
+from kdeclare.app.fleet.local_job import collect_locally, open_local_job
 from kdeclare.app.plan import build_plan_text, make_plan
 from kdeclare.core.diagnostics import KdeclareError, error, summarize_diagnostics
 from kdeclare.core.documents import dump_document
@@ -23,6 +34,7 @@ from kdeclare.core.units import format_names
 from kdeclare.engine.planning.planfile import PlanFile, parse_plan_file, verify_plan
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, parse_overview
+from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import FORMAT_VERSION
 from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet
@@ -32,8 +44,15 @@ OVERVIEW_FILE = "overview.json"
 
 _PLANS_SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("cluster", "plan_id", "text", "exit", "summary", "error")]
-    + [("changes", pa.int64())]
+    + [("changes", pa.int64()), ("resources", pa.int64())]
 )
+_PLANS_TABLE = ClusterTable(
+    "plans", _PLANS_SCHEMA, "Planning", by_cluster=False, of_resources=False, size_column="resources"
+)
+
+
+PlanCluster = Callable[[ClusterLocator, str], Iterator[pa.RecordBatch]]
+"""A function that plans the cluster with this name."""
 
 
 def build_plan_file_name(cluster: str) -> str:
@@ -49,31 +68,63 @@ def plan_fleet(
     A cluster that cannot be planned is in the overview with its error, and the cluster's earlier plan is
     deleted. Raises KdeclareError.
     """
+    plan_one_cluster = partial(plan_cluster, scope=scope, command=command)
+    if choose_engine(options, environ) is Engine.LOCAL:
+        return _plan_locally(options, scope, environ, progress, plan_one_cluster)
+    with open_fleet_job(options, environ, progress) as job:
+        return _plan_on_spark(job, scope, plan_one_cluster)
+
+
+def _plan_locally(
+    options: FleetOptions,
+    scope: PlanScope,
+    environ: Mapping[str, str],
+    progress: Progress,
+    plan_one_cluster: PlanCluster,
+) -> FleetPlan:
+    from kdeclare.fleet.local.tables import open_local_workbench
+
+    with (
+        open_local_job(options, environ, progress) as job,
+        open_local_workbench(job.storage, job.identity) as bench,
+    ):
+        max_size = MAX_LOCAL_PLANNED if options.engine is Engine.AUTO else None
+        plans = collect_locally(job, bench, _PLANS_TABLE, partial(plan_one_cluster, job.locator), max_size)
+        if plans.remaining:
+            with continue_on_spark(options, job) as spark_job:
+                return _plan_on_spark(spark_job, scope, plan_one_cluster, plans.remaining)
+        rows = (row for name in job.names for row in bench.read("plans", _PLANS_SCHEMA, (name,)))
+        return _save_plans(job, scope, rows)
+
+
+def _plan_on_spark(
+    job: FleetJob, scope: PlanScope, plan_one_cluster: PlanCluster, remaining: Sequence[str] | None = None
+) -> FleetPlan:
+    """Plan the clusters that the table does not have yet, and save all plans.
+
+    remaining: the names of these clusters; None if the table does not exist yet.
+    """
     from kdeclare.fleet.spark.spark_errors import translate_spark_errors
     from kdeclare.fleet.spark.tables import open_workbench
 
-    with (
-        open_fleet_job(options, environ, progress) as job,
-        open_workbench(job.spark, job.storage, job.identity) as bench,
-    ):
-        plan_one_cluster = partial(plan_cluster, job.locator, scope, command)
-        collect_table(
-            job, bench, ClusterTable("plans", _PLANS_SCHEMA, "Planning", of_resources=False), plan_one_cluster
-        )
-        job.storage.remove(
-            OVERVIEW_FILE
-        )  # the overview is written last, so it exists only if all plans are written
-        clusters_by_name: dict[str, PlannedCluster] = {}
+    with open_workbench(job.spark, job.storage, job.identity) as bench:
+        collect_table(job, bench, _PLANS_TABLE, partial(plan_one_cluster, job.locator), remaining)
         with translate_spark_errors():
-            for row in bench.read("plans", _PLANS_SCHEMA).toLocalIterator():
-                clusters_by_name[row["cluster"]] = _save_plan_row(job, row.asDict())
-        clusters = tuple(clusters_by_name[name] for name in job.names)
-        result = FleetPlan(job.fleet.name, job.began, job.seconds, scope.adopt, clusters)
-        job.storage.write(OVERVIEW_FILE, json.dumps(dump_document(result), indent=1) + "\n")
-        return result
+            rows = bench.read("plans", _PLANS_SCHEMA).toLocalIterator()
+            return _save_plans(job, scope, (row.asDict() for row in rows))
 
 
-def _save_plan_row(job: FleetJob, row: Mapping[str, str | int | None]) -> PlannedCluster:
+def _save_plans(job: FleetRun, scope: PlanScope, rows: Iterable[Row]) -> FleetPlan:
+    """Save the plan of each row. Write the overview last, so that it exists only if all plans are written."""
+    job.storage.remove(OVERVIEW_FILE)
+    clusters_by_name = {row["cluster"]: _save_plan_row(job, row) for row in rows}
+    clusters = tuple(clusters_by_name[name] for name in job.names)
+    result = FleetPlan(job.fleet.name, job.began, job.seconds, scope.adopt, clusters)
+    job.storage.write(OVERVIEW_FILE, json.dumps(dump_document(result), indent=1) + "\n")
+    return result
+
+
+def _save_plan_row(job: FleetRun, row: Row) -> PlannedCluster:
     name, text = str(row["cluster"]), row["text"]
     if text is None:
         job.storage.remove(build_plan_file_name(name))
@@ -90,10 +141,10 @@ def _save_plan_row(job: FleetJob, row: Mapping[str, str | int | None]) -> Planne
 
 
 def plan_cluster(
-    locator: ClusterLocator, scope: PlanScope, command: str, name: str
+    locator: ClusterLocator, name: str, *, scope: PlanScope, command: str
 ) -> Iterator[pa.RecordBatch]:
-    """Plan one cluster and yield the plan as one row; runs in a Spark task."""
-    row: dict[str, object] = {"cluster": name, "changes": 0, "exit": "error"}
+    """Plan one cluster and yield the plan as one row; runs in a Spark task or in a thread."""
+    row: dict[str, object] = {"cluster": name, "changes": 0, "resources": 0, "exit": "error"}
     row["summary"] = json.dumps(asdict(Summary()))
     locator.load_providers()
     try:
@@ -133,6 +184,7 @@ def _describe_plan(plan: Plan) -> dict[str, object]:
         "exit": outcome.status,
         "summary": json.dumps(asdict(plan.summary)),
         "changes": changes,
+        "resources": len(plan.changes),
     }
     if plan.has_errors:
         return row | {"error": summarize_diagnostics(plan.diagnostics)}

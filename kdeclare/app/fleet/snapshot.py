@@ -1,27 +1,33 @@
 """Take and find snapshots of a fleet, and show the history of one object across snapshots."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kdeclare.app.fleet.cluster_rows import read_live
-from kdeclare.app.fleet.job import ClusterTable, Engine, FleetJob, FleetOptions, collect_table, open_fleet_job
-from kdeclare.app.fleet.local_job import collect_locally, open_local_job
+from kdeclare.app.fleet.engine_choice import MAX_LOCAL_ROWS, choose_engine
+from kdeclare.app.fleet.job import (
+    ClusterTable,
+    Engine,
+    FleetJob,
+    FleetOptions,
+    FleetRun,
+    collect_table,
+    continue_on_spark,
+    open_fleet_job,
+    open_spark_storage,
+)
+from kdeclare.app.fleet.local_job import collect_locally, open_local_job, require_local_storage
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.documents import dump_document
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.registry import CODECS
-from kdeclare.fleet.rows import LIVE
-from kdeclare.fleet.snapshots import SnapshotRecord, format_snapshot_path, parse_record
-from kdeclare.fleet.storage import SNAPSHOTS, Storage, list_record_ids
-
-if TYPE_CHECKING:
-    from kdeclare.fleet.spark.tables import Workbench
-from kdeclare.app.fleet.job import open_spark_storage
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.fleet.history import ObjectVersion
+from kdeclare.fleet.rows import LIVE
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path, parse_record
+from kdeclare.fleet.storage import SNAPSHOTS, Storage, list_record_ids
 from kdeclare.manifests.policies import TOPIC
 
 LATEST = "latest"
@@ -33,22 +39,10 @@ def take_snapshot(options: FleetOptions, environ: Mapping[str, str], progress: P
 
     A cluster that cannot be read is in the snapshot with its error.
     """
-    if options.engine is Engine.LOCAL:
+    if choose_engine(options, environ) is Engine.LOCAL:
         return _take_local_snapshot(options, environ, progress)
-    from kdeclare.fleet.spark.audit_counts import read_snapshot_clusters
-    from kdeclare.fleet.spark.tables import open_workbench
-
-    with (
-        open_fleet_job(options, environ, progress) as job,
-        open_workbench(job.spark, job.storage, job.identity) as bench,
-    ):
-        collect_live_rows(job, bench)
-        path = format_snapshot_path(job.identity, job.began)
-        clusters = read_snapshot_clusters(bench.read("live", LIVE))
-        record = SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
-        with bench.publish({"live": path}):
-            _write_record(job.storage, record)
-        return record
+    with open_fleet_job(options, environ, progress) as job:
+        return _finish_on_spark(job)
 
 
 def _take_local_snapshot(
@@ -61,23 +55,46 @@ def _take_local_snapshot(
         open_local_job(options, environ, progress) as job,
         open_local_workbench(job.storage, job.identity) as bench,
     ):
-        live = collect_locally(job, bench, LIVE_TABLE, partial(read_live, job.locator))
-        path = format_snapshot_path(job.identity, job.began)
-        clusters = summarize_snapshot_clusters(live)
-        record = SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
-        with bench.publish({"live": path}):
+        max_size = MAX_LOCAL_ROWS if options.engine is Engine.AUTO else None
+        live = collect_locally(job, bench, LIVE_TABLE, partial(read_live, job.locator), max_size)
+        if live.remaining:
+            with continue_on_spark(options, job) as spark_job:
+                return _finish_on_spark(spark_job, live.remaining)
+        clusters = tuple(
+            cluster
+            for name in sorted(job.names)
+            for cluster in summarize_snapshot_clusters(bench.read("live", LIVE, (name,)))
+        )
+        record = _build_record(job, clusters)
+        with bench.publish({"live": record.path}):
             _write_record(job.storage, record)
         return record
+
+
+def _finish_on_spark(job: FleetJob, remaining: Sequence[str] | None = None) -> SnapshotRecord:
+    """Read the clusters that the table does not have yet, and publish the table.
+
+    remaining: the names of these clusters; None if the table does not exist yet.
+    """
+    from kdeclare.fleet.spark.audit_counts import read_snapshot_clusters
+    from kdeclare.fleet.spark.tables import open_workbench
+
+    with open_workbench(job.spark, job.storage, job.identity) as bench:
+        collect_table(job, bench, LIVE_TABLE, partial(read_live, job.locator), remaining)
+        record = _build_record(job, read_snapshot_clusters(bench.read("live", LIVE)))
+        with bench.publish({"live": record.path}):
+            _write_record(job.storage, record)
+        return record
+
+
+def _build_record(job: FleetRun, clusters: tuple[SnapshotCluster, ...]) -> SnapshotRecord:
+    path = format_snapshot_path(job.identity, job.began)
+    return SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
 
 
 def _write_record(storage: Storage, record: SnapshotRecord) -> None:
     text = json.dumps(dump_document(record), indent=1) + "\n"
     storage.write(f"{SNAPSHOTS}/{record.snapshot_id}.json", text)
-
-
-def collect_live_rows(job: FleetJob, bench: "Workbench") -> None:
-    """Read the clusters into the table ``live``. Raises KdeclareError."""
-    collect_table(job, bench, LIVE_TABLE, partial(read_live, job.locator))
 
 
 def read_snapshot_record(storage: Storage, snapshot_id: str) -> SnapshotRecord:
@@ -125,12 +142,17 @@ def build_unknown_object_error(cluster: str, key: LiveKey, snapshots: int) -> Di
 
 
 def read_object_history(
-    options: FleetOptions, cluster: str, key: LiveKey, progress: Progress
+    options: FleetOptions, cluster: str, key: LiveKey, environ: Mapping[str, str], progress: Progress
 ) -> tuple[ObjectVersion, ...]:
     """Read one live object from every snapshot that includes the cluster, oldest first.
 
     Raises KdeclareError.
     """
+    if choose_engine(options, environ) is Engine.LOCAL:
+        from kdeclare.fleet.local.history import read_local_versions
+
+        local_storage = require_local_storage("--out", options.out)
+        return read_local_versions(local_storage, _find_snapshots(local_storage, cluster), cluster, key)
     from kdeclare.fleet.spark.history import read_versions
 
     progress("Starting Spark", 0, 0)

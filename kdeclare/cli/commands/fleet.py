@@ -48,11 +48,12 @@ _HISTORY_EPILOG = build_epilog(
 )
 
 EngineName = Annotated[
-    Literal["local", "spark"],
+    Literal["auto", "local", "spark"],
     typer.Option(
         "--engine",
-        help="What reads and compares the clusters. local: this process, without Java, for small fleets and "
-        "local folders. spark: Spark, for fleets of any size.",
+        help="What reads and compares the clusters. local: this process, without Java, in local folders. "
+        "spark: Spark, for fleets of any size. auto: begin in this process, and continue on Spark if the "
+        "fleet is large.",
     ),
 ]
 FleetFile = Annotated[Path, typer.Argument(metavar="FLEET", help="The fleet file (kind Fleet).")]
@@ -116,7 +117,7 @@ class FleetClusterOptions(SparkOptions):
         ),
     ] = 10.0
 
-    def options(self, fleet: Path, engine: str = "spark") -> "FleetOptions":
+    def options(self, fleet: Path, engine: str = "auto") -> "FleetOptions":
         """Build the `FleetOptions` for a fleet file from these options. Raises BadParameter."""
         from kdeclare.app.fleet.job import Engine, FleetOptions
 
@@ -141,13 +142,13 @@ def register(app: typer.Typer) -> None:
     command(group, "plan", epilog=_PLAN_EPILOG)(plan)
     command(group, "apply", epilog=_APPLY_EPILOG)(apply)
     command(group, "history", epilog=_HISTORY_EPILOG)(history)
-    app.add_typer(group, name="fleet", help="Snapshot, audit, plan and apply many clusters on Spark.")
+    app.add_typer(group, name="fleet", help="Snapshot, audit, plan and apply many clusters.")
 
 
 def snapshot(
     fleet: FleetFile,
     *,
-    engine: EngineName = "spark",
+    engine: EngineName = "auto",
     output: Format = "text",
     clusters: FleetClusterOptions,
     console: Console,
@@ -205,7 +206,7 @@ def audit(
             help="Do not report undeclared config keys. This is much faster if many topics have such keys.",
         ),
     ] = False,
-    engine: EngineName = "spark",
+    engine: EngineName = "auto",
     output: Format = "text",
     clusters: FleetClusterOptions,
     console: Console,
@@ -243,6 +244,7 @@ def plan(
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")
     ] = False,
+    engine: EngineName = "auto",
     output: Format = "text",
     planning: PlanningOptions,
     clusters: FleetClusterOptions,
@@ -259,7 +261,9 @@ def plan(
 
     scope = planning.scope()
     recorded_command = redact_spark_settings(console.command)
-    result = plan_fleet(clusters.options(fleet), scope, os.environ, console.progress, recorded_command)
+    result = plan_fleet(
+        clusters.options(fleet, engine), scope, os.environ, console.progress, recorded_command
+    )
     if console.is_json:
         console.write_document(result)
     else:
@@ -393,6 +397,7 @@ def history(
         ),
     ],
     *,
+    engine: EngineName = "auto",
     output: Format = "text",
     spark: SparkOptions,
     console: Console,
@@ -401,7 +406,9 @@ def history(
 
     Reads the snapshots in DIR. To show an object that is not a topic, pass its KIND/NAME.
     """
-    from kdeclare.app.fleet.job import FleetOptions
+    import os
+
+    from kdeclare.app.fleet.job import Engine, FleetOptions
     from kdeclare.app.fleet.snapshot import build_unknown_object_error, parse_live_key, read_object_history
 
     if len(words) not in (2, 3):
@@ -413,8 +420,9 @@ def history(
         master=spark.master,
         conf=parse_pairs("--conf", spark.conf),
         shared_folders=spark.shared_folders,
+        engine=Engine(engine),
     )
-    versions = read_object_history(options, cluster, key, console.progress)
+    versions = read_object_history(options, cluster, key, os.environ, console.progress)
     if all(version.body is None and version.error is None for version in versions):
         raise KdeclareError(build_unknown_object_error(cluster, key, len(versions)))
     if console.is_json:

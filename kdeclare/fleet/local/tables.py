@@ -4,6 +4,7 @@ The files have the same schemas and folders as those of Spark. Each engine can r
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -41,18 +42,37 @@ class LocalWorkbench:
 
     def write_cluster(
         self, name: str, cluster: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema
-    ) -> int:
-        """Write the rows of one cluster to its partition of a table, and return their number.
+    ) -> pa.Table:
+        """Write the rows of one cluster to its partition of a table, and return them.
 
         Raises KdeclareError.
         """
-        table = pa.Table.from_batches(list(batches), schema).drop_columns(["cluster"])
-        self._write_file(f"{name}/{format_partition(cluster)}/{_FILE}", table)
-        return int(table.num_rows)
+        table = pa.Table.from_batches(list(batches), schema)
+        self._write_file(f"{name}/{format_partition(cluster)}/{_FILE}", table.drop_columns(["cluster"]))
+        return table
 
-    def read(self, name: str, schema: pa.Schema) -> list[Row]:
-        """Read a table that this command has written. Raises KdeclareError."""
-        return read_rows(self.storage, f"{self.folder}/{name}", schema)
+    def read(self, name: str, schema: pa.Schema, clusters: Sequence[str] | None = None) -> list[Row]:
+        """Read a table that this command has written. Raises KdeclareError.
+
+        clusters: the names of the clusters to read; None for all.
+        """
+        return read_rows(self.storage, f"{self.folder}/{name}", schema, clusters)
+
+    def count_rows(self, name: str, kind: str | None = None) -> Counter[str]:
+        """Return the number of rows of each cluster in a table that `write_cluster` has written.
+
+        kind: the kind of the rows to count; None for all rows. Raises KdeclareError.
+        """
+        folder = self.storage.folder / self.folder / name
+        counts: Counter[str] = Counter()
+        for file in sorted(folder.glob(f"{_PARTITION}*/*.parquet")):
+            try:
+                rows = pq.ParquetFile(file).read(["kind"] if kind is not None else [])
+            except (OSError, pa.ArrowException) as cause:
+                raise build_read_error(str(file), str(cause)) from cause
+            count = rows.num_rows if kind is None else rows["kind"].to_pylist().count(kind)
+            counts[parse_partition(file.parent.name)] += count
+        return counts
 
     def _write_file(self, path: str, table: pa.Table) -> None:
         file = self.storage.folder / self.folder / path
@@ -149,23 +169,33 @@ def parse_partition(folder: str) -> str:
 
 
 def read_in_threads(
-    clusters: Sequence[str], read_cluster: Callable[[str], int], max_concurrency: int, report: ReportCluster
-) -> int:
-    """Call a function for every cluster, in threads, and return the sum of the results.
+    clusters: Sequence[str],
+    read_cluster: Callable[[str], int],
+    max_concurrency: int,
+    report: ReportCluster,
+    max_size: int | None = None,
+) -> tuple[int, tuple[str, ...]]:
+    """Call a function for every cluster, in threads. Return the sum of the results, and the skipped clusters.
 
-    read_cluster: reads and writes one cluster, and returns the number of its rows. The first exception ends
-        the work: clusters that have not been started are skipped, and the exception is raised.
+    read_cluster: reads and writes one cluster, and returns its size. The first exception ends the work:
+        clusters that have not been started are skipped, and the exception is raised.
+    max_size: when the sum of the sizes exceeds this number, no further cluster is started; None for no limit.
     """
-    row_count = done_count = 0
+    total_size, waiting = 0, list(reversed(clusters))
     with ThreadPoolExecutor(max_workers=max(1, max_concurrency)) as pool:
-        pending: set[Future[int]] = {pool.submit(read_cluster, name) for name in clusters}
+        pending: set[Future[int]] = set()
         try:
-            while pending:
+            while pending or waiting:
+                while waiting and len(pending) < max(1, max_concurrency):
+                    pending.add(pool.submit(read_cluster, waiting.pop()))
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                row_count += sum(future.result() for future in done)
-                done_count += len(done)
-                report(done_count, len(clusters))
+                total_size += sum(future.result() for future in done)
+                report(len(clusters) - len(waiting) - len(pending), len(clusters))
+                if max_size is not None and total_size > max_size:
+                    skipped, waiting = tuple(reversed(waiting)), []
+                    total_size += sum(future.result() for future in pending)
+                    return total_size, skipped
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return row_count
+    return total_size, ()

@@ -1,19 +1,16 @@
 """Read the versions of one live object from the snapshots in a folder."""
 
 from collections.abc import Sequence
-from datetime import UTC
 from typing import Any
 
-from pyspark.sql import Column, Row, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
 
-from kdeclare.core.jsontypes import as_object, parse_json
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.core.provider.registry import CODECS
 from kdeclare.fleet.history import ObjectVersion
-from kdeclare.fleet.live_state import explain_unread
+from kdeclare.fleet.object_versions import build_version, get_cluster
 from kdeclare.fleet.rows import CLUSTER, LIVE
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, require_all_rows
+from kdeclare.fleet.snapshots import SnapshotRecord, require_all_rows
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import escape_glob, to_spark_schema
 from kdeclare.fleet.storage import Storage
@@ -40,9 +37,9 @@ def read_versions(
         )
     for record in records:
         count = sum(row["count"] for row in counts if record.path in row["file"])
-        require_all_rows(_get_cluster(record, cluster), count, f"{storage.uri}/{record.path}")
+        require_all_rows(get_cluster(record, cluster), count, f"{storage.uri}/{record.path}")
     return tuple(
-        _build_version(record, cluster, key, [r for r in rows if record.path in r["file"]])
+        build_version(record, cluster, key, [r.asDict() for r in rows if record.path in r["file"]])
         for record in records
     )
 
@@ -61,32 +58,3 @@ def _build_object_filter(key: LiveKey) -> Column:
     """
     itself = (f.col("kind") == key.sort) & f.col("name").isin(key.key, "")
     return itself | (f.col("kind") == CLUSTER)
-
-
-def _build_version(record: SnapshotRecord, cluster: str, key: LiveKey, rows: Sequence[Row]) -> ObjectVersion:
-    cluster_record = _get_cluster(record, cluster)
-    bodies = {(row["kind"], row["name"]): row["body"] for row in rows}
-    errors = {(row["kind"], row["name"]): row["error"] for row in rows}
-    text = bodies.get(key)
-    error = cluster_record.error or errors.get(key)
-    if text is None and error is None:
-        error = errors.get((key.sort, "")) or _explain_unread(key, bodies.get((CLUSTER, cluster)))
-    body = as_object(parse_json(text)) if text is not None else None
-    return ObjectVersion(
-        (cluster_record.taken_at or record.taken_at).astimezone(UTC), record.snapshot_id, body, error
-    )
-
-
-def _explain_unread(key: LiveKey, cluster: str | None) -> str | None:
-    """Return the reason why a snapshot does not contain the objects of a system other than Kafka.
-
-    Return None if the system was read.
-    """
-    codec = CODECS.get(key.sort)
-    if cluster is None or codec is None or codec.identifies_system:
-        return None
-    return explain_unread(key, cluster)
-
-
-def _get_cluster(record: SnapshotRecord, cluster: str) -> SnapshotCluster:
-    return next(c for c in record.clusters if c.name == cluster)

@@ -44,9 +44,12 @@ class Workbench:
     storage: Storage
     folder: str
 
-    def write(self, table: DataFrame, name: str, partitioned_by: Sequence[str] = ()) -> str:
+    def write(
+        self, table: DataFrame, name: str, partitioned_by: Sequence[str] = (), *, append: bool = False
+    ) -> str:
         """Write a table, and return its path in the storage.
 
+        append: whether to add the rows to an existing table, which must be in a folder of this machine.
         Raises KdeclareError, for example if this machine does not see rows that executors wrote.
         """
         path = f"{self.folder}/{name}"
@@ -55,7 +58,8 @@ class Workbench:
         if shared_folder is not None:
             table = table.observe(observation, f.count(f.lit(1)).alias("count"))
         with translate_spark_errors():
-            table.write.partitionBy(*partitioned_by).parquet(f"{self.storage.uri}/{path}")
+            mode = "append" if append else "errorifexists"
+            table.write.partitionBy(*partitioned_by).parquet(f"{self.storage.uri}/{path}", mode)
             written_count = observation.get["count"] if shared_folder is not None else 0
         if shared_folder is not None:
             require_written_rows(name, written_count, _count_rows(shared_folder / name))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from kdeclare.app.fleet.audit import evaluate_objects
+from kdeclare.app.fleet.audit_policies import evaluate_objects
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.parts import LiveState
 from kdeclare.core.plans.plan import VerdictOutcome

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kdeclare.app.fleet.audit import evaluate_objects
+from kdeclare.app.fleet.audit_policies import evaluate_objects
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import Verdict

@@ -6,18 +6,12 @@ import signal
 import threading
 import time
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 import pytest
 
-from kdeclare.app.fleet.cluster_locator import ClusterLocator
-from kdeclare.app.fleet.saved_plans import build_plan_file_name, plan_cluster
-from kdeclare.core.documents import dump_document
+from kdeclare.app.fleet.saved_plans import build_plan_file_name
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.plans.plan import Summary
-from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.state.local_store import LocalStore
-from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import Cluster, NewTopic
@@ -29,7 +23,7 @@ NAMES = ("eu-1", "eu-2", "us-1")
 
 @dataclass
 class FleetRunner:
-    """Three clusters of one project; ``plan`` works like ``fleet plan``, without Spark."""
+    """Three clusters of one project; ``plan`` runs ``fleet plan`` without Spark."""
 
     line: CommandLine
     clusters: dict[str, MemoryCluster] = field(default_factory=dict)
@@ -52,18 +46,8 @@ class FleetRunner:
 
     def plan(self, *names: str, adopt: bool = False) -> None:
         """Plan some or all clusters."""
-        out = self.line.folder / "plans"
-        out.mkdir(exist_ok=True)
-        planned = []
-        for name in names or NAMES:
-            row = next(
-                plan_cluster(ClusterLocator("fleet.yaml"), PlanScope(adopt=adopt), "test", name)
-            ).to_pylist()[0]
-            (out / build_plan_file_name(name)).write_text(row["text"])
-            exit_, summary = PlanExit(row["exit"]), Summary(**json.loads(row["summary"]))
-            planned.append(PlannedCluster(name, row["plan_id"], summary, row["changes"], exit_))
-        overview = dump_document(FleetPlan("shop", datetime.now(UTC), 1.0, adopt, tuple(planned)))
-        (out / "overview.json").write_text(json.dumps(overview))
+        options = [word for name in names for word in ("--cluster", name)] + ["--adopt"] * adopt
+        self.line("fleet", "plan", "fleet.yaml", "--out", "plans", *options)
 
     def apply(self, *options: str) -> CommandResult:
         return self.line("fleet", "apply", "fleet.yaml", "--out", "plans", "--yes", *options)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from kdeclare.fleet.local.tables import (
     read_rows,
 )
 from kdeclare.fleet.row_builder import batch_rows
-from kdeclare.fleet.rows import FINDINGS, LIVE
+from kdeclare.fleet.rows import CLUSTER, FINDINGS, LIVE
 from kdeclare.fleet.snapshots import SnapshotCluster
 from kdeclare.fleet.storage import LocalStorage
 from tests.spark.real_fleet import SECRETS, make_real_fleet
@@ -55,9 +56,10 @@ def test_tables_are_read_as_written(tmp_path: Path) -> None:
     with open_local_workbench(storage, "one") as bench:
         for name in names:
             rows = [row for row in live if row["cluster"] == name]
-            assert bench.write_cluster(
-                "live", name, batch_rows([row | {"labels": row["labels"] or {}} for row in rows]), LIVE
-            ) == len(rows)
+            batches = batch_rows([row | {"labels": row["labels"] or {}} for row in rows])
+            assert bench.write_cluster("live", name, batches, LIVE).num_rows == len(rows)
+        assert bench.count_rows("live", CLUSTER) == dict.fromkeys(names, 1)
+        assert bench.count_rows("live") == Counter(row["cluster"] for row in live)
         with bench.publish({"live": "data/live"}):
             pass
         read = read_rows(storage, "data/live", LIVE)
@@ -100,9 +102,16 @@ def test_first_exception_of_a_thread_is_raised() -> None:
             raise KeyError(name)
         return 1
 
-    assert read_in_threads(("a", "c"), read, 2, lambda done, total: None) == 2
+    assert read_in_threads(("a", "c"), read, 2, lambda done, total: None) == (2, ())
     with pytest.raises(KeyError):
         read_in_threads(("a", "b", "c"), read, 1, lambda done, total: None)
+
+
+def test_threads_start_no_cluster_after_limit() -> None:
+    names = tuple("abcdefgh")
+    size, skipped = read_in_threads(names, lambda name: 10, 2, lambda done, total: None, max_size=25)
+    assert 30 <= size <= 40  # another cluster can be in progress when the limit is exceeded
+    assert skipped == names[size // 10 :]
 
 
 def test_findings_outside_coverage_are_not_fixed() -> None:
@@ -139,14 +148,17 @@ def test_missing_and_copied_snapshot_rows_are_errors() -> None:
         require_unaltered([row, row, row], [SnapshotCluster("eu", resources=1)], "DIR")
 
 
-def test_local_audit_needs_no_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("options", [["--engine", "local"], []], ids=["local", "auto"])
+def test_local_audit_needs_no_spark(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
     fleet = make_real_fleet(tmp_path / "fleet", monkeypatch)
     monkeypatch.setitem(sys.modules, "pyspark", None)  # an import of Spark would fail
     out = tmp_path / "out"
     line = ["fleet", "audit", str(fleet.file), "--out", str(out), "--snapshot", str(fleet.snapshots)]
-    line += ["--engine", "local"]
+    line += options
     assert main(line) == 0
     first = json.loads((out / "summary.json").read_text())
     assert sum(first["found"].values()) > 0

@@ -1,0 +1,96 @@
+"""Evaluate policies for the live objects of a cluster in an audit."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from kdeclare.app.fleet.cluster_locator import ClusterLocator
+from kdeclare.app.policies import open_active_policies
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.provider.registry import CODECS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.policy_subjects import Review, ReviewInputs, find_snapshot_subject
+from kdeclare.fleet.cluster_pass import (
+    NO_KNOWN_RESOURCES,
+    ClusterEvaluation,
+    ClusterEvaluator,
+    KnownResources,
+    LabelsByResource,
+)
+from kdeclare.policy.configured_policy import ConfiguredPolicy, group_by_kind
+from kdeclare.policy.plain_requests import PlainSubjects
+from kdeclare.policy.resource_checks import check_existing
+from kdeclare.policy.subjects import get_policy_subjects
+
+
+def make_evaluator(locator: ClusterLocator, name: str) -> ClusterEvaluator | None:
+    """Return the policy evaluator of one cluster, which `fleet.spark.audit` calls in the Spark task."""
+
+    def evaluate(
+        live: LiveState,
+        objects: Sequence[ResourceId],
+        labels: LabelsByResource,
+        known_resources: KnownResources,
+    ) -> ClusterEvaluation:
+        with locator.files(), open_active_policies(locator.workspace(name)) as active_policies:
+            return evaluate_objects(active_policies.policies, live, objects, labels, known_resources)
+
+    return evaluate
+
+
+def evaluate_objects(
+    policies: Sequence[ConfiguredPolicy],
+    live: LiveState,
+    objects: Sequence[ResourceId],
+    labels: LabelsByResource,
+    known_resources: KnownResources = NO_KNOWN_RESOURCES,
+) -> ClusterEvaluation:
+    """Evaluate policies for live objects of a snapshot.
+
+    objects: the live objects, by the ids of their resources.
+    """
+    results: list[ClusterEvaluation] = []
+    for kind, kind_policies in group_by_kind(policies).items():
+        labels_by_name = {item.name: mine for item, mine in labels.items() if item.kind == kind}
+        names = [item.name for item in objects if item.kind == kind]
+        snapshot_judge, subjects = find_snapshot_subject(kind), get_policy_subjects(kind)
+        start_review: Callable[[], Review]
+        if kind in known_resources.unread:
+            results.append(ClusterEvaluation(unread=[policy.name for policy in kind_policies]))
+            continue
+        if snapshot_judge is not None:
+            start_review = partial(snapshot_judge.start_snapshot_review, live, names, labels_by_name)
+        elif isinstance(subjects, PlainSubjects) and kind in CODECS:
+            desired, owned = known_resources.find_desired(kind), known_resources.find_owned(kind)
+            names = subjects.find_existing(names, desired, live, owned)
+            inputs = ReviewInputs(
+                Connections(), live=live, labels=labels_by_name, desired=desired, owned=owned
+            )
+            start_review = partial(subjects.review_snapshot, inputs)
+        else:
+            results.append(ClusterEvaluation(open=[policy.name for policy in kind_policies]))
+            continue
+        if names:
+            results.append(_evaluate_policies(kind_policies, kind, start_review, names))
+    return _merge_results(results)
+
+
+def _evaluate_policies(
+    policies: Sequence[ConfiguredPolicy], kind: str, start_review: Callable[[], Review], names: Sequence[str]
+) -> ClusterEvaluation:
+    """Evaluate all policies together, or one by one if a policy needs data that snapshots lack."""
+    try:
+        verdict_groups = check_existing(policies, kind, names, start_review())
+        return ClusterEvaluation([verdict for verdicts in verdict_groups for verdict in verdicts])
+    except Fault:
+        if len(policies) == 1:
+            return ClusterEvaluation(open=[policies[0].name])
+    return _merge_results([_evaluate_policies((policy,), kind, start_review, names) for policy in policies])
+
+
+def _merge_results(results: Sequence[ClusterEvaluation]) -> ClusterEvaluation:
+    return ClusterEvaluation(
+        [verdict for found in results for verdict in found.verdicts],
+        [policy for found in results for policy in found.open],
+        [policy for found in results for policy in found.unread],
+    )

@@ -1,0 +1,113 @@
+"""The options of an audit, the earlier audits in a folder, and the reports of an audit."""
+
+from collections.abc import Mapping
+
+from kdeclare.app.fleet.job import ClusterTable, FleetRun
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.fleet.findings import Audit, AuditSummary, EarlierAudits, dump_summary, parse_summary
+from kdeclare.fleet.row_builder import Row, build_unreachable_row
+from kdeclare.fleet.rows import DECLARED
+from kdeclare.fleet.snapshots import SnapshotRecord
+from kdeclare.fleet.storage import AUDITS, Storage, list_record_ids
+from kdeclare.report.fleet.audit_markdown import render_audit_markdown
+from kdeclare.report.fleet.audit_page import render_audit_page
+
+DECLARED_TABLE = ClusterTable("declared", DECLARED, "Reading manifests", by_cluster=False)
+
+_LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """Options of an audit.
+
+    snapshot: the folder and the id (or ``latest``) of the snapshot to use as live state. If None, the audit
+    reads the clusters.
+    since: the id of the audit to compare with; None is the latest audit in the folder.
+    unmanaged_keys: whether undeclared config keys of declared resources are findings.
+    """
+
+    snapshot: tuple[str, str] | None = None
+    since: str | None = None
+    unmanaged_keys: bool = True
+
+
+DEFAULT_AUDIT_OPTIONS = AuditOptions()
+"""The default options: read the clusters, and compare with the latest audit in the folder."""
+
+
+def list_audits(storage: Storage, since: str | None) -> tuple[str, ...]:
+    """List the ids of all audits in a folder, oldest first.
+
+    since: the id of an audit that must exist, ``latest`` or None. Raises KdeclareError if this audit does not
+    exist.
+    """
+    audit_ids = list_record_ids(storage, AUDITS)
+    if since not in (None, _LATEST, *audit_ids):
+        raise KdeclareError(
+            error(
+                "no-audit",
+                "No such audit",
+                f"There is no audit '{since}' in {storage.uri}.",
+                hint=f"Use the id of a recent audit: {', '.join(audit_ids[-5:])}."
+                if audit_ids
+                else "Leave out --since: the folder has no audits yet.",
+            )
+        )
+    if since == _LATEST and not audit_ids:
+        raise KdeclareError(
+            error(
+                "no-audit",
+                "No audit yet",
+                f"There is no audit to compare with in {storage.uri}.",
+                hint="Leave out --since for the first audit.",
+            )
+        )
+    return audit_ids
+
+
+def find_earlier_audits(storage: Storage, since: str | None) -> EarlierAudits | None:
+    """Return the latest audit in a folder, and the audit to compare with. Return None if there are no audits.
+
+    since: see `list_audits`. Raises KdeclareError.
+    """
+    audit_ids = list_audits(storage, since)
+    if not audit_ids:
+        return None
+    newest = _read_summary(storage, audit_ids[-1])
+    if since is None or since in (_LATEST, audit_ids[-1]):
+        return EarlierAudits(newest, newest)
+    return EarlierAudits(newest, _read_summary(storage, since))
+
+
+def _read_summary(storage: Storage, audit_id: str) -> AuditSummary:
+    path = f"{AUDITS}/{audit_id}.json"
+    return parse_summary(storage.read(path), f"{storage.uri}/{path}")
+
+
+def build_table_path(table: str, audit_id: str) -> str:
+    """Return the path of a table of an audit in the folder of results."""
+    return f"{table}/audit_id={audit_id}"
+
+
+def build_missing_rows(job: FleetRun, record: SnapshotRecord) -> list[Row]:
+    """Return rows that mark clusters as unreachable, one for each cluster that the snapshot omits."""
+    known_names = {cluster.name for cluster in record.clusters}
+    reason = f"Snapshot {record.snapshot_id} does not include this cluster."
+    return [
+        build_unreachable_row(entry.name, entry.labels, record.taken_at, reason)
+        for entry in job.fleet.clusters
+        if entry.name not in known_names
+    ]
+
+
+def render_reports(audit: Audit) -> Mapping[str, str]:
+    """Return the contents of the reports by path. The record comes last: it marks the audit as complete."""
+    document = dump_summary(audit.summary)
+    return {
+        "report.html": render_audit_page(audit),
+        "report.md": render_audit_markdown(audit),
+        "summary.json": document,
+        f"{AUDITS}/{audit.summary.audit_id}.json": document,
+    }

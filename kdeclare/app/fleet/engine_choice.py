@@ -1,0 +1,54 @@
+"""Choose between the local engine and Spark for a fleet command."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from kdeclare.app.fleet.job import Engine, FleetOptions
+from kdeclare.fleet.storage import find_local_storage
+
+MAX_LOCAL_ROWS = 100_000
+"""The number of declared and live resources above which Spark is faster on two cores; see docs/scale.md."""
+
+MAX_LOCAL_PLANNED = 50_000
+"""The number of declared resources above which Spark plans faster on two cores; see docs/scale.md."""
+
+
+def choose_engine(
+    options: FleetOptions, environ: Mapping[str, str], snapshot_folder: str | None = None
+) -> Engine:
+    """Return the engine that begins the command: the chosen one or, for ``auto``, the one that can.
+
+    With ``auto``, the local engine begins if all folders are local, and neither an option nor Spark's own
+    settings select a master.
+
+    snapshot_folder: a folder that is read in addition to ``options.out``, or None.
+    """
+    if options.engine is not Engine.AUTO:
+        return options.engine
+    folders = (options.out, snapshot_folder or options.out)
+    is_local = all(find_local_storage(folder) is not None for folder in folders)
+    needs_spark = options.master or options.conf or options.shared_folders or selects_spark_master(environ)
+    return Engine.LOCAL if is_local and not needs_spark else Engine.SPARK
+
+
+def selects_spark_master(environ: Mapping[str, str]) -> bool:
+    """Whether the environment variables or the settings file of Spark select a master."""
+    arguments = environ.get("PYSPARK_SUBMIT_ARGS", "")
+    try:
+        words = shlex.split(arguments)
+    except ValueError:
+        words = arguments.split()
+    if any(re.match(r"--(master|remote)(=|$)|spark\.(master|remote)=", word) for word in words):
+        return True
+    folder = environ.get("SPARK_CONF_DIR") or (
+        str(Path(environ["SPARK_HOME"], "conf")) if environ.get("SPARK_HOME") else None
+    )
+    if folder is None:
+        return False
+    try:
+        text = Path(folder, "spark-defaults.conf").read_text(errors="replace")
+    except OSError:
+        return False
+    return re.search(r"^\s*spark\.(master|remote)[\s=]", text, re.MULTILINE) is not None

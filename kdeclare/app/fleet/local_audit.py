@@ -1,0 +1,154 @@
+"""Audit a fleet without Spark, or begin without Spark and continue on Spark if the fleet is too large."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kdeclare.app.fleet.audit_policies import make_evaluator
+from kdeclare.app.fleet.audit_records import (
+    DECLARED_TABLE,
+    AuditOptions,
+    build_missing_rows,
+    build_table_path,
+    find_earlier_audits,
+    render_reports,
+)
+from kdeclare.app.fleet.cluster_rows import read_declared, read_live
+from kdeclare.app.fleet.engine_choice import MAX_LOCAL_ROWS
+from kdeclare.app.fleet.job import Engine, FleetOptions, continue_on_spark
+from kdeclare.app.fleet.local_job import (
+    LocalJob,
+    LocalTable,
+    collect_locally,
+    open_local_job,
+    require_local_storage,
+)
+from kdeclare.app.fleet.snapshot import LIVE_TABLE, read_snapshot_record
+from kdeclare.app.fleet.spark_audit import compare_on_spark
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.progress import Progress
+from kdeclare.fleet.audit_results import AUDIT_TABLES, MEMORY_TABLES
+from kdeclare.fleet.findings import Audit, AuditRun, EarlierAudits
+from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, require_complete_table
+from kdeclare.fleet.snapshots import SnapshotRecord
+from kdeclare.fleet.storage import LocalStorage, require_same_fleet
+
+if TYPE_CHECKING:
+    from kdeclare.fleet.local.audit import LocalTables
+    from kdeclare.fleet.local.tables import LocalWorkbench
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """The snapshot that an audit compares."""
+
+    storage: LocalStorage
+    record: SnapshotRecord
+
+
+def audit_locally(
+    options: FleetOptions, audit_options: AuditOptions, environ: Mapping[str, str], progress: Progress
+) -> Audit:
+    """Audit a fleet whose folders are local. Raises KdeclareError.
+
+    If the engine is ``auto`` and the tables become too large, Spark collects the remaining rows and compares
+    the tables.
+    """
+    from kdeclare.fleet.local.tables import open_local_workbench
+
+    with (
+        open_local_job(options, environ, progress) as job,
+        open_local_workbench(job.storage, job.identity) as bench,
+    ):
+        earlier = find_earlier_audits(job.storage, audit_options.since)
+        snapshot = _open_snapshot(job, audit_options)
+        max_size = MAX_LOCAL_ROWS if options.engine is Engine.AUTO else None
+        declared = collect_locally(job, bench, DECLARED_TABLE, partial(read_declared, job.locator), max_size)
+        live = _collect_live(job, bench, snapshot, declared, max_size)
+        if max_size is not None and declared.size + live.size > max_size:
+            with continue_on_spark(options, job) as spark_job:
+                return compare_on_spark(spark_job, audit_options, earlier, declared.remaining, live.remaining)
+        return _compare_locally(job, bench, audit_options, earlier, snapshot)
+
+
+def _open_snapshot(job: LocalJob, audit_options: AuditOptions) -> _Snapshot | None:
+    if audit_options.snapshot is None:
+        return None
+    snapshot_folder, snapshot_id = audit_options.snapshot
+    storage = require_local_storage("--snapshot", snapshot_folder)
+    require_same_fleet(storage, job.fleet.name)
+    return _Snapshot(storage, read_snapshot_record(storage, snapshot_id))
+
+
+def _collect_live(
+    job: LocalJob,
+    bench: "LocalWorkbench",
+    snapshot: _Snapshot | None,
+    declared: LocalTable,
+    max_size: int | None,
+) -> LocalTable:
+    """Read the clusters, unless there is a snapshot or Spark must continue."""
+    if snapshot is not None:
+        return LocalTable(sum(c.rows for c in snapshot.record.clusters if c.name in job.names))
+    if max_size is not None and declared.size > max_size:
+        return LocalTable(0, job.names)
+    remaining_size = None if max_size is None else max_size - declared.size
+    return collect_locally(job, bench, LIVE_TABLE, partial(read_live, job.locator), remaining_size)
+
+
+def _compare_locally(
+    job: LocalJob,
+    bench: "LocalWorkbench",
+    audit_options: AuditOptions,
+    earlier: EarlierAudits | None,
+    snapshot: _Snapshot | None,
+) -> Audit:
+    from kdeclare.fleet.local.audit import LocalTables, write_audit
+
+    live = bench.read("live", LIVE) if snapshot is None else _read_snapshot_rows(job, snapshot)
+    tables = LocalTables(
+        bench.read("declared", DECLARED),
+        live,
+        job.names,
+        tuple(job.fleet.left_out),
+        audit_options.unmanaged_keys,
+    )
+    if earlier is not None:
+        tables = _add_earlier_findings(job, tables, earlier)
+    job.progress("Comparing", 0, 0)
+    run = AuditRun(job.identity, job.fleet.name, job.began)
+    audit = write_audit(bench, tables, run, earlier, partial(make_evaluator, job.locator))
+    audit = replace(audit, summary=replace(audit.summary, seconds=job.seconds))
+    with bench.publish({name: build_table_path(name, job.identity) for name in AUDIT_TABLES}):
+        job.storage.write_all(render_reports(audit))
+    return audit
+
+
+def _add_earlier_findings(job: LocalJob, tables: "LocalTables", earlier: EarlierAudits) -> "LocalTables":
+    from kdeclare.fleet.local.tables import read_rows
+
+    newest, since = (
+        [
+            row
+            for name in MEMORY_TABLES
+            for row in read_rows(job.storage, build_table_path(name, summary.audit_id), FINDINGS)
+        ]
+        for summary in (earlier.newest, earlier.since)
+    )
+    return replace(tables, newest=newest, since=since)
+
+
+def _read_snapshot_rows(job: LocalJob, snapshot: _Snapshot) -> list[Row]:
+    from kdeclare.fleet.local.audit import require_unaltered
+    from kdeclare.fleet.local.counts import count_cluster_rows
+    from kdeclare.fleet.local.tables import read_rows
+
+    storage, record = snapshot.storage, snapshot.record
+    live = read_rows(storage, record.path, LIVE, job.names)
+    known_clusters = [cluster for cluster in record.clusters if cluster.name in job.names]
+    require_unaltered(live, known_clusters, f"{storage.uri}/{record.path}")
+    live += build_missing_rows(job, record)
+    require_complete_table("live", count_cluster_rows(live), job.names)
+    return live

@@ -1,0 +1,50 @@
+"""Build the version of one live object from the rows of a snapshot."""
+
+from collections.abc import Sequence
+from datetime import UTC
+
+from kdeclare.core.jsontypes import as_object, parse_json
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.provider.registry import CODECS
+from kdeclare.fleet.history import ObjectVersion
+from kdeclare.fleet.live_state import explain_unread
+from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
+
+
+def build_version(record: SnapshotRecord, cluster: str, key: LiveKey, rows: Sequence[Row]) -> ObjectVersion:
+    """Return the version of a live object in a snapshot.
+
+    cluster: the name of the cluster.
+    key: the type and key of the object.
+    rows: the rows of the object, of its type and of the cluster, with the columns ``kind``, ``name``,
+        ``body`` and ``error``.
+    """
+    cluster_record = get_cluster(record, cluster)
+    bodies = {(row["kind"], row["name"]): row["body"] for row in rows}
+    errors = {(row["kind"], row["name"]): row["error"] for row in rows}
+    text = bodies.get(key)
+    error = cluster_record.error or errors.get(key)
+    if text is None and error is None:
+        error = errors.get((key.sort, "")) or _explain_unread(key, bodies.get((CLUSTER, cluster)))
+    body = as_object(parse_json(text)) if text is not None else None
+    return ObjectVersion(
+        (cluster_record.taken_at or record.taken_at).astimezone(UTC), record.snapshot_id, body, error
+    )
+
+
+def _explain_unread(key: LiveKey, cluster: str | None) -> str | None:
+    """Return the reason why a snapshot does not contain the objects of a system other than Kafka.
+
+    Return None if the system was read.
+    """
+    codec = CODECS.get(key.sort)
+    if cluster is None or codec is None or codec.identifies_system:
+        return None
+    return explain_unread(key, cluster)
+
+
+def get_cluster(record: SnapshotRecord, cluster: str) -> SnapshotCluster:
+    """Return the record of a cluster that the snapshot includes."""
+    return next(c for c in record.clusters if c.name == cluster)
