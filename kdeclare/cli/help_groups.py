@@ -7,11 +7,10 @@ from typer.core import TyperGroup
 WORKFLOW = "Workflow"
 INSPECT = "Inspect"
 AD_HOC = "Ad hoc"
-FLEET = "Fleet"
 PROJECT = "Project"
 TOOLS = "Tools"
 
-HELP_GROUPS = (WORKFLOW, INSPECT, AD_HOC, FLEET, PROJECT, TOOLS)
+HELP_GROUPS = (WORKFLOW, INSPECT, AD_HOC, PROJECT, TOOLS)
 """The groups of commands, in the order in which ``kdeclare --help`` shows them."""
 
 

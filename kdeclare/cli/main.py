@@ -14,7 +14,6 @@ import typer
 
 from kdeclare.cli.command import build_internal_error, is_debugging
 from kdeclare.cli.help_groups import (
-    FLEET,
     HELP_GROUPS,
     INSPECT,
     PROJECT,
@@ -39,6 +38,7 @@ _COMMANDS_BY_GROUP: Mapping[str, Mapping[str, str]] = {
         "plan": "plan",
         "apply": "apply",
         "rollback": "rollback",
+        "fleet": "fleet",
     },
     INSPECT: {
         "show": "plan",
@@ -47,7 +47,6 @@ _COMMANDS_BY_GROUP: Mapping[str, Mapping[str, str]] = {
         "history": "history",
         "doctor": "doctor",
     },
-    FLEET: {"fleet": "fleet"},
     PROJECT: {"new": "new", "import": "import_live", "schema": "schema", "policy": "policy", "lock": "lock"},
     TOOLS: {"shell": "shell", "sandbox": "sandbox", "providers": "providers"},
 }
