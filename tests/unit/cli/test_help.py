@@ -44,7 +44,16 @@ def test_help_lists_every_command_in_a_known_group(narrow_cli: CommandLine) -> N
 def test_help_begins_with_the_main_workflow(narrow_cli: CommandLine) -> None:
     groups = parse_command_groups(narrow_cli("--help").out)
     assert groups["Workflow"] == ["init", "validate", "plan", "apply", "rollback", "fleet"]
-    assert groups[AD_HOC] == ["acl", "config", "connect", "connector", "group", "reassign", "topic"]
+    assert groups[AD_HOC] == [
+        "acl",
+        "config",
+        "connect",
+        "connector",
+        "group",
+        "reassign",
+        "schema-registry",
+        "topic",
+    ]
 
 
 def test_help_fits_on_one_screen(narrow_cli: CommandLine) -> None:

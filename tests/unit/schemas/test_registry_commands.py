@@ -22,8 +22,7 @@ from kdeclare.providers.schema_registry.client.port import (
 )
 from kdeclare.providers.schema_registry.commands.registry_views import build_registry_schemas
 from kdeclare.providers.schema_registry.testing import APICURIO, MemoryRegistry
-from tests.commands import Ran
-from tests.unit.cli.command_line import CommandLine
+from tests.unit.cli.command_line import CommandLine, CommandResult
 from tests.unit.report.golden_files import check_golden, check_schema
 from tests.unit.schemas.conftest import ENVIRONMENTS, write_project, write_schema
 
@@ -83,7 +82,7 @@ def apicurio(kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch) -> MemoryRe
     return registry
 
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -106,7 +105,7 @@ def write_file(kdeclare: CommandLine, schema: JsonValue, name: str = "order.avsc
     return Path(name)
 
 
-def list_problems(ran: Ran) -> list[str]:
+def list_problems(ran: CommandResult) -> list[str]:
     """Return the codes of the diagnostics of a failed command with JSON output."""
     return [problem["code"] for problem in json.loads(ran.out)["diagnostics"]]
 
@@ -279,9 +278,11 @@ def test_describe_rejects_unknown_and_ambiguous_subjects(
 
 
 def test_diff_compares_the_latest_two_versions(registry: MemoryRegistry, run: Run) -> None:
-    long_fields = [{"name": f"field_{number}", "type": "string", "doc": "x" * 40} for number in range(9)]
-    before = {**ORDER, "fields": [ID, *long_fields, NOTE]}
-    after = {**ORDER, "fields": [ID, *long_fields, {**NOTE, "type": "bytes"}, SIZE]}
+    long_fields: list[JsonValue] = [
+        {"name": f"field_{number}", "type": "string", "doc": "x" * 40} for number in range(9)
+    ]
+    before: JsonValue = {**ORDER, "fields": [ID, *long_fields, NOTE]}
+    after: JsonValue = {**ORDER, "fields": [ID, *long_fields, {**NOTE, "type": "bytes"}, SIZE]}
     register(registry, SUBJECT, ORDER, before, after)
     ran = run("diff", SUBJECT)
     assert ran.code == ExitCode.OK, ran

@@ -180,7 +180,7 @@ def compare_versions(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Show the differences between two versions, or a version and a file.
+    """Compare two versions, or a version and a file.
 
     Names each difference, and then shows the changed lines. Both schemas have the same layout, so that white
     space and the order of keys make no difference.

@@ -18,7 +18,7 @@ from kdeclare.providers.schema_registry.commands.registry_views import (
     SubjectListView,
     SubjectView,
 )
-from kdeclare.providers.schema_registry.schema.export import indent_json
+from kdeclare.providers.schema_registry.schema.export import format_json
 from kdeclare.providers.schema_registry.schemas.differences import DifferenceScope, SchemaDifference
 from kdeclare.report.elements.terminal import PLAIN, Column, Elision, Style, render_table
 from kdeclare.report.elements.values import sanitize_for_terminal
@@ -113,7 +113,7 @@ def _render_subject(view: SubjectDetailView, style: Style) -> Iterator[str]:
         referrers = (f"{sanitize_for_terminal(one.subject)} version {one.version}" for one in view.referrers)
         yield f"  Referenced by: {', '.join(referrers) or 'none'}"
     yield "  Schema:"
-    text = view.text if view.type is SchemaType.PROTOBUF else indent_json(view.text)
+    text = view.text if view.type is SchemaType.PROTOBUF else format_json(view.text)
     yield from (f"    {sanitize_for_terminal(line)}".rstrip() for line in text.splitlines())
 
 

@@ -56,7 +56,7 @@ def _render_manifest(
 
 def render_text(type_: SchemaType, text: str) -> Iterator[str]:
     """Yield the lines of the field ``schema`` with a schema as a block. JSON is indented."""
-    layout = text if type_ is SchemaType.PROTOBUF else indent_json(text)
+    layout = text if type_ is SchemaType.PROTOBUF else format_json(text)
     escaped = layout.replace("${", "$${")
     lines = escaped.split("\n")
     is_plain = all(line.isprintable() for line in lines) and not lines[0].startswith((" ", "\t"))
@@ -67,7 +67,7 @@ def render_text(type_: SchemaType, text: str) -> Iterator[str]:
     yield from (f"  {line}" if line else "" for line in escaped.removesuffix("\n").split("\n"))
 
 
-def indent_json(text: str) -> str:
+def format_json(text: str) -> str:
     """Return JSON with indentation and unchanged keys. Return any other text unchanged."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
