@@ -1,13 +1,9 @@
 """Compare schemas line by line."""
 
+from kdeclare.core.line_diff import DiffRow, LineChange, LineDiff
 from kdeclare.providers.schema_registry.schemas.comparison import parse_schema
 from kdeclare.providers.schema_registry.schemas.layout import format_layout
-from kdeclare.providers.schema_registry.schemas.text_diff import (
-    DiffRow,
-    LineChange,
-    SchemaTextDiff,
-    diff_schema_texts,
-)
+from kdeclare.providers.schema_registry.schemas.text_diff import diff_schema_texts
 from tests.unit.report.golden_files import check_golden
 from tests.unit.schemas.contents import build_avro, build_json_schema, build_protobuf
 from tests.unit.schemas.test_avro import NEW, OLD
@@ -30,7 +26,7 @@ def render_row(row: DiffRow) -> str:
     return f"{_MARKS[row.change]} {before or skipped:90}|{after}".rstrip() + "\n"
 
 
-def render_diff(diff: SchemaTextDiff) -> str:
+def render_diff(diff: LineDiff) -> str:
     return "".join(map(render_row, diff.rows))
 
 

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from enum import StrEnum
-from functools import lru_cache, partial
+from functools import lru_cache
 
-from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.line_diff import DiffLine, DiffRow, LineChange, LineDiff
 from kdeclare.providers.schema_registry.client.port import SchemaContent
 from kdeclare.providers.schema_registry.schemas.comparison import parse_schema
 from kdeclare.providers.schema_registry.schemas.layout import format_layout
+from kdeclare.providers.schema_registry.schemas.line_matching import match_lines
 from kdeclare.providers.schema_registry.schemas.problems import SchemaError
 
 _MIN_SIMILARITY = 0.7
@@ -17,58 +17,11 @@ _NAME = re.compile(r'"name": "[^"]*"|^ *"[^"]*":|\w+(?= = -?[0-9]+\b)')
 """The name in a line of the common layout: of a field, of a property, or of a value of a Protobuf enum."""
 _MAX_PAIRS = 2_500
 """The product of the lengths of two blocks up to which similar lines are searched."""
+_MAX_COMPARED = 400
+"""The number of characters of a line that decide whether it is similar to another line."""
 
 
-class LineChange(StrEnum):
-    """How a row of a text diff differs."""
-
-    EQUAL = "equal"
-    CHANGED = "changed"
-    ADDED = "added"
-    REMOVED = "removed"
-    SKIPPED = "skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class DiffLine:
-    """A line of one of the texts. number: starts at 1, in the common layout."""
-
-    number: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class DiffRow:
-    """A row with the lines of both texts. ``before`` or ``after`` is None if its text has no line there.
-
-    skipped_count: the number of equal lines that a row with the change ``skipped`` replaces.
-    """
-
-    change: LineChange
-    before: DiffLine | None = None
-    after: DiffLine | None = None
-    skipped_count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaTextDiff:
-    """The rows of two schemas side by side. Without a difference, all rows are equal."""
-
-    rows: tuple[DiffRow, ...]
-
-    @property
-    def has_changes(self) -> bool:
-        """Whether any line differs."""
-        return any(row.change not in (LineChange.EQUAL, LineChange.SKIPPED) for row in self.rows)
-
-    def shorten(self, context: int = 3) -> "SchemaTextDiff":
-        """Return the diff with at most ``context`` equal lines before and after each difference."""
-        differing = [index for index, row in enumerate(self.rows) if row.change is not LineChange.EQUAL]
-        kept = {near for index in differing for near in range(index - context, index + context + 1)}
-        return SchemaTextDiff(tuple(_skip_rows(self.rows, kept)))
-
-
-def diff_schema_texts(before: SchemaContent | None, after: SchemaContent | None) -> SchemaTextDiff:
+def diff_schema_texts(before: SchemaContent | None, after: SchemaContent | None) -> LineDiff:
     """Compare two schemas line by line in the common layout. None stands for an absent schema.
 
     The layout of a text that is not a valid schema is left as it is.
@@ -78,14 +31,13 @@ def diff_schema_texts(before: SchemaContent | None, after: SchemaContent | None)
     old_lines = [DiffLine(number, text) for number, text in enumerate(first, 1)]
     new_lines = [DiffLine(number, text) for number, text in enumerate(second, 1)]
     rows: list[DiffRow] = []
-    matcher = SequenceMatcher(None, first, second, autojunk=False)
-    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
-        old_block, new_block = old_lines[old_start:old_end], new_lines[new_start:new_end]
-        if tag == "equal":
-            rows += map(partial(DiffRow, LineChange.EQUAL), old_block, new_block)
-        else:
-            rows += _pair_lines(old_block, new_block)
-    return SchemaTextDiff(tuple(rows))
+    old_start = new_start = 0
+    for old_index, new_index in (*match_lines(first, second), (len(first), len(second))):
+        rows += _pair_lines(old_lines[old_start:old_index], new_lines[new_start:new_index])
+        if old_index < len(first):
+            rows.append(DiffRow(LineChange.EQUAL, old_lines[old_index], new_lines[new_index]))
+        old_start, new_start = old_index + 1, new_index + 1
+    return LineDiff(tuple(rows))
 
 
 def _list_lines(content: SchemaContent | None) -> tuple[str, ...]:
@@ -114,8 +66,7 @@ def _pair_lines(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> Iterat
 def _align_names(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> list[tuple[int, int]]:
     """Return the indexes of lines about the same names. This is much faster than comparing similarities."""
     first, second = ([_find_name(line.text) or line.text for line in lines] for lines in (before, after))
-    blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
-    return [(block.a + offset, block.b + offset) for block in blocks for offset in range(block.size)]
+    return match_lines(first, second)
 
 
 def _find_name(line: str) -> str | None:
@@ -153,22 +104,9 @@ def _measure_similarity(first: str, second: str) -> float:
     name = _find_name(first)
     if name is not None and name == _find_name(second):
         return 2.0
-    matcher = SequenceMatcher(None, first.strip(), second.strip(), autojunk=False)
+    first, second = first.strip()[:_MAX_COMPARED], second.strip()[:_MAX_COMPARED]
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
     if matcher.real_quick_ratio() < _MIN_SIMILARITY or matcher.quick_ratio() < _MIN_SIMILARITY:
         return 0.0
     ratio = matcher.ratio()
     return ratio if ratio >= _MIN_SIMILARITY else 0.0
-
-
-def _skip_rows(rows: tuple[DiffRow, ...], kept: set[int]) -> Iterator[DiffRow]:
-    skipped_count = 0
-    for index, row in enumerate(rows):
-        if index not in kept:
-            skipped_count += 1
-            continue
-        if skipped_count:
-            yield DiffRow(LineChange.SKIPPED, skipped_count=skipped_count)
-            skipped_count = 0
-        yield row
-    if skipped_count:
-        yield DiffRow(LineChange.SKIPPED, skipped_count=skipped_count)

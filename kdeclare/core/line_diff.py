@@ -1,0 +1,71 @@
+"""Two texts line by line, for reports that show them side by side. Providers compare the texts."""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from itertools import groupby
+
+from kdeclare.core.frozen_dataclass import dataclass
+
+CONTEXT = 3
+"""The default number of equal lines that reports show before and after each difference."""
+
+
+class LineChange(StrEnum):
+    """How a row of a line diff differs."""
+
+    EQUAL = "equal"
+    CHANGED = "changed"
+    ADDED = "added"
+    REMOVED = "removed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """A line of one of the texts. number: starts at 1."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiffRow:
+    """A row with the lines of both texts. ``before`` or ``after`` is None if its text has no line there.
+
+    skipped_count: the number of equal lines that a row with the change ``skipped`` replaces.
+    """
+
+    change: LineChange
+    before: DiffLine | None = None
+    after: DiffLine | None = None
+    skipped_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LineDiff:
+    """The rows of two texts side by side. Without a difference, all rows are equal."""
+
+    rows: tuple[DiffRow, ...]
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether any line differs."""
+        return any(row.change not in (LineChange.EQUAL, LineChange.SKIPPED) for row in self.rows)
+
+    def split(self, context: int = CONTEXT) -> Iterator[tuple[bool, Sequence[DiffRow]]]:
+        """Yield all rows in blocks. A block whose flag is True contains only equal lines far from differences.
+
+        context: the number of equal lines around each difference that are in the same block as the
+            difference.
+        """
+        differing = [index for index, row in enumerate(self.rows) if row.change is not LineChange.EQUAL]
+        near = {index for row in differing for index in range(row - context, row + context + 1)}
+        for is_near, indexes in groupby(range(len(self.rows)), near.__contains__):
+            yield not is_near, [self.rows[index] for index in indexes]
+
+    def shorten(self, context: int = CONTEXT) -> "LineDiff":
+        """Return the diff with at most ``context`` equal lines before and after each difference."""
+        rows: list[DiffRow] = []
+        for is_far, block in self.split(context):
+            rows += [DiffRow(LineChange.SKIPPED, skipped_count=len(block))] if is_far else block
+        return LineDiff(tuple(rows))
