@@ -53,10 +53,9 @@ class LineDiff:
         return any(row.change not in (LineChange.EQUAL, LineChange.SKIPPED) for row in self.rows)
 
     def split(self, context: int = CONTEXT) -> Iterator[tuple[bool, Sequence[DiffRow]]]:
-        """Yield all rows in blocks. A block whose flag is True contains only equal lines far from differences.
+        """Yield all rows in blocks. The flag is True for a block of equal lines far from any difference.
 
-        context: the number of equal lines around each difference that are in the same block as the
-            difference.
+        context: the number of equal lines before and after a difference that are near the difference.
         """
         differing = [index for index, row in enumerate(self.rows) if row.change is not LineChange.EQUAL]
         near = {index for row in differing for index in range(row - context, row + context + 1)}

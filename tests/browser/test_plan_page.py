@@ -23,6 +23,7 @@ from tests.browser.sample_runs import BUSY, build_real_plan, build_real_run
 from tests.browser.watched import WatchedPage, find_weak_texts
 from tests.unit.report.sample_plans import SAMPLES
 from tests.unit.report.test_plan_html import make_hostile_plan, make_run
+from tests.unit.report.test_text_comparison import compare
 
 pytestmark = pytest.mark.browser
 
@@ -155,6 +156,85 @@ def test_plan_page_shows_sections_with_signs(
     expect(panel.locator("li.lost")).to_have_text("- ben loses keys")
     assert find_weak_texts(page) == []
     assert desktop.messages == []
+
+
+@pytest.fixture
+def text_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A page with long texts side by side."""
+    before = [f'"line {n}": "{"text " * (n % 30)}",' for n in range(60)]
+    after = [*before[:20], f'"name": "{"x" * 3000}",', *before[20:40], '"line 40": "other",', *before[42:]]
+    lines = (SectionLine("Thing/a", is_secondary=True), SectionLine("line 41 removed", sign="-"))
+    comparisons = tuple(compare(before, after, f"Thing/{name}") for name in "abcde")
+    section = PlanSection("Text changes", lines, is_for_reviews=True, comparisons=comparisons)
+    monkeypatch.setattr("kdeclare.report.plan.plan_sections.describe_plan", lambda _: iter([section]))
+    return write_page(folder, "texts", render_plan_page(SAMPLES["create"]))
+
+
+def test_plan_page_shows_texts_side_by_side(desktop: WatchedPage, text_file: Path) -> None:
+    page = desktop.open(text_file)
+    texts = page.locator("details.texts").first
+    expect(texts.locator("> summary")).to_have_text("Thing/a: 3 lines (1 changed, 1 added, 1 removed)")
+    row = texts.locator("tr.changed")
+    old, new = row.locator("td.old").bounding_box(), row.locator("td.new").bounding_box()
+    assert old is not None
+    assert new is not None
+    assert old["y"] == new["y"]
+    assert old["x"] + old["width"] <= new["x"]
+    assert row.locator("td.old i").inner_text() == "-"
+    assert row.locator("td.new i").inner_text() == "+"
+    far = texts.locator("details.far").first
+    expect(far.locator("> summary")).to_have_text("17 equal lines")
+    expect(far.locator("table")).to_be_hidden()
+    far.locator("> summary").press("Enter")
+    expect(far.locator("table")).to_be_visible()
+    assert page.locator("details.texts[open]").count() == 3
+
+
+def test_plan_page_shows_texts_without_scripts(chromium: Browser, text_file: Path) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(text_file.as_uri())
+    expect(page.locator("#sections h2")).to_have_text("Text changes")
+    expect(page.locator("#sections li.lost")).to_have_text("- line 41 removed")
+    expect(page.locator("details.texts").first.locator("td.old").first).to_be_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("width", [320, 390, 760])
+def test_plan_page_stacks_texts_in_narrow_windows(chromium: Browser, text_file: Path, width: int) -> None:
+    context = chromium.new_context(viewport={"width": width, "height": 844}, is_mobile=True)
+    page = context.new_page()
+    page.goto(text_file.as_uri())
+    row = page.locator("tr.changed").first
+    old, new = row.locator("td.old").bounding_box(), row.locator("td.new").bounding_box()
+    assert old is not None
+    assert new is not None
+    assert old["y"] + old["height"] <= new["y"] + 1
+    equal = page.locator("details.texts").first.locator("tr.equal").first
+    assert equal.locator("td").evaluate_all("all => all.filter(one => one.offsetWidth).length") == 2
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    context.close()
+
+
+def test_plan_page_prints_all_texts(chromium: Browser, text_file: Path) -> None:
+    context = chromium.new_context(viewport={"width": 1000, "height": 800})
+    page = context.new_page()
+    page.goto(text_file.as_uri())
+    page.emulate_media(media="print")
+    assert page.locator("details.texts:not([open])").count() == 2
+    for box in page.locator(".texts-box").all():
+        expect(box).to_be_visible()
+        assert box.evaluate("one => one.scrollHeight <= one.clientHeight + 1")
+    marked = page.locator("tr.changed del").first.evaluate("one => getComputedStyle(one).textDecorationLine")
+    assert marked == "line-through"
+    context.close()
+
+
+def test_plan_page_texts_have_enough_contrast(themed_page: Page, text_file: Path) -> None:
+    themed_page.goto(text_file.as_uri())
+    for summary in themed_page.locator("details.far > summary").all()[:3]:
+        summary.click()
+    assert find_weak_texts(themed_page) == []
 
 
 def test_plan_filters_combine_tiles_choices_and_words(

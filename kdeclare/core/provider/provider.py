@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, summarize_diagnostics
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_texts
+from kdeclare.core.line_diff import LineDiff
 from kdeclare.core.live.collector import CollectResult, ExpectedObjects, PendingWrite, Selection
 from kdeclare.core.live.live_codec import LiveCodec
 from kdeclare.core.operations.operation import Operation
@@ -273,15 +274,29 @@ class SectionLine:
 
 
 @dataclass(frozen=True, slots=True)
+class TextComparison:
+    """Two texts that reports for reviewers show side by side. The texts must not contain secrets.
+
+    title: what the texts are, such as a resource.
+    compare: compares the texts, with all their lines. Reports that do not show the texts do not call it.
+    """
+
+    title: str
+    compare: Callable[[], LineDiff]
+
+
+@dataclass(frozen=True, slots=True)
 class PlanSection:
     """A paragraph about a plan as a whole, displayed below the changes.
 
     is_for_reviews: whether comments on pull requests and HTML pages show the paragraph, too.
+    comparisons: texts that comments and pages show below the lines.
     """
 
     title: str
     lines: tuple[SectionLine, ...]
     is_for_reviews: bool = False
+    comparisons: tuple[TextComparison, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ insert names and values only as text, because data from clusters and files must 
 
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
@@ -28,15 +28,24 @@ class StringTable:
         return -1 if text is None else self.places.setdefault(text, len(self.places))
 
 
-def render_html_page(name: str, scripts: Sequence[str], title: str, headline: str, data: object) -> str:
+def render_html_page(
+    name: str,
+    scripts: Sequence[str],
+    title: str,
+    headline: str,
+    data: object,
+    parts: Mapping[str, str] | None = None,
+) -> str:
     """Render the page ``pages/NAME.html`` with its style sheet and scripts.
 
     scripts: the files of the scripts that run after ``page.js``, which all pages use.
     data: the data for the scripts, as dicts, lists and scalars.
+    parts: HTML for the other placeholders of the page, which needs no scripts. Texts must be escaped.
     """
     style = _read_part("page.css") + _read_part(f"{name}.css")
     script = f'(() => {{\n"use strict";\n{"".join(map(_read_part, ("page.js", *scripts)))}}})();\n'
     return Template(_read_part(f"{name}.html")).substitute(
+        parts or {},
         title=escape(title),
         headline=escape(headline),
         style=style,

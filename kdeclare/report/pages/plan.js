@@ -87,15 +87,6 @@ function said(id, { items, left, others }, title) {
     left ? el("li", {}, el("span", {}), el("span", { class: "dim" }, `and ${number.format(left)} more, see ${others}`)) : "");
 }
 
-/** What providers say about the plan as a whole, such as who gains and who loses access. */
-function sections() {
-  const line = ([sign, text]) => el("li", { class: { "+": "gained", "-": "lost" }[sign] ?? "" }, `${sign || " "} ${text}`);
-  byId("sections").replaceChildren(...DATA.sections.map(({ title, lines, left }, at) => el("section",
-    { class: "panel", "aria-labelledby": `section-${at}` }, el("h2", { id: `section-${at}` }, title),
-    el("ul", { class: "lines", tabindex: "0", "aria-labelledby": `section-${at}` }, ...lines.map(line),
-      left ? el("li", { class: "dim" }, `and ${plural(left, "more line")}, see the text output of the plan`) : ""))));
-}
-
 const named = (resource) => (rowOf.has(resource)
   ? el("button", { type: "button", class: "plain", onclick: () => reveal(rowOf.get(resource)) }, resource) : el("b", {}, resource));
 
@@ -113,7 +104,6 @@ function start() {
   tiles();
   said("risky", DATA.risky, (count) => (RUN ? `${number.format(count)} not done` : plural(count, "risk")));
   byId("risky").classList.toggle("alarm", DATA.risky.items.some((item) => item.tag !== "started"));
-  sections();
   said("notes", DATA.notes, (count) => plural(count, "note"));
   choices("kind", "All kinds");
   choices("action", "All actions", DATA.actions.map(([name]) => name));

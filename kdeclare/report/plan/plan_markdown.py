@@ -11,6 +11,7 @@ from functools import partial
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition, sort_diagnostics
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import Plan, Verdict
+from kdeclare.core.provider.provider import TextComparison
 from kdeclare.core.provider.registry import describe_plan
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.engine.planning.plan_document import compute_plan_id
@@ -47,6 +48,7 @@ from kdeclare.report.plan.risks import (
     list_risks,
     sort_by_risk,
 )
+from kdeclare.report.plan.text_comparison import render_comparison_markdown
 
 RenderItem = Callable[[], str]
 """A function that renders an item of a list. It is called only if the comment has space left."""
@@ -259,6 +261,7 @@ MAX_COMMENT_LENGTH = 65_000
 """The maximum length of a comment in characters. GitHub accepts 65,536; CI steps add some characters."""
 
 _MAX_ORPHANS = 20
+_MIN_COMPARISON_LENGTH = 1_500
 _STATUS_SENTENCES = {
     "error": "This plan cannot be applied until the errors are fixed.",
     "denied": "Denied changes are not applied. Apply makes the other changes.",
@@ -338,9 +341,29 @@ def _render_provider_sections(plan: Plan, max_length: int) -> str:
     blocks: list[str] = []
     for section in sections:
         rows: list[RenderItem] = [partial(render_markdown_line, line) for line in section.lines]
-        text = _render_fitting_items(rows, "line", max_length // len(sections) - 20)
+        remaining = max_length // len(sections) - len(section.title) - 20
+        text = _render_fitting_items(rows, "line", remaining)
+        text += _render_comparisons(section.comparisons, remaining - len(text))
         blocks.append(_render_section(section.title, text))
     return "\n".join(blocks)
+
+
+def _render_comparisons(comparisons: Sequence[TextComparison], max_length: int) -> str:
+    """Render the comparisons that fit, and the number of omitted comparisons.
+
+    They share the space evenly, unless each of them would get very little.
+    """
+    text = ""
+    max_length -= 120
+    for number, comparison in enumerate(comparisons):
+        left = max_length - len(text)
+        share = max(left // (len(comparisons) - number), min(_MIN_COMPARISON_LENGTH, left))
+        block = render_comparison_markdown(comparison, share)
+        if not block:
+            omitted = format_count(len(comparisons) - number, "more comparison")
+            return f"{text}\n… and {omitted} (omitted). The HTML page of the plan shows them.\n"
+        text += f"\n{block}"
+    return text
 
 
 def _render_changes(plan: Plan, max_length: int) -> str:

@@ -26,6 +26,7 @@ from kdeclare.report.elements.values import format_count, format_duration, sanit
 from kdeclare.report.outcome import format_planned_counts, format_target_compact, plan_outcome
 from kdeclare.report.plan.plan_graph import find_critical_path
 from kdeclare.report.plan.plan_page_data import ACTION_LABELS, build_body_data
+from kdeclare.report.plan.plan_sections import render_page_sections
 from kdeclare.report.plan.plan_text import ORPHANED_CODE, format_adoption, format_orphan_hint
 from kdeclare.report.plan.risks import (
     find_irreversible_reasons,
@@ -344,6 +345,7 @@ def render_plan_page(plan: Plan, identity: str | None = None) -> str:
         "run": None,
     }
     return _render_page(
+        plan,
         data,
         strings,
         f"{sanitize_for_terminal(plan.project)}/{sanitize_for_terminal(plan.env)}: plan",
@@ -371,11 +373,13 @@ def render_run_page(detail: RunDetail) -> str:
         f"Run {sanitize_for_terminal(run.run_id)} on {format_target_compact(detail.plan)}: "
         f"{sanitize_for_terminal(run.gist or run.outcome)}."
     )
-    return _render_page(data, strings, title, headline)
+    return _render_page(detail.plan, data, strings, title, headline)
 
 
-def _render_page(data: dict[str, Any], strings: StringTable, title: str, headline: str) -> str:
-    return render_html_page("plan", _SCRIPTS, title, headline, data | {"strings": list(strings.places)})
+def _render_page(plan: Plan, data: dict[str, Any], strings: StringTable, title: str, headline: str) -> str:
+    data = data | {"strings": list(strings.places)}
+    parts = {"sections": render_page_sections(plan)}
+    return render_html_page("plan", _SCRIPTS, title, headline, data, parts)
 
 
 def _list_plan_facts(plan: Plan, identity: str) -> LabeledValues:

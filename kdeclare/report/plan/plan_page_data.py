@@ -7,7 +7,7 @@ secrets.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import field
 from typing import Any
 
 from kdeclare.core.frozen_dataclass import dataclass
@@ -29,7 +29,6 @@ from kdeclare.report.elements.values import (
 )
 from kdeclare.report.outcome import find_denied_fields
 from kdeclare.report.plan.plan_graph import GraphLayout, build_graph_layout
-from kdeclare.report.plan.plan_sections import build_page_sections
 from kdeclare.report.plan.plan_text import (
     explain_change,
     find_adopted_fields,
@@ -79,7 +78,6 @@ def build_body_data(
         "after": _build_predecessor_lists(plan.operations, strings),
         "graph": _build_graph_data(build_graph_layout(plan.operations, seconds), strings),
         "moves": _build_move_data(plan, strings),
-        "sections": [asdict(section) for section in build_page_sections(plan.operations)],
     }
 
 

@@ -1,14 +1,14 @@
 """Render the sections in which providers describe a plan as a whole, for text, Markdown and HTML."""
 
-from collections.abc import Sequence
+from html import escape
 
-from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan import Plan
 from kdeclare.core.provider.provider import PlanSection, SectionLine
 from kdeclare.core.provider.registry import describe_plan
 from kdeclare.report.elements.markdown_escape import escape_prose
 from kdeclare.report.elements.terminal import Style
-from kdeclare.report.elements.values import sanitize_for_terminal
+from kdeclare.report.elements.values import format_count, sanitize_for_terminal
+from kdeclare.report.plan.text_comparison import ComparisonWriter
 
 MAX_PAGE_LINES = 500
 """The maximum number of lines of a section on an HTML page. All other lines are counted."""
@@ -37,23 +37,29 @@ def render_markdown_line(line: SectionLine) -> str:
     return f"- {sign}{escape_prose(line.text, _MAX_LINE_LENGTH)}\n"
 
 
-@dataclass(frozen=True, slots=True)
-class PageSection:
-    """A section on an HTML page. lines: pairs of a sign and a text. left: the number of omitted lines."""
-
-    title: str
-    lines: tuple[tuple[str, str], ...]
-    left: int
+def render_page_sections(plan: Plan) -> str:
+    """Render the sections that are for reviews as HTML. A page shows them without scripts."""
+    writer = ComparisonWriter()
+    sections = (section for section in describe_plan(plan.operations) if section.is_for_reviews)
+    return "".join(_render_page_section(section, number, writer) for number, section in enumerate(sections))
 
 
-def build_page_sections(operations: Sequence[Operation]) -> list[PageSection]:
-    """Build the data of the sections that are for reviews."""
-    return [
-        PageSection(
-            sanitize_for_terminal(section.title),
-            tuple((line.sign, sanitize_for_terminal(line.text)) for line in section.lines[:MAX_PAGE_LINES]),
-            max(0, len(section.lines) - MAX_PAGE_LINES),
-        )
-        for section in describe_plan(operations)
-        if section.is_for_reviews
-    ]
+def _render_page_section(section: PlanSection, number: int, writer: ComparisonWriter) -> str:
+    id_ = f"section-{number}"
+    items = [_render_page_line(line) for line in section.lines[:MAX_PAGE_LINES]]
+    left = len(section.lines) - MAX_PAGE_LINES
+    if left > 0:
+        note = f"and {format_count(left, 'more line')}, see the text output of the plan"
+        items.append(f'<li class="dim">{note}</li>')
+    return (
+        f'<section class="panel" aria-labelledby="{id_}">\n'
+        f'<h2 id="{id_}">{escape(sanitize_for_terminal(section.title))}</h2>\n'
+        f'<ul class="lines" tabindex="0" aria-labelledby="{id_}">\n{"".join(items)}</ul>\n'
+        f"{writer.render_all(section.comparisons)}</section>\n"
+    )
+
+
+def _render_page_line(line: SectionLine) -> str:
+    name = {"+": "gained", "-": "lost"}.get(line.sign, "head" if line.is_secondary else "")
+    attribute = f' class="{name}"' if name else ""
+    return f"<li{attribute}>{line.sign or ' '} {escape(sanitize_for_terminal(line.text))}</li>\n"

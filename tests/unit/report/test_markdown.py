@@ -71,8 +71,8 @@ def read_rows(tokens: list[Token]) -> list[list[str]]:
     return rows
 
 
-def check_comment(text: str) -> list[Token]:
-    """Check the properties of every comment."""
+def check_comment(text: str, diffs: int = 0) -> list[Token]:
+    """Check the properties of every comment. diffs: the number of diffs that it contains."""
     assert len(text) <= MAX_COMMENT_LENGTH
     assert text.endswith("\n")
     tokens = PARSER.parse(text)
@@ -88,7 +88,8 @@ def check_comment(text: str) -> list[Token]:
         "<br>",
     }
     kinds = {t.type for t in (*tokens, *iterate_inline(tokens))}
-    assert not kinds & {"link_open", "image", "em_open", "s_open", "code_inline", "fence", "code_block", "hr"}
+    assert not kinds & {"link_open", "image", "em_open", "s_open", "code_inline", "code_block", "hr"}
+    assert [token.info for token in tokens if token.type == "fence"] == ["diff"] * diffs
     assert not re.search(r"[a-z]://|www\.", text, re.IGNORECASE)
     assert not re.search(r"@\w|[#!$&]\d|[~%][\w\"]|\[[a-z_]+:", read_prose(tokens))
     assert not re.search(r":(?:100|1234|(?!\d+:)[a-z0-9_+-]+):", read_prose(tokens))
