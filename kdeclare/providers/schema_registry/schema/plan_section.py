@@ -1,10 +1,11 @@
-"""The section of a plan that says in words how schemas change, for reviewers."""
+"""The section of a plan that says in words how schemas change, with the texts side by side, for reviewers."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Literal
 
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.provider.provider import PlanSection, SectionLine
+from kdeclare.core.provider.provider import PlanSection, SectionLine, TextComparison
 from kdeclare.core.units import format_count
 from kdeclare.providers.schema_registry.schema.arguments import RegisterArgs
 from kdeclare.providers.schema_registry.schema.content import list_differences
@@ -13,6 +14,7 @@ from kdeclare.providers.schema_registry.schemas.differences import (
     SchemaDifference,
     classify_differences,
 )
+from kdeclare.providers.schema_registry.schemas.text_diff import diff_lines
 
 _MAX_DIFFERENCES = 50
 
@@ -21,7 +23,18 @@ def describe_schema_changes(operations: Sequence[Operation]) -> Iterable[PlanSec
     """Yield one section if the plan registers new versions of existing subjects."""
     lines = tuple(line for op in operations for line in _describe_operation(op))
     if lines:
-        yield PlanSection("Schema changes", lines, is_for_reviews=True)
+        comparisons = tuple(item for op in operations for item in _compare_texts(op))
+        yield PlanSection("Schema changes", lines, is_for_reviews=True, comparisons=comparisons)
+
+
+def _compare_texts(op: Operation) -> Iterator[TextComparison]:
+    """Yield the comparison of the texts, unless only references change."""
+    args = op.args
+    if isinstance(args, RegisterArgs) and args.before is not None:
+        before, after = args.before.normalized, args.content.normalized
+        if before != after:
+            compare = partial(diff_lines, before.split("\n"), after.split("\n"))
+            yield TextComparison(str(op.resource), compare)
 
 
 def _describe_operation(op: Operation) -> Iterator[SectionLine]:

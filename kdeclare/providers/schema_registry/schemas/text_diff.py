@@ -26,8 +26,11 @@ def diff_schema_texts(before: SchemaContent | None, after: SchemaContent | None)
 
     The layout of a text that is not a valid schema is left as it is.
     """
-    first = _list_lines(before)
-    second = _list_lines(after)
+    return diff_lines(_list_lines(before), _list_lines(after))
+
+
+def diff_lines(first: Sequence[str], second: Sequence[str]) -> LineDiff:
+    """Compare the lines of two schemas in the common layout."""
     old_lines = [DiffLine(number, text) for number, text in enumerate(first, 1)]
     new_lines = [DiffLine(number, text) for number, text in enumerate(second, 1)]
     rows: list[DiffRow] = []
