@@ -63,8 +63,15 @@ class LineDiff:
             yield not is_near, [self.rows[index] for index in indexes]
 
     def shorten(self, context: int = CONTEXT) -> "LineDiff":
-        """Return the diff with at most ``context`` equal lines before and after each difference."""
+        """Return the diff with at most ``context`` equal lines before and after each difference.
+
+        A single line is not replaced.
+        """
         rows: list[DiffRow] = []
         for is_far, block in self.split(context):
-            rows += [DiffRow(LineChange.SKIPPED, skipped_count=len(block))] if is_far else block
+            rows += (
+                [DiffRow(LineChange.SKIPPED, skipped_count=len(block))]
+                if is_far and len(block) > 1
+                else block
+            )
         return LineDiff(tuple(rows))

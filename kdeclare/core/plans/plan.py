@@ -123,6 +123,8 @@ class Plan:
     max_deletes: the maximum number of deletions, as set by the user (``25`` or ``10%``); None means the
         default.
     endpoints: the ids of the named endpoints that the plan is for; see `Endpoints`.
+    blocked_operations: what blocked changes would do, for display; see `PlansBlockedChanges`. These
+        operations have neither an inverse nor an order, and are never executed.
     """
 
     project: str
@@ -141,6 +143,7 @@ class Plan:
     racks: Mapping[int, str] = field(default_factory=dict)
     max_deletes: str | None = None
     endpoints: Endpoints = field(default_factory=dict)
+    blocked_operations: tuple[Operation, ...] = ()
 
     @property
     def has_changes(self) -> bool:

@@ -346,6 +346,8 @@ class Provider:
         manifests, and which option permits the operations. Policies cannot have these names.
     describe_plan: yields paragraphs about the combined effect of a plan's operations; None if the changes are
         sufficient.
+    describe_blocked: like ``describe_plan``, but receives what blocked changes would do, from kinds with the
+        capability `PlansBlockedChanges`.
     is_secret_setting: returns whether histories and messages must not contain the value of a typed setting;
         None if the provider does not know the setting. If no provider knows a setting, its value is hidden.
     may_hold_secret: returns whether the value of a key in a manifest is possibly a secret. Lines with such a
@@ -376,6 +378,7 @@ class Provider:
     auxiliary_kinds: frozenset[str] = frozenset()
     guards: Mapping[str, str] = field(default_factory=dict)
     describe_plan: Callable[[Sequence[Operation]], Iterable[PlanSection]] | None = None
+    describe_blocked: Callable[[Sequence[Operation]], Iterable[PlanSection]] | None = None
     is_secret_setting: Callable[[TypedSetting], bool | None] | None = None
     may_hold_secret: Callable[[str], bool] | None = None
     check_declared: Callable[[Sequence[DesiredResource]], Iterable[Diagnostic]] | None = None

@@ -17,6 +17,7 @@ from kdeclare.core.live.live_codec import LiveCodec
 from kdeclare.core.operations.operation import Operation, UnboundArguments, UndoResult
 from kdeclare.core.operations.operation_type import OperationType, View
 from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanSettings
 from kdeclare.core.provider.installed_providers import load_providers
 from kdeclare.core.provider.provider import (
@@ -330,11 +331,13 @@ def start_watches(connections: Connections) -> tuple[ActivityWatch, ...]:
     return tuple(p.watch(connections) for p in find_connected_providers(connections) if p.watch is not None)
 
 
-def describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
-    """Yield the paragraphs of all providers about the combined effect of a plan's operations."""
+def describe_plan(plan: Plan) -> Iterator[PlanSection]:
+    """Yield the paragraphs of all providers about a plan: about its operations, and about blocked changes."""
     for provider in load_providers():
         if provider.describe_plan is not None:
-            yield from provider.describe_plan(operations)
+            yield from provider.describe_plan(plan.operations)
+        if provider.describe_blocked is not None:
+            yield from provider.describe_blocked(plan.blocked_operations)
 
 
 def find_guards() -> Mapping[str, str]:

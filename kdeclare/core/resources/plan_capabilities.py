@@ -12,7 +12,7 @@ from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.parts import LiveState
+from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
@@ -140,6 +140,21 @@ class MovesData(Protocol):
         """Whether a field only determines where data is stored."""
 
 
+@runtime_checkable
+class PlansBlockedChanges(Protocol):
+    """A kind whose plans describe what a blocked change would do; see `Provider.describe_blocked`."""
+
+    def plan_blocked(
+        self,
+        change: Change,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> tuple[Operation, ...]:
+        """Return the operations to describe. They are never executed."""
+
+
 PREVENT_DESTROY = "prevent-destroy"
 """The diagnostic code for an object that is protected from deletion."""
 
@@ -208,6 +223,21 @@ def find_proven_fields(change: Change, evidence: Evidence) -> Set[str]:
     """
     field_prover = _find_field_prover(KINDS.get(change.id.kind))
     return field_prover.find_proven_fields(change, evidence) if field_prover is not None else frozenset()
+
+
+def plan_blocked(
+    change: Change,
+    desired: DesiredResource | None,
+    live: LiveState,
+    owned: OwnedRecord | None,
+    context: PlanContext,
+) -> tuple[Operation, ...]:
+    """Return what a blocked change would do: operations that cannot be executed. By default, none."""
+    kind = KINDS.get(change.id.kind)
+    if not isinstance(kind, PlansBlockedChanges):
+        return ()
+    operations = kind.plan_blocked(change, desired, live, owned, context)
+    return tuple(Operation(op.id, op.verb, op.resource, op.args, op.expect) for op in operations)
 
 
 def find_static_diagnostics(desired: DesiredResource) -> tuple[Diagnostic, ...]:

@@ -26,6 +26,7 @@ from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import ResourceComparison
 from kdeclare.core.resources.name_scope import report_out_of_scope
+from kdeclare.core.resources.plan_capabilities import plan_blocked
 from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.engine.observation import identify_system, list_endpoints, observe, observe_owned
 from kdeclare.engine.planning import operation_graph
@@ -119,7 +120,9 @@ def build_plan(
         for hook in hooks:
             operations = draft.take(hook.finalize(operations))
         operations = operation_graph.order_operations(operations)
-    return _assemble_plan(draft, observation.live, operations)
+    plan = _assemble_plan(draft, observation.live, operations)
+    blocked_operations = tuple(_plan_blocked_changes(plan, draft, observation.live, context))
+    return replace(plan, blocked_operations=blocked_operations)
 
 
 def _validate_system(request: PlanRequest, connections: Connections, live: LiveState) -> None:
@@ -266,6 +269,16 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
     except operation_graph.OperationCycleError as cycle:
         draft.report([_report_cycle(cycle)])
         return ()
+
+
+def _plan_blocked_changes(
+    plan: Plan, draft: _Draft, live: LiveState, context: PlanContext
+) -> Iterator[Operation]:
+    """Yield what the blocked changes would do, for display."""
+    blocked = {change.id: change for change in plan.changes if change.blocked}
+    for item in draft.compared if blocked else ():
+        if item.id in blocked:
+            yield from plan_blocked(blocked[item.id], item.desired, live, item.owned, context)
 
 
 def _find_blocked_dependents(

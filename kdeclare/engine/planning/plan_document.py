@@ -103,6 +103,11 @@ def build_plan_sections(
         "max_deletes": plan.max_deletes,
         **({"labels": {topic: dict(found) for topic, found in plan.labels.items()}} if plan.labels else {}),
         **({"endpoints": dict(plan.endpoints)} if plan.endpoints else {}),
+        **(
+            {"blocked_operations": map(_build_blocked_operation_document, plan.blocked_operations)}
+            if plan.blocked_operations
+            else {}
+        ),
         **({"racks": {str(broker): rack for broker, rack in plan.racks.items()}} if plan.racks else {}),
     }
 
@@ -157,6 +162,16 @@ def _build_operation_document(operation: Operation) -> dict[str, JsonValue]:
     else:
         document["irreversible"] = operation.irreversible
     return document
+
+
+def _build_blocked_operation_document(operation: Operation) -> dict[str, JsonValue]:
+    return {
+        "id": operation.id,
+        "verb": operation.verb,
+        "resource": str(operation.resource),
+        "args": dict(dump_arguments(operation.args)),
+        "expect": dict(operation.expect),
+    }
 
 
 def _build_position_document(position: SourcePosition | None) -> dict[str, JsonValue] | None:

@@ -92,6 +92,11 @@ def find_inconsistencies(plan: Plan) -> Iterator[str]:
             yield from _check_change(plan, change, effects.get(change.id, []), shared_values)
         except _UNEXPECTED_ERRORS:
             yield f"the change of {change.id} has values that are invalid for its kind"
+    for op in plan.blocked_operations:
+        try:
+            yield from _check_blocked_operation(op, changes.get(op.resource))
+        except _UNEXPECTED_ERRORS:
+            yield f"blocked operation '{op.id}' has values that are invalid for its type"
     yield from _check_summary(plan)
     yield from _check_ownership(plan, changes)
     yield from _check_rollback(plan)
@@ -195,6 +200,26 @@ def _check_change(
     else:
         yield from _check_fields(plan, change, evidence)
     yield from _check_risks(change, _find_deletion_risk(operations) if action is Action.DELETE else Risk.SAFE)
+
+
+def _check_blocked_operation(op: Operation, change: Change | None) -> Iterator[str]:
+    """Check that the plan shows the fields that an operation of a blocked change would change."""
+    if change is None or not change.blocked:
+        yield f"operation '{op.id}' is listed as blocked, but {op.resource} is not blocked"
+        return
+    if isinstance(op.args, UnboundArguments):
+        yield f"blocked operation '{op.id}' ({op.verb}): {op.args.problem}"
+        return
+    evidence = Evidence(
+        _join_values((change.id, field) for field in change.fields),
+        _join_values((change.id, field) for field in get_operation_type(op).fields(op)),
+        {},
+    )
+    proven_paths = find_proven_fields(change, evidence)
+    for path in sorted(evidence.done.keys() - proven_paths):
+        values = evidence.done[path]
+        if values[0] != values[-1] and not _is_shown(values, evidence.shown.get(path, ())):
+            yield _describe_difference(change, path, evidence)
 
 
 def _find_deletion_risk(operations: Iterable[Operation]) -> Risk:

@@ -24,6 +24,7 @@ from kdeclare.engine.state.document import mark_unproven_parts
 
 if TYPE_CHECKING:
     from kdeclare.engine.planning.planfile_schema import (
+        BlockedOperationDocument,
         ChangeDocument,
         DiagnosticDocument,
         FieldDocument,
@@ -55,6 +56,7 @@ def bind_plan(document: "PlanDocument") -> Plan:
         max_deletes=document["max_deletes"],
         labels=document.get("labels", {}),
         endpoints=document.get("endpoints", {}),
+        blocked_operations=tuple(map(_bind_blocked_operation, document.get("blocked_operations", ()))),
         racks={int(broker): rack for broker, rack in document.get("racks", {}).items()},
     )
 
@@ -103,6 +105,16 @@ def _bind_operation(document: "OperationDocument") -> Operation:
         _bind_inverse(document["inverse"]) if "inverse" in document else None,
         document.get("irreversible"),
         {id_: reasons.get(id_, "") for id_ in document.get("follows", ())},
+    )
+
+
+def _bind_blocked_operation(document: "BlockedOperationDocument") -> Operation:
+    return Operation(
+        document["id"],
+        document["verb"],
+        ResourceId.parse(document["resource"]),
+        bind_arguments(document["verb"], document["args"]),
+        document["expect"],
     )
 
 

@@ -152,6 +152,19 @@ class OperationDocument(TypedDict):
 
 
 @with_config(CLOSED)
+class BlockedOperationDocument(TypedDict):
+    """What a blocked change would do. Apply never executes it."""
+
+    id: str
+    verb: str
+    resource: ResourceText
+    args: dict[str, JsonValue]
+    expect: Annotated[
+        dict[str, JsonValue], Field(description="The live values of everything that the change is about.")
+    ]
+
+
+@with_config(CLOSED)
 class OwnershipDocument(TypedDict):
     """A change to the values that kdeclare owns. Null means that kdeclare does not own the resource."""
 
@@ -245,6 +258,15 @@ class PlanDocument(TypedDict):
             Field(
                 description="The ids of the named endpoints that the plan is for, by name, such as "
                 "connect/eu. An id is empty if the system has none."
+            ),
+        ]
+    ]
+    blocked_operations: NotRequired[
+        Annotated[
+            list[BlockedOperationDocument],
+            Field(
+                description="What blocked changes would do, for reviewers. Only some kinds list their "
+                "operations here."
             ),
         ]
     ]

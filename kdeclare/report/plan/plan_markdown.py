@@ -337,7 +337,7 @@ def _classify_risk(risk: Diagnostic | Verdict | Change) -> str:
 
 def _render_provider_sections(plan: Plan, max_length: int) -> str:
     """Render the paragraphs of providers about the combined effect of the operations."""
-    sections = [section for section in describe_plan(plan.operations) if section.is_for_reviews]
+    sections = [section for section in describe_plan(plan) if section.is_for_reviews]
     blocks: list[str] = []
     for section in sections:
         rows: list[RenderItem] = [partial(render_markdown_line, line) for line in section.lines]

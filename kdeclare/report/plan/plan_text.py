@@ -68,7 +68,7 @@ def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
     if graph:
         blocks.append(render_graph_text(plan.operations, style))
     blocks += [
-        *(render_section_text(section, style) for section in describe_plan(plan.operations)),
+        *(render_section_text(section, style) for section in describe_plan(plan)),
         _render_policies(plan, style),
         _render_irreversible(plan, style),
         _render_unmanaged(plan, style),
