@@ -8,7 +8,10 @@ from kdeclare.providers.schema_registry.schema.deletion import DELETE, PURGE
 from kdeclare.providers.schema_registry.schema.fleet import SUBJECTS
 from kdeclare.providers.schema_registry.schema.kind import SchemaKind
 from kdeclare.providers.schema_registry.schema.operations import LEVEL_TYPE
-from kdeclare.providers.schema_registry.schema.plan_section import describe_schema_changes
+from kdeclare.providers.schema_registry.schema.plan_section import (
+    describe_blocked_schemas,
+    describe_schema_changes,
+)
 from kdeclare.providers.schema_registry.schema.planning import SchemaPlanning
 from kdeclare.providers.schema_registry.schema.registration import REGISTER
 
@@ -22,5 +25,6 @@ PROVIDER = Provider(
     collectors=(SUBJECTS,),
     start_plan=SchemaPlanning,
     describe_plan=describe_schema_changes,
+    describe_blocked=describe_blocked_schemas,
     check_declared=check_declared_schemas,
 )

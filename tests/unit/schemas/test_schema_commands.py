@@ -1,6 +1,8 @@
 """Schemas on the command line: plans in words, import, policies, doctor, and files with schemas."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from kdeclare.providers.schema_registry.client.port import (
 )
 from kdeclare.providers.schema_registry.testing import MemoryRegistry
 from tests.unit.cli.command_line import CommandLine
+from tests.unit.report.golden_files import check_golden
 from tests.unit.schemas.conftest import write_project, write_schema
 
 ID = {"name": "id", "type": "string"}
@@ -50,6 +53,98 @@ def test_plan_says_in_words_how_a_schema_changes(kdeclare: CommandLine, registry
     assert "subject  order in registry main" in ran.out
 
 
+def read_documents(kdeclare: CommandLine) -> tuple[str, str, dict[str, Any]]:
+    """Return the page, the comment and the JSON document of a plan."""
+    texts = [kdeclare("plan", "--format", name).out for name in ("html", "markdown", "json")]
+    return texts[0], texts[1], json.loads(texts[2])
+
+
+def normalize_page(page: str) -> str:
+    """Return the sections of a page."""
+    return page[page.index('<div id="sections">') : page.index('<section class="panel" id="times-panel"')]
+
+
+def test_pages_and_comments_show_the_schema_before_and_after(
+    kdeclare: CommandLine, registry: MemoryRegistry
+) -> None:
+    more = [{"name": f"field{n}", "type": ["null", "string"], "doc": "A text. " * 9} for n in range(9)]
+    write_schema(kdeclare, {**ORDER, "fields": [ID, *more]})
+    apply(kdeclare)
+    write_schema(kdeclare, {**ORDER, "fields": [{**ID, "type": "bytes"}, *more, SIZE]})
+    page, comment, document = read_documents(kdeclare)
+    check_golden("schema-plan-sections", normalize_page(page), "html")
+    check_golden("schema-plan-comment", comment[: comment.index("### Changes")], "md")
+    (operation,) = document["operations"]
+    assert json.loads(operation["args"]["before"]["text"])["fields"][0] == ID
+    assert json.loads(operation["args"]["content"]["text"])["fields"][-1] == SIZE
+    assert "blocked_operations" not in document
+
+
+@pytest.mark.parametrize(
+    "cause", ["schema-incompatible", "schema-older-version", "adopt", "policy-violation"]
+)
+def test_blocked_schemas_are_shown_before_and_after(
+    kdeclare: CommandLine, registry: MemoryRegistry, cause: str
+) -> None:
+    """A reviewer wants to see what is wrong with a schema that the plan does not register."""
+    if cause == "adopt":
+        registry.elsewhere().register("order", SchemaContent(SchemaType.AVRO, json.dumps(ORDER)))
+    else:
+        write_schema(kdeclare, ORDER, compatibility="BACKWARD")
+        apply(kdeclare)
+    changed: dict[str, Any] = {**ORDER, "fields": [{**ID, "type": "int"}, SIZE]}
+    if cause == "schema-older-version":
+        write_schema(kdeclare, ORDER_WITH_SIZE, compatibility="BACKWARD")
+        apply(kdeclare)
+        changed = ORDER
+    elif cause == "policy-violation":
+        use_policy(kdeclare, "AllowedTypes", allowed=["PROTOBUF"])
+        changed = ORDER_WITH_SIZE
+    write_schema(kdeclare, changed, compatibility="BACKWARD")
+    text = kdeclare("plan")
+    assert text.code in (ExitCode.ERROR, ExitCode.DENIED), text
+    assert "BLOCKED" in text.out
+    assert "\nSchema changes:" not in text.out
+    words = text.out[text.out.index("Blocked schema changes:") :]
+    assert "field 'size' of record x.Order" in words
+    page, comment, document = read_documents(kdeclare)
+    assert "Blocked schema changes</h2>" in page
+    assert '<details class="texts" open><summary>Schema/order: ' in page
+    assert "### Blocked schema changes\n" in comment
+    assert "```diff\n" in comment
+    assert document["operations"] == []
+    (operation,) = document["blocked_operations"]
+    assert operation["verb"] == "schema.register"
+    assert json.loads(operation["args"]["content"]["text"]) == changed
+
+
+def test_saved_plan_shows_blocked_schemas(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
+    registry.elsewhere().register("order", SchemaContent(SchemaType.AVRO, json.dumps(ORDER)))
+    write_schema(kdeclare, {**ORDER, "fields": [{**ID, "type": "int"}]})
+    assert kdeclare("plan", "--out", "plan.json").code == ExitCode.DENIED
+    shown = kdeclare("show", "plan.json")
+    assert "Blocked schema changes:\n" in shown.out
+    file = kdeclare.folder / "plan.json"
+    text = file.read_text()
+    document = json.loads(text)
+    document["blocked_operations"][0]["args"]["content"]["text"] = json.dumps(ORDER_WITH_SIZE)
+    write_forged(file, document)
+    ran = kdeclare("show", "plan.json")
+    assert ran.code == ExitCode.ERROR, ran
+    assert "its operations change schema, but the plan does not show this change" in ran.err
+    document = json.loads(text)
+    document["blocked_operations"][0]["resource"] = "Schema/other"
+    write_forged(file, document)
+    assert "is listed as blocked, but Schema/other is not blocked" in kdeclare("show", "plan.json").err
+
+
+def write_forged(file: Path, document: dict[str, Any]) -> None:
+    """Write a plan with the id that matches its content."""
+    unhashed = ("plan_id", "created_at", "signature", "observations")
+    hashed = {key: value for key, value in document.items() if key not in unhashed}
+    file.write_text(json.dumps({**document, "plan_id": hash_json(hashed)}))
+
+
 def test_plan_file_is_applied(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
     write_schema(kdeclare, ORDER, compatibility="FULL")
     apply(kdeclare)
@@ -72,9 +167,7 @@ def test_forged_plan_file_is_refused(kdeclare: CommandLine, registry: MemoryRegi
     file = kdeclare.folder / "plan.json"
     document = json.loads(file.read_text())
     document["operations"][0]["args"][argument]["text"] = json.dumps({**ORDER, "fields": []})
-    unhashed = ("plan_id", "created_at", "signature", "observations")
-    hashed = {key: value for key, value in document.items() if key not in unhashed}
-    file.write_text(json.dumps({**document, "plan_id": hash_json(hashed)}))
+    write_forged(file, document)
     ran = kdeclare("apply", "plan.json", "--yes")
     assert ran.code == ExitCode.ERROR, ran
     assert "plan" in ran.err

@@ -162,6 +162,20 @@ class SchemaKind:
         assert record is not None
         return plan_undeclared(change, state, record)
 
+    def plan_blocked(
+        self,
+        change: Change,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> tuple[Operation, ...]:
+        """Return the registration of a new version, which reviewers want to see even if it is blocked."""
+        if desired is None or change.action is not Action.UPDATE:
+            return ()
+        operations = self.plan_operations(change, desired, live, owned, context)
+        return tuple(op for op in operations if isinstance(op.args, RegisterArgs))
+
     def merge_ownership(
         self,
         before: OwnedRecord | None,

@@ -21,10 +21,19 @@ _MAX_DIFFERENCES = 50
 
 def describe_schema_changes(operations: Sequence[Operation]) -> Iterable[PlanSection]:
     """Yield one section if the plan registers new versions of existing subjects."""
+    yield from _build_section("Schema changes", operations)
+
+
+def describe_blocked_schemas(operations: Sequence[Operation]) -> Iterable[PlanSection]:
+    """Yield one section about the new versions that the plan does not register, because they are blocked."""
+    yield from _build_section("Blocked schema changes", operations)
+
+
+def _build_section(title: str, operations: Sequence[Operation]) -> Iterator[PlanSection]:
     lines = tuple(line for op in operations for line in _describe_operation(op))
     if lines:
         comparisons = tuple(item for op in operations for item in _compare_texts(op))
-        yield PlanSection("Schema changes", lines, is_for_reviews=True, comparisons=comparisons)
+        yield PlanSection(title, lines, is_for_reviews=True, comparisons=comparisons)
 
 
 def _compare_texts(op: Operation) -> Iterator[TextComparison]:
