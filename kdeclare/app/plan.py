@@ -205,7 +205,7 @@ def _reject_literal_secrets(plan: Plan) -> None:
             )
         )
     # kinds may not warn about literal secrets, so the arguments of the operations are checked, too
-    for op in plan.operations:
+    for op in (*plan.operations, *plan.blocked_operations):
         if any(secret.reference is None for _, secret in find_records(op.args)):
             raise KdeclareError(
                 error(
