@@ -227,7 +227,8 @@ def _find_differences(
         message = _CHANGED if kind is FindingKind.CHANGED else _explain_pending(resource, field)
         if change is not None and (field.reason or change.reason) in (Reason.ADOPT, Reason.RECREATED):
             message = message.replace(_PENDING, _NOT_ADOPTED if change.blocked else _ADOPTED)
-        message = blocking_reason or message
+        note = rules.describe_difference(desired, live, field)
+        message = " ".join(part for part in (blocking_reason or message, note) if part)
         yield Finding(
             kind,
             field.path,

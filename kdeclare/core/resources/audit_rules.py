@@ -7,6 +7,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.parts import LiveState
+from kdeclare.core.resources.changes import FieldChange
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -87,6 +88,13 @@ class AuditRules:
         unset: the paths of the declared fields that have no live value.
         """
         return None
+
+    def describe_difference(self, desired: DesiredResource, live: LiveState, field: FieldChange) -> str:
+        """Return a sentence about a declared field whose live value differs.
+
+        The result is empty if the values of the field say enough.
+        """
+        return ""
 
 
 NO_RULES = AuditRules()

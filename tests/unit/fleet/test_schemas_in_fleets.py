@@ -101,6 +101,31 @@ def test_audit_finds_drift_of_schemas() -> None:
     }
 
 
+def test_audit_says_in_words_how_a_schema_differs() -> None:
+    registry = MemoryRegistry()
+    item = make_schema("order")
+    register(registry, "order", {**record("Order", id="long", size="long"), "doc": "An order."})
+    messages = {
+        row["path"]: row["message"] for row in find(registry, [item], {str(item.id): make_record(item)})
+    }
+    drifted = "Changed outside kdeclare since the last apply. From the registry to the manifest:"
+    assert messages == {
+        "schema.Order (documentation-removed)": f'{drifted} record Order: documentation "An order." removed.',
+        "schema.Order.size (field-removed)": f"{drifted} field 'size' of record Order removed (long).",
+        "schema.Order.id (type-changed)": f"{drifted} field 'id' of record Order: type changed from long to "
+        "string.",
+    }
+
+
+def test_audit_of_a_different_language_has_no_words() -> None:
+    registry = MemoryRegistry()
+    registry.register("order", SchemaContent(SchemaType.PROTOBUF, 'syntax = "proto3"; message A {}'))
+    item = make_schema("order", compatibility="BACKWARD")
+    rows = find(registry, [item], {str(item.id): make_record(item)})
+    assert {"type", "schema"} <= {row["path"] for row in rows}
+    assert not [row for row in rows if "From the registry" in row["message"]]
+
+
 def test_schema_with_references_is_compared_with_all_schemas() -> None:
     registry = MemoryRegistry()
     register(registry, "order", ORDER)

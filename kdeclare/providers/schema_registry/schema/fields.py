@@ -6,6 +6,7 @@ such as ``schema.Order.price (type-changed)``.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from kdeclare.core.jsontypes import JsonValue, as_text, dump_canonical_json, parse_json
 from kdeclare.core.resources.changes import Action, FieldChange, FieldOp, Risk
@@ -83,13 +84,32 @@ def _list_differences(type_: SchemaType, before: str, after: str) -> Iterator[Fi
     for item in list_differences(type_, before, after):
         grouped.setdefault((item.path, item.kind), []).append(item)
     for (path, kind), items in grouped.items():
-        if kind is DifferenceKind.TEXT_CHANGED:
+        name = _name_field(path, kind)
+        if name == TEXT:
             summaries = summarize_schema(type_, before), summarize_schema(type_, after)
             yield FieldChange(TEXT, FieldOp.CHANGE, *summaries)
             continue
-        name = f"{TEXT}.{path} ({kind})" if path else f"{TEXT} ({kind})"
         values = _join([item.before for item in items]), _join([item.after for item in items])
         yield FieldChange(name, FieldOp.CHANGE, *values)
+
+
+def _name_field(path: str, kind: DifferenceKind) -> str:
+    """Return the path of the field that shows the differences of one kind at one place."""
+    if kind is DifferenceKind.TEXT_CHANGED:
+        return TEXT
+    return f"{TEXT}.{path} ({kind})" if path else f"{TEXT} ({kind})"
+
+
+@lru_cache(maxsize=16)  # an audit describes each field of a schema separately
+def describe_shown_fields(type_: SchemaType, before: str, after: str) -> Mapping[str, str]:
+    """Return the differences in words, by the path of the field that shows them.
+
+    before, after: the texts, normalized or not.
+    """
+    messages: dict[str, list[str]] = {}
+    for item in list_differences(type_, before, after):
+        messages.setdefault(_name_field(item.path, item.kind), []).append(item.message)
+    return {path: "; ".join(items) for path, items in messages.items()}
 
 
 def _join(values: list[JsonValue]) -> JsonValue:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import (
     JsonObject,
     JsonValue,
@@ -18,7 +19,10 @@ from kdeclare.core.live.collector import Collector
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject
 from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.resources.audit_rules import AuditRules
+from kdeclare.core.resources.changes import FieldChange
 from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.providers.schema_registry.client.port import (
     UNREACHABLE,
     CompatibilityLevel,
@@ -31,6 +35,8 @@ from kdeclare.providers.schema_registry.client.port import (
 )
 from kdeclare.providers.schema_registry.connection import ENVIRONMENT_FIELD
 from kdeclare.providers.schema_registry.schema.content import normalize_text
+from kdeclare.providers.schema_registry.schema.diff import OLDER_VERSION
+from kdeclare.providers.schema_registry.schema.fields import describe_shown_fields, is_schema_path
 from kdeclare.providers.schema_registry.schema.live import (
     Endpoint,
     LiveSubject,
@@ -44,10 +50,12 @@ from kdeclare.providers.schema_registry.schema.live import (
     list_subjects,
     read_schemas,
 )
-from kdeclare.providers.schema_registry.schema.spec import SCHEMA
+from kdeclare.providers.schema_registry.schema.spec import SCHEMA, SchemaBody
 
 _REGISTRIES = "registries"
 """The key of the data about all registries in a snapshot."""
+_MAX_WORDS = 300
+"""The maximum length of the words about one difference in a finding."""
 
 
 class SchemaCodec:
@@ -109,6 +117,24 @@ class SchemaCodec:
     def format_field_name(self, sort: str, path: str) -> str | None:
         """Return None: reports show the path of a field."""
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaAuditRules(AuditRules):
+    """Audits say in words how a live schema differs from the declared schema, as plans do."""
+
+    impossible: frozenset[str] = frozenset({OLDER_VERSION})
+
+    def describe_difference(self, desired: DesiredResource, live: LiveState, field: FieldChange) -> str:
+        """Return the differences that a field about the schema shows, as changes that an apply would make."""
+        body = desired.get_body(SchemaBody)
+        latest = live.get(SchemaState).get(body.registry).get(body.subject).latest
+        if latest is None or latest.content.type is not body.type or not is_schema_path(field.path):
+            return ""
+        words = describe_shown_fields(body.type, latest.content.text, body.text).get(field.path, "")
+        if len(words) > _MAX_WORDS:
+            words = f"{words[:_MAX_WORDS]}…"
+        return f"From the registry to the manifest: {words}." if words else ""
 
 
 def _list_objects(state: SchemaState, names: Iterable[str]) -> Iterator[LiveObject]:

@@ -21,7 +21,7 @@ from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.providers.schema_registry.client.port import SchemaType
 from kdeclare.providers.schema_registry.schema.arguments import LevelArgs, RegisterArgs, SchemaRecord
 from kdeclare.providers.schema_registry.schema.content import list_undocumented
-from kdeclare.providers.schema_registry.schema.diff import OLDER_VERSION, diff_schema
+from kdeclare.providers.schema_registry.schema.diff import diff_schema
 from kdeclare.providers.schema_registry.schema.export import export_subjects
 from kdeclare.providers.schema_registry.schema.fields import (
     LEVEL,
@@ -34,6 +34,7 @@ from kdeclare.providers.schema_registry.schema.fields import (
     find_proven_schema_fields,
     is_schema_path,
 )
+from kdeclare.providers.schema_registry.schema.fleet import SchemaAuditRules
 from kdeclare.providers.schema_registry.schema.live import (
     LiveSubject,
     RegistrySnapshot,
@@ -100,7 +101,7 @@ class SchemaKind:
     spec: type[BaseModel] = SchemaSpec
     record: type[OwnedRecord] = SchemaRecord
     policy_words: PolicyWords = SCHEMA_WORDS
-    audit_rules: AuditRules = AuditRules(impossible=frozenset({OLDER_VERSION}))
+    audit_rules: AuditRules = SchemaAuditRules()
     exclusive_fields: Mapping[str, frozenset[str]] = {
         "file": frozenset({"schema"}),
         "schema": frozenset({"file"}),
