@@ -3,11 +3,12 @@
 import gc
 import logging
 import os
-import random
 import shlex
 import shutil
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +18,14 @@ from hypothesis import HealthCheck, settings
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import CLUSTER_WIDE, AnyBed, KafkaBed, MemoryBed, broker_resource
+from tests.ports import reserve_ports
 from tests.startup_cache import BROKER, WORKER, archive_options
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
     from kdeclare.providers.kafka.client import KafkaCluster
-    from kdeclare.sandbox import SandboxStatus
+    from kdeclare.sandbox import SandboxSettings, SandboxStatus
     from tests.browser.watched import WatchedPage
     from tests.connect_beds import AnyConnectBed
 
@@ -56,36 +58,30 @@ def _forget_secrets() -> Iterator[None]:
 
 
 def free_port(brokers: int, workers: int = 0, *, secure: bool = False, registry: bool = False) -> int:
-    """Return a free first port for a sandbox with this many brokers and Connect workers.
+    """Reserve the ports of a sandbox with this many brokers and Connect workers, and return the first port.
 
-    It is below the range of ephemeral ports. registry: whether the sandbox has a schema registry.
+    registry: whether the sandbox has a schema registry.
     """
-    from kdeclare import sandbox as kafka_sandbox
     from kdeclare.sandbox import SandboxSettings
 
-    while True:
-        settings = SandboxSettings(
-            Path(), brokers, 1, random.randrange(20000, 30000), connect_workers=workers, secure=secure
-        )
-        ports = [port for i in settings.broker_ids for port in settings.ports(i)]
-        ports += map(settings.get_worker_port, settings.worker_ids)
-        ports += [settings.registry_port, settings.registry_management_port] if registry else []
-        if all(map(kafka_sandbox.is_free, ports)):
-            return settings.port
+    settings = SandboxSettings(Path(), brokers, 1, connect_workers=workers, secure=secure, registry=registry)
+    return reserve_ports(lambda first: _list_ports(replace(settings, port=first)))
 
 
 def free_ports_of_clusters(clusters: int, workers: int = 0, *, secure: bool = False) -> int:
-    """Return a free first port for a sandbox with this many clusters of one broker."""
-    from kdeclare import sandbox as kafka_sandbox
+    """Reserve the ports of a sandbox with this many clusters of one broker, and return the first port."""
     from kdeclare.sandbox import GroupSettings
 
-    while True:
-        first = free_port(1, workers, secure=secure)
-        members = GroupSettings(Path(), clusters, 1, 1, first, workers, secure).members
-        ports = [port for one in members for port in one.ports(1)]
-        ports += [one.get_worker_port(i) for one in members for i in one.worker_ids]
-        if all(map(kafka_sandbox.is_free, ports)):
-            return first
+    settings = GroupSettings(Path(), clusters, 1, 1, connect_workers=workers, secure=secure)
+    return reserve_ports(
+        lambda first: chain.from_iterable(map(_list_ports, replace(settings, port=first).members))
+    )
+
+
+def _list_ports(settings: "SandboxSettings") -> list[int]:
+    ports = [port for i in settings.broker_ids for port in settings.ports(i)]
+    ports += map(settings.get_worker_port, settings.worker_ids)
+    return [*ports, settings.registry_port, settings.registry_management_port] if settings.registry else ports
 
 
 signal.signal(signal.SIGINT, signal.default_int_handler)

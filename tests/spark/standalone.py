@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from tests.ports import reserve_port
 from tests.spark.programs import SHORT_LIVED
 from tests.startup_cache import spark_java_options
 
@@ -62,7 +62,7 @@ def start_standalone_spark(
         "PYSPARK_SUBMIT_ARGS": shlex.join([*given, "pyspark-shell"]),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    work, local, port = folder / "work", folder / "local", _free_port()
+    work, local, port = folder / "work", folder / "local", reserve_port()
     local.mkdir()
     cluster = StandaloneSpark(f"spark://127.0.0.1:{port}", environ, work, local)
     with ExitStack() as stack:
@@ -119,8 +119,3 @@ def _stop(daemon: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         daemon.kill()
         daemon.wait()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])

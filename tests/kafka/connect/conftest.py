@@ -1,7 +1,5 @@
 """One broker and three workers for all tests of the plug-in."""
 
-import itertools
-import random
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from kdeclare import sandbox as kafka_sandbox
-from kdeclare.sandbox import SandboxSettings, broker_properties, is_free
+from kdeclare.sandbox import SandboxSettings, broker_properties
 from kdeclare.sandbox.connect_jars import install, resolve_connect_jars
 from tests.conftest import free_port
 from tests.kafka.connect import certificates
 from tests.kafka.connect.asking import HOST
 from tests.kafka.connect.workers import PLAIN, Crew, Workshop, run_workers
+from tests.ports import reserve_port
 
 
 @pytest.fixture(scope="package")
@@ -32,7 +31,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
         made, _ = making.result(), building.result()
     (plugins / "file").mkdir()
     shutil.copy(jars.file_connectors, plugins / "file")
-    ports = (p for p in itertools.count(random.randrange(30001, 31000)) if is_free(p))
+    ports = iter(reserve_port, None)
     try:
         with pytest.MonkeyPatch.context() as patch:
             _configure_brokers(patch, login, made)
