@@ -111,6 +111,18 @@ def test_apply_reports_failure_only_after_request_deadline() -> None:
     assert world.clock.monotonic() - begun >= CONFIGS_S
 
 
+def test_result_contains_what_the_system_last_answered() -> None:
+    """For example an HTTP 500 with the reason in the response. The request was answered, in other words."""
+    world = SilentWorld()
+    for number in range(1, 4):
+        fault = Fault("REGISTRY_LOST", f"database error {number}", FaultKind.UNKNOWN)
+        world.cluster.faults.time_out(after_effect=False, nth=number, method="alter_configs", fault=fault)
+    found = get_only_result(world.apply(declared_topic(), scope=UNCHECKED))
+    assert (found.status, found.error) == (Status.FAILED, "REQUEST_TIMED_OUT")
+    expected = "The request was sent 3 times and had no effect (REGISTRY_LOST: database error 3)."
+    assert found.message == expected
+
+
 def test_apply_uses_timeout_of_request() -> None:
     world = World(clock=ScheduledClock())
     world.cluster.faults.time_out(after_effect=False, nth=None, method="create_topics")

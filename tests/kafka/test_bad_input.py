@@ -528,7 +528,7 @@ def test_apply_reports_unknown_outcome_after_cluster_loss(
         status = project("status", "--timeout", "1")
         kafka_sandbox.start_broker(authorizing_sandbox.folder, 1)
         assert ran.code is ExitCode.PARTIAL, ran
-        assert "the cluster could not be observed afterwards" in " ".join(ran.out.split())
+        assert "the live state could not be read afterwards" in " ".join(ran.out.split())
         assert (status.code, "connection refused" in status.err) == (ExitCode.ERROR, True)
         settled = project.done("status")
         assert "was recovered" in settled.err

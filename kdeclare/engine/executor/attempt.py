@@ -237,15 +237,19 @@ class Attempt:
                 break
             if self.stop.is_set():
                 until = format_time_in(self.clock, deadline - now_s)
-                return results | {op.id: _build_pending_result(op, until) for op in pending}
+                return results | {op.id: _build_pending_result(op, answers[op.id], until) for op in pending}
             self.clock.sleep(step_s)
             step_s = min(step_s * 2, _LONGEST_STEP_S)
         if current_views is None:
             return results | {op.id: _build_unobserved_result(op, answers[op.id]) for op in pending}
         results |= {
-            op.id: _build_unclear_result(op, current_views[op.id]) for op in pending if op not in untouched
+            op.id: _build_unclear_result(op, answers[op.id], current_views[op.id])
+            for op in pending
+            if op not in untouched
         }
-        return results | {op.id: _build_unanswered_result(op) for op in untouched} if last else results
+        if not last:
+            return results
+        return results | {op.id: _build_unanswered_result(op, answers[op.id]) for op in untouched}
 
     def _await_propagation(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         deadline, step_s = self.clock.monotonic() + self.follow_timeout_s, _FIRST_STEP_S
@@ -352,25 +356,27 @@ def _find_cause(op: Operation, fault: Fault) -> FaultCause:
     return get_operation_type(op).explain(op, fault).cause
 
 
-def _build_unclear_result(op: Operation, current_view: View) -> OperationResult:
+def _build_unclear_result(op: Operation, answer: Outcome, current_view: View) -> OperationResult:
     message = (
-        "The request was not answered, and the live state is neither the previous nor the planned one: "
-        f"{_format_changes(op, current_view)}"
+        f"The request may have taken effect ({answer}), but the live state is neither the previous nor the "
+        f"planned one: {_format_changes(op, current_view)}"
     )
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)
 
 
-def _build_unobserved_result(op: Operation, outcome: Outcome) -> OperationResult:
-    message = "The request was not answered, and the cluster could not be observed afterwards"
+def _build_unobserved_result(op: Operation, answer: Outcome) -> OperationResult:
+    message = (
+        f"The request may have taken effect ({answer}), but the live state could not be read afterwards."
+    )
     return OperationResult(
-        op.id, Status.UNKNOWN, outcome.error if isinstance(outcome, Fault) else None, f"{message}: {outcome}."
+        op.id, Status.UNKNOWN, answer.error if isinstance(answer, Fault) else None, message
     )
 
 
-def _build_pending_result(op: Operation, until: str) -> OperationResult:
+def _build_pending_result(op: Operation, answer: Outcome, until: str) -> OperationResult:
     message = (
-        f"The request was not answered, and the system may still execute it until {until}. The next command "
-        "checks the outcome."
+        f"The outcome of the request is not known yet ({answer}), and the system may still execute it until "
+        f"{until}. The next command checks the outcome."
     )
     return OperationResult(op.id, Status.UNKNOWN, None, message)
 
@@ -382,6 +388,6 @@ def _format_changes(op: Operation, current_view: View) -> str:
     )
 
 
-def _build_unanswered_result(op: Operation) -> OperationResult:
-    message = f"The request was sent {_MAX_SENDS} times. It received no response and had no effect."
+def _build_unanswered_result(op: Operation, answer: Outcome) -> OperationResult:
+    message = f"The request was sent {_MAX_SENDS} times and had no effect ({answer})."
     return OperationResult(op.id, Status.FAILED, "REQUEST_TIMED_OUT", message)

@@ -61,7 +61,7 @@ def test_apply_reports_broker_lost_during_run(kdeclare: CommandLine) -> None:
     kdeclare.hurry()
     ran = kdeclare("apply", "--yes", "--no-preflight")
     assert ran.code == 5
-    assert "the cluster could not be observed afterwards" in " ".join(ran.out.split())
+    assert "the live state could not be read afterwards" in " ".join(ran.out.split())
     ran = kdeclare("status")
     assert ran.code == 1
     assert "A system stopped responding" in ran.err
