@@ -233,6 +233,12 @@ def test_reported_level_that_is_not_effective_is_no_own_level(
     assert registry.read_level("s", global_level=FULL) == SubjectLevel(FULL, None)
 
 
+def test_own_level_needs_one_request(stub: RegistryStub, registry: RestRegistry) -> None:
+    stub.answer("GET /config/s", 200, {"compatibilityLevel": "BACKWARD"})
+    assert registry.read_level("s", global_level=FULL) == SubjectLevel(BACKWARD, BACKWARD)
+    assert stub.requests == ["GET /config/s"]
+
+
 def test_level_is_set_and_deleted(stub: RegistryStub, registry: RestRegistry) -> None:
     stub.answer("PUT /config", 200, {"compatibility": "FULL"})
     stub.answer("PUT /config/s", 200, {"compatibility": "NONE"})

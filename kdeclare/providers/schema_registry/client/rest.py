@@ -170,6 +170,8 @@ class RestRegistry:
             return SubjectLevel(global_level, None)
         if reported == global_level:
             return SubjectLevel(reported, None, is_own_known=False)
+        if reported is not CompatibilityLevel.NONE:
+            return SubjectLevel(reported, reported)
         # One registry reports NONE for a subject without a level of its own.
         effective = responses.parse_level(
             self._send("GET", _config_path(subject), {"defaultToGlobal": "true"})
