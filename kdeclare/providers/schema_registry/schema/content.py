@@ -35,7 +35,8 @@ def find_problems(type_: SchemaType, text: str, references: Collection[str]) -> 
     return ()
 
 
-@lru_cache(maxsize=4096)  # a plan normalizes the same texts several times
+# A plan normalizes the same texts several times. A cache that is smaller than the plan would have no effect.
+@lru_cache(maxsize=1 << 16)
 def normalize_text(type_: SchemaType, text: str) -> str:
     """Return the text in the common layout, in which equal schemas are equal.
 

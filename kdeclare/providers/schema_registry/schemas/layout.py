@@ -5,7 +5,7 @@ Two schemas have the same layout if and only if they are the same. The lines are
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.providers.schema_registry.schemas.avro.avro_schema import (
@@ -19,10 +19,22 @@ from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_layout import 
 
 _Lines: TypeAlias = Iterator[str]
 
+_dump = json.JSONEncoder(ensure_ascii=False).encode
+
 _WIDTH = 80
 _INDENT = "  "
 _FIRST_KEYS = ("$schema", "$id", "$ref", "type", "name", "title", "doc", "description", "aliases")
 _LAST_KEYS = ("fields", "symbols", "items", "values", "required", "properties", "definitions", "$defs")
+
+
+class _Node(NamedTuple):
+    """A JSON value.
+
+    short: the value in one line. entries: the keys, as they are written, and the values of its parts.
+    """
+
+    short: str
+    entries: tuple[tuple[str, "_Node"], ...] = ()
 
 
 def format_layout(schema: AvroSchema | JsonSchema | ProtobufFile) -> tuple[str, ...]:
@@ -30,39 +42,35 @@ def format_layout(schema: AvroSchema | JsonSchema | ProtobufFile) -> tuple[str, 
     if isinstance(schema, ProtobufFile):
         return tuple(format_protobuf(schema))
     root = write_namespaces(schema.root) if isinstance(schema, AvroSchema) else schema.root
-    return tuple(_format_json(root, ""))
+    return tuple(_format_lines(_build_node(root), ""))
 
 
-def _format_json(value: JsonValue, prefix: str) -> _Lines:
+def _build_node(value: JsonValue) -> _Node:
+    """Build each part once, because a plan formats thousands of schemas."""
+    if isinstance(value, str):
+        return _Node(_dump(value))
+    if isinstance(value, Mapping):
+        entries = tuple((f"{_dump(key)}: ", _build_node(value[key])) for key in _sort_keys(value))
+        return _Node(f"{{{', '.join([f'{key}{node.short}' for key, node in entries])}}}", entries)
+    if isinstance(value, list):
+        nodes = [_build_node(item) for item in value]
+        return _Node(f"[{', '.join([node.short for node in nodes])}]", tuple(("", node) for node in nodes))
+    return _Node(_dump(value))
+
+
+def _format_lines(node: _Node, prefix: str) -> _Lines:
     """Yield the lines of a JSON value. A value that fits in one line gets one line."""
-    short = _format_short(value)
-    if len(prefix) + len(short) <= _WIDTH or not isinstance(value, list | Mapping) or not value:
+    short, entries = node
+    if len(prefix) + len(short) <= _WIDTH or not entries:
         yield f"{prefix}{short}"
         return
     indent = prefix[: len(prefix) - len(prefix.lstrip())]
-    is_list = isinstance(value, list)
-    yield f"{prefix}{'[' if is_list else '{'}"
-    entries = (
-        [("", item) for item in value]
-        if isinstance(value, list)
-        else [(f"{json.dumps(key, ensure_ascii=False)}: ", value[key]) for key in _sort_keys(value)]
-    )
+    yield f"{prefix}{short[0]}"
     for index, (key, item) in enumerate(entries):
-        lines = list(_format_json(item, f"{indent}{_INDENT}{key}"))
+        lines = list(_format_lines(item, f"{indent}{_INDENT}{key}"))
         yield from lines[:-1]
         yield lines[-1] if index == len(entries) - 1 else f"{lines[-1]},"
-    yield f"{indent}{']' if is_list else '}'}"
-
-
-def _format_short(value: JsonValue) -> str:
-    if isinstance(value, Mapping):
-        entries = (
-            f"{json.dumps(key, ensure_ascii=False)}: {_format_short(value[key])}" for key in _sort_keys(value)
-        )
-        return f"{{{', '.join(entries)}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_format_short, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+    yield f"{indent}{short[-1]}"
 
 
 def _sort_keys(value: Mapping[str, JsonValue]) -> list[str]:
