@@ -16,15 +16,20 @@ from tests.commands import Ran, run_here
 class ConnectorProject:
     """A project whose resources have names with a prefix of the test."""
 
-    def __init__(self, folder: Path, sandbox: SandboxStatus) -> None:
+    def __init__(self, folder: Path, sandbox: SandboxStatus, registry_url: str = "") -> None:
+        """Write the project file. registry_url: of a schema registry for schemas; empty for none."""
         self.folder = folder
         self.prefix = f"t{uuid.uuid4().hex[:6]}-"
         (folder / "manifests").mkdir(parents=True)
         urls = [worker.url for worker in sandbox.workers]
-        environment = {
+        self._tls = {"caFile": str(sandbox.ca_file)}
+        self._worker_urls = urls
+        environment: dict[str, Any] = {
             "bootstrapServers": sandbox.bootstrap,
-            "connect": {"eu": {"urls": urls, "tls": {"caFile": str(sandbox.ca_file)}}},
+            "connect": {"eu": {"urls": urls, "tls": self._tls}},
         }
+        if registry_url:
+            environment["registries"] = {"main": {"urls": [registry_url]}}
         self._write("kdeclare", "Project", "lab", {"environments": {"default": environment}})
 
     def declare_topic(self, name: str) -> str:
@@ -39,6 +44,19 @@ class ConnectorProject:
         spec = {"class": class_name, "tasksMax": 1, "config": dict(config), **spec}
         self._write(f"manifests/{name}", "Connector", self.prefix + name, spec)
         return self.prefix + name
+
+    def declare_schema(self, name: str, schema: Mapping[str, Any], **spec: Any) -> str:
+        """Declare an Avro schema, and return its subject."""
+        self._write(
+            f"manifests/{name}", "Schema", self.prefix + name, {"type": "AVRO", "schema": schema, **spec}
+        )
+        return self.prefix + name
+
+    def declare_worker_config(self, config: Mapping[str, str]) -> str:
+        """Declare the overrides of the config of all workers, and return the name of the resource."""
+        spec = {"workers": self._worker_urls, "tls": self._tls, "config": dict(config)}
+        self._write("manifests/workers", "ConnectWorkerConfig", self.prefix + "workers", spec)
+        return self.prefix + "workers"
 
     def run(self, *arguments: str) -> Ran:
         """Run a command."""
