@@ -546,6 +546,7 @@ def test_rollback_restores_bindings_and_ownership() -> None:
     assert run.complete
     plan = world.plan_rollback()
     assert {str(c.id): c.action for c in plan.changes} == {"Acl/a": Action.UPDATE, "Acl/b": Action.DELETE}
+    assert {c.risk for c in plan.changes} == {Risk.DISRUPTIVE}, "as in a plan that deletes the bindings"
     assert sorted(verb for verb, _ in list_steps(plan)) == ["acls.create", "acls.delete", "acls.delete"]
     assert world.run(plan).complete
     assert (read(world), world.owned()) == before

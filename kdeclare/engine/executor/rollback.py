@@ -36,6 +36,7 @@ from kdeclare.engine.planning.prune_denied import (
     apply_guards,
     block_changes,
     count_ongoing_work,
+    find_deletion_risk,
     find_resource_action,
 )
 
@@ -372,7 +373,8 @@ def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
     action = find_resource_action(operations)
     fields = tuple(f for op in operations for f in get_operation_type(op).fields(op))
     fields = tuple(assess_field(id_.kind, action, f) for f in fields)
-    risk = find_highest_risk(fields, minimum=Risk.DESTRUCTIVE if action is Action.DELETE else Risk.SAFE)
+    minimum_risk = find_deletion_risk(operations) if action is Action.DELETE else Risk.SAFE
+    risk = find_highest_risk(fields, minimum=minimum_risk)
     return Change(id_, action, Reason.ROLLBACK, risk, fields)
 
 

@@ -30,7 +30,7 @@ from kdeclare.core.resources.plan_capabilities import (
     normalize_field,
 )
 from kdeclare.core.resources.record_binding import dump_record
-from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_resource_action
+from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_deletion_risk, find_resource_action
 
 _RISKS = list(Risk)
 _ACTING = (Action.CREATE, Action.UPDATE, Action.DELETE)
@@ -199,7 +199,7 @@ def _check_change(
         yield from _check_deletion(change, operations)
     else:
         yield from _check_fields(plan, change, evidence)
-    yield from _check_risks(change, _find_deletion_risk(operations) if action is Action.DELETE else Risk.SAFE)
+    yield from _check_risks(change, find_deletion_risk(operations) if action is Action.DELETE else Risk.SAFE)
 
 
 def _check_blocked_operation(op: Operation, change: Change | None) -> Iterator[str]:
@@ -220,10 +220,6 @@ def _check_blocked_operation(op: Operation, change: Change | None) -> Iterator[s
         values = evidence.done[path]
         if values[0] != values[-1] and not _is_shown(values, evidence.shown.get(path, ())):
             yield _describe_difference(change, path, evidence)
-
-
-def _find_deletion_risk(operations: Iterable[Operation]) -> Risk:
-    return max((get_operation_type(op).deletion_risk for op in operations), key=_RISKS.index)
 
 
 def _check_idle_change(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:

@@ -9,7 +9,7 @@ from kdeclare.core.plans.plan import Plan, Summary, Verdict, VerdictOutcome
 from kdeclare.core.plans.plan_hooks import PlanHooks
 from kdeclare.core.plans.policy_gate import Override, PolicyGate
 from kdeclare.core.provider.registry import get_operation_type
-from kdeclare.core.resources.changes import Action, Change
+from kdeclare.core.resources.changes import Action, Change, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord
 
@@ -214,6 +214,11 @@ def find_resource_action(operations: Sequence[Operation]) -> Action:
         return Action.DELETE
     creates = any(get_operation_type(op).find_created_resource(op) is not None for op in operations)
     return Action.CREATE if creates else Action.UPDATE
+
+
+def find_deletion_risk(operations: Iterable[Operation]) -> Risk:
+    """Return the lowest risk of a change that deletes a resource with these operations."""
+    return max((get_operation_type(op).deletion_risk for op in operations), key=list(Risk).index)
 
 
 POLICY_VIOLATION = "policy-violation"
