@@ -23,11 +23,18 @@ def _is_empty(value: Sized) -> bool:
     return not len(value)
 
 
+def _is_false(value: object) -> bool:
+    return value is False
+
+
 OMIT_NONE = Field(exclude_if=_is_none)
 """Annotates a field whose default is None. Files omit the field when it is None."""
 
 OMIT_EMPTY = Field(exclude_if=_is_empty)
 """Annotates a field whose default is empty. Files omit the field when it is empty."""
+
+OMIT_FALSE = Field(exclude_if=_is_false)
+"""Annotates a field whose default is False. Files omit the field when it is False."""
 
 _Wanted = TypeVar("_Wanted", bound=Arguments)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.operations.argument_binding import OMIT_EMPTY, OMIT_NONE
+from kdeclare.core.operations.argument_binding import OMIT_EMPTY, OMIT_FALSE, OMIT_NONE
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_refs import SecretRef
@@ -16,13 +16,6 @@ from kdeclare.providers.connect.connector.spec import ConnectorBody, StateName
 
 StatedSetting = Annotated[SecretRef | str, Field(union_mode="left_to_right")]
 """A value of a config in operation arguments and ownership records."""
-
-
-def _is_false(value: object) -> bool:
-    return value is False
-
-
-_OMIT_FALSE = Field(exclude_if=_is_false)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +36,8 @@ class ConnectorRecord(OwnedRecord):
     state: Annotated[StateName | None, OMIT_NONE] = None
     ignore: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
     needs: Annotated[tuple[str, ...], OMIT_EMPTY] = ()
-    deleteOffsets: Annotated[bool, _OMIT_FALSE] = False  # noqa: N815
-    preventDestroy: Annotated[bool, _OMIT_FALSE] = False  # noqa: N815
+    deleteOffsets: Annotated[bool, OMIT_FALSE] = False  # noqa: N815
+    preventDestroy: Annotated[bool, OMIT_FALSE] = False  # noqa: N815
     labels: Annotated[Mapping[str, str], OMIT_EMPTY] = field(default_factory=dict)
 
     @property

@@ -11,7 +11,7 @@ from pydantic import Field
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Fault, Result
-from kdeclare.core.operations.argument_binding import OMIT_EMPTY, get_arguments
+from kdeclare.core.operations.argument_binding import OMIT_EMPTY, OMIT_FALSE, get_arguments
 from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
 from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, View, with_inverse
 from kdeclare.core.parts import Connections, LiveState
@@ -40,10 +40,6 @@ SCRAM_USER = "ScramUser"
 PRESENT, ABSENT = "present", "absent"
 
 
-def _is_false(value: bool) -> bool:
-    return not value
-
-
 @dataclass(frozen=True, slots=True)
 class AclArgs(Arguments):
     """The bindings to create or delete, as texts.
@@ -54,7 +50,7 @@ class AclArgs(Arguments):
     """
 
     bindings: Annotated[tuple[str, ...], Field(min_length=1)]
-    whole: Annotated[bool, Field(exclude_if=_is_false)] = False
+    whole: Annotated[bool, OMIT_FALSE] = False
     roles: Annotated[Mapping[str, str], OMIT_EMPTY] = field(default_factory=dict)
 
     def keep(self, bindings: Sequence[str]) -> "AclArgs":
