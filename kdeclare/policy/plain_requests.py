@@ -251,7 +251,11 @@ class PlainReview:
             return apply_effects(self._words, self._read_values(name), earlier_effects)
 
         def compute_after() -> Values:
-            values_before = {} if action is PolicyAction.CREATE else compute_before()
+            # Before a resource is created, the kind describes at most its identity, such as the entity of a
+            # quota, which no effect contains.
+            values_before = (
+                (self._find_values(name) or {}) if action is PolicyAction.CREATE else compute_before()
+            )
             return apply_effects(self._words, values_before, own_effects)
 
         return PlainRequest(
@@ -288,12 +292,16 @@ class PlainReview:
         )
 
     def _read_values(self, name: str) -> Values:
-        inputs, resource = self._inputs, ResourceId(self._kind.name, name)
-        desired, owned = inputs.desired.get(name), inputs.owned.get(name)
-        values = self._subject.describe_live(resource, desired, self._live, owned)
+        values = self._find_values(name)
         if values is None:
+            resource = ResourceId(self._kind.name, name)
             raise PolicyViolation(f"{resource} no longer exists, so policies cannot be evaluated.")
         return values
+
+    def _find_values(self, name: str) -> Values | None:
+        inputs, resource = self._inputs, ResourceId(self._kind.name, name)
+        desired, owned = inputs.desired.get(name), inputs.owned.get(name)
+        return self._subject.describe_live(resource, desired, self._live, owned)
 
     @cached_property
     def _live(self) -> LiveState:
