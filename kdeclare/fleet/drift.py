@@ -205,7 +205,8 @@ def _find_differences(
     blocking_reason = _explain_blocking(difference, desired, impossible_field)
     is_creation = change is not None and change.action is Action.CREATE
     if change is not None and (is_creation or _is_missing(resource, difference, desired, owned, live)):
-        is_missing = owned is not None
+        # A resource without any applied settings, such as a quota whose limits are all null, is not missing.
+        is_missing = owned is not None and change.reason is not Reason.CHANGED
         kind = FindingKind.MISSING if is_missing else FindingKind.PENDING
         message = _MISSING if is_missing else _explain_pending(resource, *change.fields)
         after = dump_canonical_json({field.path: field.after for field in change.fields})
