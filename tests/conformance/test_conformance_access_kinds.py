@@ -99,13 +99,13 @@ def test_limit_that_left_is_removed_and_others_stay(quota_bed: KindsBed) -> None
 
 
 def test_default_user_differs_from_user_called_default(quota_bed: KindsBed) -> None:
-    """P-QUO-03. The action is an update, as for all settings of objects that always exist."""
+    """P-QUO-03."""
     bed, named = quota_bed, user_entity("<default>")
     set_limits(bed, named, producer_byte_rate=10)
     bed.declare(quota("everyone", {"user": {"default": True}}, producer_byte_rate=5))
     _, plan = bed.plan()
     change = get_only(plan["changes"])
-    assert pick(change, "id", "action", "reason") == ("ClientQuota/everyone", "update", "declared")
+    assert pick(change, "id", "action", "reason") == ("ClientQuota/everyone", "create", "declared")
     assert get_only(plan["operations"])["args"]["entity"] == {"user": None}
     bed.apply()
     quotas = bed.cluster.quotas([named, DEFAULT_USER])
@@ -326,7 +326,7 @@ def test_bounds_and_unknown_keys_of_groups_are_known_before_apply(config_bed: Ki
 
 
 def test_subscription_is_created_and_deleted_by_its_keys(config_bed: KindsBed) -> None:
-    """P-CM-01. The action is an update, as for all settings of objects that count as existing."""
+    """P-CM-01."""
     bed, name = config_bed, config_bed.name("m")
     resource = ConfigResource(ConfigScope.CLIENT_METRICS, name)
     spec: dict[str, Any] = {
@@ -337,7 +337,7 @@ def test_subscription_is_created_and_deleted_by_its_keys(config_bed: KindsBed) -
     bed.declare(("ClientMetrics", name, spec))
     _, plan = bed.plan()
     change = get_only(plan["changes"])
-    assert pick(change, "id", "action", "reason") == (f"ClientMetrics/{name}", "update", "declared")
+    assert pick(change, "id", "action", "reason") == (f"ClientMetrics/{name}", "create", "declared")
     bed.apply()
     assert read_overrides(bed, resource) == {
         "metrics": "org.apache.kafka.producer.",

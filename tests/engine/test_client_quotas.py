@@ -21,6 +21,7 @@ from kdeclare.core.resources.manifest_capabilities import (
     export_manifests,
 )
 from kdeclare.engine.observation import observe
+from kdeclare.engine.planning.plan_integrity import find_inconsistencies
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.manifests.load_manifests import load_project_manifests
 from kdeclare.manifests.project import open_project
@@ -32,6 +33,7 @@ from kdeclare.report.plan.plan_text import plan_text
 from tests.connections import connections_to
 from tests.engine.world import World, desired, topic
 
+DELETING = PlanScope(allow_deletes=True, allow_empty=True)
 ALICE = QuotaEntity.of({EntityType.USER: "alice"})
 BYTES, FETCHED, PERCENT = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
 
@@ -78,9 +80,10 @@ def test_new_quota_is_validated_and_sent_in_one_request() -> None:
             {"key": FETCHED, "op": "SET", "value": 2097152},
             {"key": BYTES, "op": "SET", "value": 1048576},
         ],
+        "whole": True,
     }
     change = get_only_change(plan)
-    assert (change.action, change.reason, change.risk) == (Action.UPDATE, Reason.DECLARED, Risk.DISRUPTIVE)
+    assert (change.action, change.reason, change.risk) == (Action.CREATE, Reason.DECLARED, Risk.DISRUPTIVE)
     assert world.run(plan).complete
     requests = world.cluster.requests("alter_quotas")
     assert [(call.validate_only, len(call.items)) for call in requests] == [(True, 1), (False, 1)]
@@ -102,11 +105,12 @@ def test_undeclared_limit_is_removed_and_unmanaged_limits_stay() -> None:
 
 
 def test_default_user_differs_from_user_named_default() -> None:
-    """P-QUO-03. The action is an update, as for all settings of objects that always exist."""
+    """P-QUO-03."""
     world, named = World(), QuotaEntity.of({EntityType.USER: "<default>"})
     set_limits(world, named, producer_byte_rate=10)
     wanted = quota("everyone", {"user": {"default": True}}, producer_byte_rate=5)
     plan = world.plan(wanted)
+    assert get_only_change(plan).action is Action.CREATE
     assert dump_arguments(plan.operations[0].args)["entity"] == {"user": None}
     assert plan.summary.unmanaged == 1
     assert world.run(plan).complete
@@ -133,6 +137,51 @@ def test_limit_values_are_applied_exactly(stated: Any, live: float) -> None:
     assert world.apply(alice_quota(request_percentage=stated)).complete
     assert read_limits(world) == {PERCENT: live}
     assert not world.plan(alice_quota(request_percentage=stated)).has_changes
+
+
+def test_entity_with_unmanaged_limits_is_updated_and_stays() -> None:
+    world = World()
+    set_limits(world, ALICE, request_percentage=50)
+    plan = world.plan(alice_quota(producer_byte_rate=1))
+    assert (get_only_change(plan).action, plan.summary.create, plan.summary.update) == (Action.UPDATE, 0, 1)
+    assert world.run(plan).complete
+    plan = world.plan(scope=DELETING)
+    assert (get_only_change(plan).action, plan.summary.delete, plan.summary.update) == (Action.UPDATE, 0, 1)
+    assert world.run(plan).complete
+    assert read_limits(world) == {PERCENT: 50.0}
+    assert world.owned() == {}
+
+
+def test_entity_is_created_and_deleted_with_its_limits() -> None:
+    world = World()
+    plan = world.plan(alice_quota(producer_byte_rate=1))
+    assert (plan.summary.create, plan.summary.update) == (1, 0)
+    assert world.run(plan).complete
+    plan = world.plan(scope=DELETING)
+    change = get_only_change(plan)
+    assert (change.action, change.reason, change.risk) == (Action.DELETE, Reason.ORPHANED, Risk.SAFE)
+    assert plan.summary.delete == 1
+    assert world.run(plan).complete
+    assert (world.cluster.quotas(), world.owned()) == ({}, {})
+
+
+def test_rollback_of_created_entity_deletes_it_but_not_limits_of_others() -> None:
+    for others in ({}, {"producer_byte_rate": 7}):
+        world = World()
+        world.apply(alice_quota(producer_byte_rate=1, consumer_byte_rate=2))
+        set_limits(world, ALICE, **others)
+        plan = world.plan_rollback()
+        action = Action.UPDATE if others else Action.DELETE
+        assert (get_only_change(plan).action, get_only_change(plan).risk) == (action, Risk.SAFE)
+        assert list(find_inconsistencies(plan)) == []
+        assert world.run(plan).complete
+        assert read_limits(world) == {key: float(value) for key, value in others.items()}
+
+
+def test_last_limit_that_is_declared_as_null_is_an_update() -> None:
+    world = World()
+    world.apply(alice_quota(producer_byte_rate=1))
+    assert get_only_change(world.plan(alice_quota(producer_byte_rate=None))).action is Action.UPDATE
 
 
 def test_null_limit_removes_limit() -> None:
@@ -218,7 +267,7 @@ def test_limit_drift_is_detected_and_corrected() -> None:
     assert (change.reason, change.fields[0].before) == (Reason.DRIFTED, 11)
     set_limits(world, ALICE, producer_byte_rate=None)
     plan = world.plan(alice_quota(producer_byte_rate=10))
-    assert get_only_change(plan).reason is Reason.DRIFTED
+    assert (get_only_change(plan).action, get_only_change(plan).reason) == (Action.CREATE, Reason.MISSING)
     assert world.run(plan).complete
     assert read_limits(world) == {BYTES: 10.0}
 

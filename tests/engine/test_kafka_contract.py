@@ -145,8 +145,6 @@ class TestClientQuota(KafkaContract):
     Entities always exist, so all changes are updates. No part of a quota is secret.
     """
 
-    actions = frozenset({Action.UPDATE})
-
     provider = select_kinds("ClientQuota")
     before = (
         quota("changed", {"user": "alice"}, producer_byte_rate="1MiB", consumer_byte_rate=2000),
@@ -175,7 +173,6 @@ class TestGroupConfigs(KafkaContract):
     """Configs of groups. Every group id counts as existing, so all changes are updates. Nothing is secret."""
 
     provider = select_kinds("GroupConfig")
-    actions = frozenset({Action.UPDATE})
     before = (
         group_config("changed", consumer_session_timeout_ms=50000, share_isolation_level="read_committed"),
         group_config("gone", streams_num_standby_replicas=1),
@@ -197,7 +194,6 @@ class TestClientMetrics(KafkaContract):
     """Client metrics subscriptions. All changes are updates, and lists are set as a whole."""
 
     provider = select_kinds("ClientMetrics")
-    actions = frozenset({Action.UPDATE})
     before = (
         subscription("changed", "org.a.", "org.b.", interval="30s", match={"client_id": "app-.*"}),
         subscription("gone", "*"),
@@ -224,7 +220,6 @@ class TestScramUsers(KafkaContract):
     """
 
     provider = select_kinds("ScramUser")
-    actions = frozenset({Action.UPDATE, Action.DELETE})
     before = (
         scram_user("changed", sha512="${env.OLD}", sha256="${env.OLD}"),
         scram_user("gone", sha256="${env.OLD}"),

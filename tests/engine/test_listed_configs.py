@@ -95,13 +95,13 @@ def test_limits_of_group_configs_are_checked_before_apply() -> None:
 
 
 def test_subscription_is_created_and_deleted_by_its_keys() -> None:
-    """P-CM-01. The action is an update, as for all settings of objects that count as existing."""
+    """P-CM-01."""
     world = World()
     wanted = subscription(
         metrics=["org.apache.kafka.producer."], match={"client_id": "app-.*"}, interval="30s"
     )
     change = get_only_change(world.plan(wanted))
-    assert (change.action, change.risk) == (Action.UPDATE, Risk.SAFE)
+    assert (change.action, change.reason, change.risk) == (Action.CREATE, Reason.DECLARED, Risk.SAFE)
     assert world.apply(wanted).complete
     assert read(world, M) == {
         "metrics": "org.apache.kafka.producer.",
@@ -110,6 +110,7 @@ def test_subscription_is_created_and_deleted_by_its_keys() -> None:
     }
     assert not world.plan(wanted).has_changes
     plan = world.plan(scope=DELETING)
+    assert get_only_change(plan).action is Action.DELETE
     assert {field.op for field in get_only_change(plan).fields} == {FieldOp.DELETE}
     assert world.run(plan).complete
     assert world.cluster.list_config_resources(ConfigScope.CLIENT_METRICS) == frozenset()
@@ -165,9 +166,14 @@ def test_changes_by_others_are_drift() -> None:
     world.apply(wanted)
     world.cluster.set_overrides(G, {})
     change = get_only_change(world.plan(wanted))
-    assert change.reason is Reason.DRIFTED
+    assert (change.action, change.reason) == (Action.CREATE, Reason.MISSING)
+    set_by_others(world, G, {HEARTBEAT: "6000"})
+    change = get_only_change(world.plan(wanted))
+    assert (change.action, change.reason) == (Action.UPDATE, Reason.DRIFTED)
     assert world.apply(wanted).complete
-    assert read(world, G) == {SESSION: "50000"}
+    assert read(world, G) == {SESSION: "50000", HEARTBEAT: "6000"}
+    world.apply(scope=DELETING)
+    assert read(world, G) == {HEARTBEAT: "6000"}
 
 
 def test_resources_of_other_clients_are_counted_as_unmanaged() -> None:

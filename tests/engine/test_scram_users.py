@@ -12,6 +12,7 @@ from kdeclare.core.plans.plan import Plan
 from kdeclare.core.resources.changes import Action, Reason, Risk
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.secrets.secret_refs import Referenced
+from kdeclare.engine.planning.plan_integrity import find_inconsistencies
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.port import ScramAlteration, ScramUpsertion
 from kdeclare.providers.kafka.scram_user.credential import Mechanism, choose_iterations
@@ -66,6 +67,7 @@ def test_mechanisms_of_one_user_are_set_in_separate_requests() -> None:
     world = make_world()
     plan = world.plan(user(sha256=OLD, sha512=OLD))
     assert [op.verb for op in plan.operations] == ["scram.upsert", "scram.upsert"]
+    assert [(c.action, c.reason) for c in plan.changes] == [(Action.CREATE, Reason.DECLARED)]
     assert world.run(plan).complete
     requests = [call.items for call in world.cluster.requests("alter_scram_users")]
     assert requests == [("a",), ("a",)]
@@ -137,9 +139,19 @@ def test_credential_that_another_client_deleted_is_set_again() -> None:
     world.apply(user(sha512=OLD))
     assert world.cluster.elsewhere().alter_scram_users([ScramAlteration("a", SHA_512)]) == {"a": None}
     plan = world.plan(user(sha512=OLD))
-    assert [change.reason for change in plan.changes] == [Reason.DRIFTED]
+    assert [(c.action, c.reason) for c in plan.changes] == [(Action.CREATE, Reason.MISSING)]
     assert world.run(plan).complete
     assert can_log_in(world, OLD)
+
+
+def test_rollback_of_created_user_deletes_the_user() -> None:
+    world = make_world()
+    world.apply(user(sha256=OLD, sha512=OLD))
+    plan = world.plan_rollback()
+    assert [(c.action, c.risk) for c in plan.changes] == [(Action.DELETE, Risk.DISRUPTIVE)]
+    assert list(find_inconsistencies(plan)) == []
+    assert world.run(plan).complete
+    assert read(world) == {}
 
 
 def test_existing_user_is_adopted_without_a_request() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kdeclare.core.live.faults import Fault
+from kdeclare.engine.planning.plan_document import compute_document_id
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from tests.unit.cli.command_line import CommandLine
 
@@ -20,11 +21,17 @@ def read_limits(kdeclare: CommandLine) -> dict[str, float]:
     return dict(kdeclare.cluster.quotas([ALICE]).get(ALICE, {}))
 
 
+def write_plan(kdeclare: CommandLine, document: dict[str, Any]) -> None:
+    document["plan_id"] = compute_document_id(document)
+    (kdeclare.folder / "it.plan").write_text(json.dumps(document))
+
+
 def test_saved_quota_plan_is_shown_applied_and_rolled_back(kdeclare: CommandLine) -> None:
     declare_quota(kdeclare, producer_byte_rate="10MiB")
     assert kdeclare("plan", "--out", "it.plan").code == 0
     shown = kdeclare("show", "it.plan")
-    assert "limits.producer_byte_rate  SET  (unset) → 10485760 (10 MiB/s)" in shown.out
+    assert "1 to create" in shown.out
+    assert "limits.producer_byte_rate  10485760 (10 MiB/s)" in shown.out
     applied = kdeclare("apply", "it.plan", "--yes")
     assert (applied.code, read_limits(kdeclare)) == (0, {"producer_byte_rate": 10485760.0})
     assert "1 quota changed" in applied.out
@@ -33,6 +40,35 @@ def test_saved_quota_plan_is_shown_applied_and_rolled_back(kdeclare: CommandLine
     assert kdeclare("plan", "--detailed-exitcode").code == 0
     assert kdeclare("rollback", "--yes").code == 0
     assert read_limits(kdeclare) == {}
+
+
+def test_plan_of_earlier_version_without_creation_is_applied(kdeclare: CommandLine) -> None:
+    """Earlier versions planned the first limits of an entity as an update without the argument ``whole``."""
+    declare_quota(kdeclare, producer_byte_rate=1)
+    assert kdeclare("plan", "--out", "it.plan").code == 0
+    document = json.loads((kdeclare.folder / "it.plan").read_text())
+    (change,), (operation,) = document["changes"], document["operations"]
+    change |= {"action": "update", "reason": "declared"}
+    document["summary"] |= {"create": 0, "update": 1}
+    for arguments in (operation["args"], operation["inverse"]["args"]):
+        del arguments["whole"]
+    write_plan(kdeclare, document)
+    assert "1 to change" in kdeclare("show", "it.plan").out
+    assert kdeclare("apply", "it.plan", "--yes").code == 0
+    assert read_limits(kdeclare) == {"producer_byte_rate": 1.0}
+    assert kdeclare("rollback", "--yes").code == 0
+    assert read_limits(kdeclare) == {}
+
+
+def test_plan_that_shows_creation_as_update_is_refused(kdeclare: CommandLine) -> None:
+    declare_quota(kdeclare, producer_byte_rate=1)
+    assert kdeclare("plan", "--out", "it.plan").code == 0
+    document = json.loads((kdeclare.folder / "it.plan").read_text())
+    document["changes"][0]["action"] = "update"
+    document["summary"] |= {"create": 0, "update": 1}
+    write_plan(kdeclare, document)
+    ran = kdeclare("apply", "it.plan", "--yes")
+    assert (ran.code, "is shown as update, but its operations create it" in ran.err) == (1, True), ran
 
 
 @pytest.mark.parametrize(
@@ -91,6 +127,7 @@ def test_quota_plan_json_contains_operation_arguments(kdeclare: CommandLine) -> 
     assert operation["args"] == {
         "entity": {"user": "alice"},
         "ops": [{"key": "request_percentage", "op": "SET", "value": 2.5}],
+        "whole": True,
     }
     assert operation["expect"] == {"request_percentage": None}
     (back,) = operation["inverse"]["args"]["ops"]
@@ -136,8 +173,8 @@ def test_policy_bounds_quota_limits(kdeclare: CommandLine) -> None:
 
 def test_policy_reads_live_and_default_quotas(kdeclare: CommandLine) -> None:
     kdeclare.cluster.alter_quotas({ALICE: {"request_percentage": 800.0}})
-    rule = "!('request_percentage' in before.limits) && after.entity.user != '' && !('ip' in after.entity)"
-    kdeclare.write("manifests/p.yaml", "Policy", "p", rule=rule, **{**OF_QUOTAS, "actions": ["MODIFY"]})
+    rule = "(before == null || !('request_percentage' in before.limits)) && after.entity.user != ''"
+    kdeclare.write("manifests/p.yaml", "Policy", "p", rule=rule, **OF_QUOTAS)
     declare_quota(kdeclare, producer_byte_rate=1)
     everyone = {"entity": {"user": {"default": True}}, "limits": {"producer_byte_rate": 1}}
     kdeclare.write("manifests/everyone.yaml", "ClientQuota", "everyone", **everyone)

@@ -67,7 +67,7 @@ def test_audit_finds_quota_drift_of_every_kind() -> None:
     assert shorten_rows(rows) == [
         ("gone", "missing", None),
         ("good", "unmanaged", "limits.consumer_byte_rate"),
-        ("new", "pending", "limits.producer_byte_rate"),
+        ("new", "pending", None),
         ("old", "orphaned", None),
         ("older", "missing", None),
         ("other", "changed", "limits.request_percentage"),
@@ -80,7 +80,7 @@ def test_audit_finds_quota_drift_of_every_kind() -> None:
         "8",
         "Set on the resource, but neither declared nor owned by kdeclare.",
     )
-    assert (by_name["gone"]["op"], by_name["gone"]["after"]) == ("update", '{"limits.producer_byte_rate":6}')
+    assert (by_name["gone"]["op"], by_name["gone"]["after"]) == ("create", '{"limits.producer_byte_rate":6}')
     assert by_name["older"]["op"] == "forget"
 
 
@@ -105,6 +105,14 @@ def test_audit_reports_never_applied_quota_as_pending() -> None:
     (row,) = audit_cluster(made)
     assert (row["finding"], row["path"]) == ("pending", "limits.producer_byte_rate")
     assert "has never been applied by this project" in row["message"]
+
+
+def test_audit_reports_first_limit_of_applied_manifest_as_pending() -> None:
+    """Nothing of the quota is missing, because it was applied without any limit."""
+    made = QuotaCluster(desired=[make_quota("app", APP, producer_byte_rate=5)])
+    made.owned = {"ClientQuota/app": make_quota_record(make_quota("app", APP, producer_byte_rate=None))}
+    (row,) = audit_cluster(made)
+    assert (row["finding"], row["path"], row["op"]) == ("pending", None, "create")
 
 
 def test_audit_reports_manifest_with_changed_entity() -> None:

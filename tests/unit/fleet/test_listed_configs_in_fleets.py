@@ -113,7 +113,7 @@ def test_audit_finds_drift_of_every_kind() -> None:
     made.set("ClientMetrics", "old", {"metrics": "a."})
     made.set("GroupConfig", "of-others", {SESSION: "50000"})
     assert made.audit() == [
-        ("new", "pending", "configs.metrics"),
+        ("new", "pending", None),
         ("old", "orphaned", None),
         ("other", "changed", "configs.metrics"),
         ("gone", "missing", None),

@@ -73,7 +73,7 @@ def test_audit_finds_drift_of_credentials() -> None:
     assert found == {
         ("drifted", "changed", path),
         ("gone", "missing", None),
-        ("new", "pending", path),
+        ("new", "pending", None),
         ("old", "orphaned", None),
         ("good", "unmanaged", "mechanisms.SCRAM-SHA-256"),
         ("unknown", "unmanaged", None),

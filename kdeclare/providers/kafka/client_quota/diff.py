@@ -24,6 +24,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.providers.kafka.client_quota.collector import QuotaState
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity, format_limit
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
+from kdeclare.providers.kafka.settings_action import find_settings_action
 
 Limits = Mapping[str, int | float | None]
 """Limits by key. None means no limit."""
@@ -83,9 +84,13 @@ def diff_quota(
     diagnostics: tuple[Diagnostic, ...] = ()
     change = None
     if fields:
+        live_paths = [LIMIT_FIELD_PREFIX + key for key in live_limits]
+        is_partial = body.is_partial
+        action = Action.UPDATE if is_partial else find_settings_action(fields, live_paths, is_declared=True)
         undrifted_reason = Reason.DECLARED if owned is None else Reason.CHANGED
-        reason = Reason.DRIFTED if drifted else undrifted_reason
-        change = Change(resource, Action.UPDATE, reason, find_highest_risk(fields), fields, desired.source)
+        drift_reason = Reason.MISSING if action is Action.CREATE else Reason.DRIFTED
+        reason = drift_reason if drifted else undrifted_reason
+        change = Change(resource, action, reason, find_highest_risk(fields), fields, desired.source)
         adopted_paths = [field.path for field in fields if _is_adopted(field, body, live_limits, owned)]
         if adopted_paths:
             change, diagnostic = adopt_settings(change, desired, adopted_paths, drifted, undrifted_reason)
@@ -111,7 +116,10 @@ def _diff_undeclared(resource: ResourceId, live_limits: JsonObject, applied: Lim
     fields = tuple(_build_field(key, FieldOp.DELETE, live_limits[key], None) for key in removed_keys)
     if not fields:
         return Difference(None)
-    return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, find_highest_risk(fields), fields))
+    action = find_settings_action(
+        fields, [LIMIT_FIELD_PREFIX + key for key in live_limits], is_declared=False
+    )
+    return Difference(Change(resource, action, Reason.ORPHANED, find_highest_risk(fields), fields))
 
 
 def _diff_key(

@@ -174,7 +174,7 @@ def _escape(text: str) -> str:
 
 
 class ClientQuotaKind:
-    """The kind `ClientQuota`. A quota entity always exists in Kafka, so every change is an update."""
+    """The kind `ClientQuota`. Kafka lists a quota entity only while it has at least one limit."""
 
     name = "ClientQuota"
     spec: type[BaseModel] = ClientQuotaSpec

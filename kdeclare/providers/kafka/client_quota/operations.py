@@ -10,11 +10,11 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_number
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Result
-from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.argument_binding import OMIT_FALSE, get_arguments
 from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
 from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, View, with_inverse
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.resources.changes import Change, FieldChange, FieldOp
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretSource, ValuePath
 from kdeclare.providers.kafka.client_quota.collector import QuotaSelection, QuotaState, require_visible
@@ -42,10 +42,12 @@ class AlterQuotaArgs(Arguments):
     """All changes to the limits of one entity. Brokers apply the changes atomically.
 
     entity: the names by type. The name None means the default entity.
+    whole: whether the changes set the first limits of the entity or remove all of its limits.
     """
 
     entity: Annotated[Mapping[EntityField, str | None], Field(min_length=1)]
     ops: Annotated[tuple[QuotaOpArgs, ...], Field(min_length=1)]
+    whole: Annotated[bool, OMIT_FALSE] = False
 
     @property
     def quota_entity(self) -> QuotaEntity:
@@ -86,6 +88,15 @@ class AlterQuota(KafkaOperationType):
     done_label = ("quota changed", "quotas changed")
     arguments = AlterQuotaArgs
     validates = True
+    deletion_risk = Risk.SAFE
+
+    def find_created_resource(self, op: Operation) -> ResourceId | None:
+        """Return the resource if the operation sets the first limits of its entity; otherwise None."""
+        return op.resource if _get_args(op).whole and _get_args(op).ops[0].op == "SET" else None
+
+    def find_deleted_resource(self, op: Operation) -> ResourceId | None:
+        """Return the resource if the operation removes all limits of its entity; otherwise None."""
+        return op.resource if _get_args(op).whole and _get_args(op).ops[0].op == "DELETE" else None
 
     def find_right(self, op: Operation) -> str:
         """Return the required ACL operation and its resource."""
@@ -194,7 +205,8 @@ class AlterQuota(KafkaOperationType):
                 undo_ops.append(make_quota_op(item.key, before))
             else:
                 conflicts.append(item.key)
-        args = replace(_get_args(op), ops=tuple(undo_ops)) if undo_ops else None
+        is_whole = _get_args(op).whole and not conflicts
+        args = replace(_get_args(op), ops=tuple(undo_ops), whole=is_whole) if undo_ops else None
         return UndoResult(self.name, args, tuple(conflicts))
 
 
@@ -211,6 +223,7 @@ def build_quota_operations(change: Change, entity: QuotaEntity) -> tuple[Operati
         args=AlterQuotaArgs(
             entity.to_json(),
             tuple(make_quota_op(key, field.after) for key, field in zip(keys, change.fields, strict=True)),
+            change.action is not Action.UPDATE,
         ),
         expect={key: field.before for key, field in zip(keys, change.fields, strict=True)},
     )

@@ -16,6 +16,7 @@ from kdeclare.providers.kafka.client_quota.entity import QuotaEntity, format_lim
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 
 _KIND = "ClientQuota"
+_ACTING = (Action.CREATE, Action.UPDATE, Action.DELETE)
 
 
 class QuotaPlanning(PlanHooks):
@@ -114,7 +115,7 @@ def _compute_planned_limits(
     for item in compared:
         entity = find_entity(item.desired, item.owned) if item.id.kind == _KIND else None
         change = item.change
-        if entity is None or change is None or change.blocked or change.action is not Action.UPDATE:
+        if entity is None or change is None or change.blocked or change.action not in _ACTING:
             continue
         limits = planned_limits.setdefault(entity, {})
         for field in change.fields:

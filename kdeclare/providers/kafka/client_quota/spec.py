@@ -108,12 +108,16 @@ class ClientQuotaSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotaBody:
-    """The declared limits of one entity. None declares that there is no limit."""
+    """The declared limits of one entity. None declares that there is no limit.
+
+    is_partial: whether the body is only a part of a resource, as in ad hoc commands.
+    """
 
     entity: QuotaEntity
     limits: Mapping[str, int | float | None] = field(default_factory=dict)
     remove_unmanaged: bool = False
     adopt: bool = False
+    is_partial: bool = False
 
 
 def parse_quota(name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tuple[SpecProblem, ...]]:

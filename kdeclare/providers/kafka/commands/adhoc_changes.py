@@ -315,7 +315,7 @@ def alter_resource_configs(
                 failed[str(resource)] = errors
                 continue
             diagnostics += body_diagnostics
-            desired.append(DesiredResource(resource, ConfigsBody(values)))
+            desired.append(DesiredResource(resource, ConfigsBody(values, is_partial=True)))
         return AdhocRequest(tuple(desired), failed=failed, diagnostics=tuple(diagnostics))
 
     return run_adhoc(workspace, _build_command(build_request), options, apply_options)

@@ -44,11 +44,14 @@ def build_config_operations(
     stages: Sequence[Sequence[FieldChange]],
     applied: Mapping[str, Applied],
     identity: View | None = None,
+    *,
+    is_whole: bool = False,
 ) -> list[Operation]:
     """Build one atomic operation per non-empty stage. Each operation depends on the previous operation.
 
     applied: the owned configs of the resource.
     identity: the expected id of a topic (see `build_identity_view`).
+    is_whole: whether the operations create or delete the whole resource.
     """
     operations: list[Operation] = []
     for fields in stages:
@@ -65,6 +68,7 @@ def build_config_operations(
                 entity.scope.value,
                 entity.name,
                 tuple(_build_op(field, applied) for field in fields),
+                is_whole,
             ),
             expect={get_config_key(f): f.before for f in fields} | dict(identity or {}),
             needs=needs,

@@ -59,6 +59,7 @@ from kdeclare.providers.kafka.operations.alter_configs import list_ops
 from kdeclare.providers.kafka.plan_evidence import normalize_config
 from kdeclare.providers.kafka.policies.declared_topics import compute_overrides, filter_overrides
 from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.settings_action import find_settings_action
 
 ConfigMap = Annotated[dict[str, Any], RawText(may_be_secret=True)]
 """Configs by key, as in a manifest."""
@@ -88,15 +89,17 @@ class ConfigsBody:
 
     remove_unmanaged: whether to reset overrides that are neither declared nor owned.
     adopt: whether to take over overrides that other clients set.
+    is_partial: whether the body is only a part of a resource, as in ad hoc commands.
     """
 
     configs: Mapping[str, ConfigValue] = field(default_factory=dict)
     remove_unmanaged: bool = False
     adopt: bool = False
+    is_partial: bool = False
 
 
 class ConfigsKind(ABC):
-    """The base class of kinds whose resources consist of configs. Every change is an update (see `Kind`).
+    """The base class of kinds whose resources consist of configs.
 
     Subclasses define the name, the spec and the record, and find the live configs.
     """
@@ -107,6 +110,11 @@ class ConfigsKind(ABC):
     config_scope: ConfigScope
     first_reason = Reason.CHANGED
     """The reason for the changes of a resource that was never applied."""
+    consists_of_configs = False
+    """Whether a resource exists only as long as one of its configs is set.
+
+    If not, the resource always exists, as a broker does, so every change is an update.
+    """
 
     @abstractmethod
     def parse(self, name: str, spec: BaseModel) -> tuple[ConfigsBody, tuple[SpecProblem, ...]]:
@@ -171,8 +179,9 @@ class ConfigsKind(ABC):
         configs = diff_configs(
             live_configs, body.configs, get_applied(owned), reset_unmanaged=body.remove_unmanaged
         )
+        action = self._find_action(live_configs, configs, desired)
         if desired is None:
-            return self._diff_undeclared(resource, configs)
+            return self._diff_undeclared(resource, action, configs)
         change = None
         diagnostics = [_warn_kept_config(resource, key, desired) for key in configs.kept]
         diagnostics += [
@@ -181,10 +190,11 @@ class ConfigsKind(ABC):
         drifted = tuple(f"configs.{key}" for key in configs.drifted)
         if configs.fields:
             first_reason = self.first_reason if owned is None else Reason.CHANGED
-            reason = Reason.DRIFTED if configs.drifted else first_reason
-            fields = self._assess_fields(configs)
+            drift_reason = Reason.MISSING if action is Action.CREATE else Reason.DRIFTED
+            reason = drift_reason if configs.drifted else first_reason
+            fields = self._assess_fields(action, configs)
             risk = find_highest_risk(fields)
-            change = Change(resource, Action.UPDATE, reason, risk, fields, desired.source)
+            change = Change(resource, action, reason, risk, fields, desired.source)
             # If ``unmanagedConfigs: remove`` resets a key, the reset is an adoption only before the first
             # apply.
             adopted_paths = [
@@ -206,13 +216,23 @@ class ConfigsKind(ABC):
             self.list_undeletable_keys(name),
         )
 
-    def _diff_undeclared(self, resource: ResourceId, configs: ConfigDiff) -> Difference:
+    def _diff_undeclared(self, resource: ResourceId, action: Action, configs: ConfigDiff) -> Difference:
         """Return the difference of an orphan: remove the overrides of the owned keys."""
-        fields = self._assess_fields(configs)
-        return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, find_highest_risk(fields), fields))
+        fields = self._assess_fields(action, configs)
+        return Difference(Change(resource, action, Reason.ORPHANED, find_highest_risk(fields), fields))
 
-    def _assess_fields(self, configs: ConfigDiff) -> tuple[FieldChange, ...]:
-        return tuple(self.assess_field(Action.UPDATE, field) for field in configs.fields)
+    def _find_action(
+        self, live_configs: LiveConfigs, configs: ConfigDiff, desired: DesiredResource | None
+    ) -> Action:
+        if not self.consists_of_configs or (desired is not None and desired.get_body(ConfigsBody).is_partial):
+            return Action.UPDATE
+        live_paths = [
+            f"configs.{key}" for key, e in live_configs.live.items() if e.source is live_configs.source
+        ]
+        return find_settings_action(configs.fields, live_paths, is_declared=desired is not None)
+
+    def _assess_fields(self, action: Action, configs: ConfigDiff) -> tuple[FieldChange, ...]:
+        return tuple(self.assess_field(action, field) for field in configs.fields)
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         """Return the declared configs."""
@@ -248,7 +268,10 @@ class ConfigsKind(ABC):
         entries = self.find_entries(change.id.name, live) or {}
         stages = self.divide_into_stages(filter_config_fields(change.fields), entries)
         config_resource = self.to_config_resource(change.id.name)
-        return tuple(build_config_operations(change.id, config_resource, stages, get_applied(owned)))
+        is_whole = change.action is not Action.UPDATE
+        return tuple(
+            build_config_operations(change.id, config_resource, stages, get_applied(owned), is_whole=is_whole)
+        )
 
     def divide_into_stages(
         self, fields: Sequence[FieldChange], entries: Mapping[str, ConfigEntry]

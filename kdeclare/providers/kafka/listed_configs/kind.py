@@ -36,10 +36,12 @@ class ListedConfigsKind(ConfigsKind):
 
     noun, plural: the display names of the resources.
 
-    A resource with any name counts as existing: Kafka also stores configs for names that are not used yet.
+    Kafka stores configs for any name, whether or not a group or a client with this name exists. Kafka lists a
+    resource only while one of its configs is set.
     """
 
     first_reason = Reason.DECLARED
+    consists_of_configs = True
     noun: str
     plural: str
     policy_words: PolicyWords

@@ -10,7 +10,7 @@ from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation, UndoResult
 from kdeclare.core.operations.operation_type import View, has_other_object, is_identity
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.resources.changes import FieldChange, FieldOp
+from kdeclare.core.resources.changes import FieldChange, FieldOp, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, SecretRef, SecretSource, ValuePath
 from kdeclare.providers.kafka.collector import KafkaSelection
@@ -78,6 +78,7 @@ class AlterConfigs(KafkaOperationType):
     done_label = ("resource configured", "resources configured")
     arguments = AlterConfigsArgs
     validates = True
+    deletion_risk = Risk.SAFE
 
     def find_right(self, op: Operation) -> str:
         """Return the required ACL operation and its resource: AlterConfigs on the topic or on the cluster."""
@@ -89,6 +90,14 @@ class AlterConfigs(KafkaOperationType):
         """Return whether the operation belongs to the resource whose configs it changes."""
         scope, name = get_config_resource(op)
         return op.resource == ResourceId(KINDS_BY_SCOPE[scope], name or CLUSTER_DEFAULT)
+
+    def find_created_resource(self, op: Operation) -> ResourceId | None:
+        """Return the resource if the operation sets its first configs; otherwise None."""
+        return op.resource if _is_whole(op) and list_ops(op)[0].op != FieldOp.DELETE else None
+
+    def find_deleted_resource(self, op: Operation) -> ResourceId | None:
+        """Return the resource if the operation deletes all of its configs; otherwise None."""
+        return op.resource if _is_whole(op) and list_ops(op)[0].op == FieldOp.DELETE else None
 
     def select(self, op: Operation) -> Selections:
         """Select the config keys that the operation changes."""
@@ -230,8 +239,13 @@ class AlterConfigs(KafkaOperationType):
                     undo_ops.append(ConfigOpArgs(key, "APPEND", missing))
             else:
                 conflicts.append(key)
-        args = replace(get_arguments(op, AlterConfigsArgs), ops=tuple(undo_ops)) if undo_ops else None
-        return UndoResult(self.name, args, tuple(conflicts), tuple(lost))
+        is_whole = _is_whole(op) and not conflicts
+        inverse = replace(get_arguments(op, AlterConfigsArgs), ops=tuple(undo_ops), whole=is_whole)
+        return UndoResult(self.name, inverse if undo_ops else None, tuple(conflicts), tuple(lost))
+
+
+def _is_whole(op: Operation) -> bool:
+    return get_arguments(op, AlterConfigsArgs).whole
 
 
 def _has_elements(current: JsonValue, elements: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_text_or_none, as_texts
-from kdeclare.core.operations.argument_binding import OMIT_NONE
+from kdeclare.core.operations.argument_binding import OMIT_FALSE, OMIT_NONE
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.core.secrets.secret_refs import SecretRef, bind_secret_ref, is_secret
@@ -63,11 +63,16 @@ class ConfigOpArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigsArgs(Arguments):
-    """The changes to the configs of one resource. Kafka applies these changes atomically."""
+    """The changes to the configs of one resource. Kafka applies these changes atomically.
+
+    whole: whether the changes create or delete the whole resource. Only resources that consist of their
+        configs, such as client metrics subscriptions, are created and deleted in this way.
+    """
 
     entity_type: Literal["TOPIC", "BROKER", "GROUP", "CLIENT_METRICS"]
     entity_name: str
     ops: Annotated[tuple[ConfigOpArgs, ...], Field(min_length=1)]
+    whole: Annotated[bool, OMIT_FALSE] = False
 
 
 @dataclass(frozen=True, slots=True)

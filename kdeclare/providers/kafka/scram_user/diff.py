@@ -105,7 +105,8 @@ def diff_scram_user(
         and (credentials.get(mechanism) != applied.iterations or logins.get(mechanism) is False)
     )
     diagnostics = (_report_unverified(desired, unverified),) if unverified else ()
-    change = _build_change(desired, fields, owned, drifted)
+    is_new = not credentials and not body.is_requested
+    change = _build_change(desired, fields, owned, drifted, is_new=is_new)
     if change is not None:
         adopted_paths = [f.path for f in fields if f.before is not None and _is_foreign(f, owned)]
         if adopted_paths:
@@ -186,12 +187,16 @@ def _build_change(
     fields: list[FieldChange],
     owned: ScramUserRecord | None,
     drifted: tuple[str, ...],
+    *,
+    is_new: bool,
 ) -> Change | None:
     if not fields:
         return None
     undrifted_reason = Reason.DECLARED if owned is None else Reason.CHANGED
-    reason = Reason.DRIFTED if drifted else undrifted_reason
-    return Change(desired.id, Action.UPDATE, reason, find_highest_risk(fields), tuple(fields), desired.source)
+    drift_reason = Reason.MISSING if is_new else Reason.DRIFTED
+    reason = drift_reason if drifted else undrifted_reason
+    action = Action.CREATE if is_new else Action.UPDATE
+    return Change(desired.id, action, reason, find_highest_risk(fields), tuple(fields), desired.source)
 
 
 def _diff_undeclared(

@@ -129,10 +129,7 @@ def _render_mechanism(mechanism: Mechanism, variable: str) -> Iterator[str]:
 
 
 class ScramUserKind:
-    """The kind `ScramUser`.
-
-    Kafka does not create users, so setting the first password of a user is an update.
-    """
+    """The kind `ScramUser`. Kafka lists a user only while it has at least one credential."""
 
     name = SCRAM_USER
     spec: type[BaseModel] = ScramUserSpec
@@ -176,7 +173,7 @@ class ScramUserKind:
         record = narrow_record(owned, ScramUserRecord)
         body = desired.get_body(ScramUserBody) if desired is not None else None
         return tuple(
-            _plan_operation(change.id, find_mechanism(field), body, credentials, record)
+            _plan_operation(change, find_mechanism(field), body, credentials, record)
             for field in change.fields
         )
 
@@ -253,12 +250,13 @@ class ScramUserKind:
 
 
 def _plan_operation(
-    resource: ResourceId,
+    change: Change,
     mechanism: Mechanism,
     body: ScramUserBody | None,
     credentials: Credentials,
     owned: ScramUserRecord | None,
 ) -> Operation:
+    resource = change.id
     before = credentials.get(mechanism)
     applied = owned.get(mechanism) if owned is not None else None
     # The earlier password is known only if no other client has changed the credential since the last apply.
@@ -272,7 +270,12 @@ def _plan_operation(
         operation_type = UPSERT
         iterations = find_planned_iterations(declared, before, applied)
         args = UpsertScramArgs(
-            resource.name, mechanism.value, was, iterations=iterations, password=declared.password.ref
+            resource.name,
+            mechanism.value,
+            was,
+            iterations=iterations,
+            password=declared.password.ref,
+            whole=change.action is Action.CREATE,
         )
     op = Operation(
         f"{operation_type.name}:{resource}/{mechanism.value}",

@@ -10,7 +10,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Explanation, Fault, FaultCause, Result
-from kdeclare.core.operations.argument_binding import OMIT_NONE, get_arguments
+from kdeclare.core.operations.argument_binding import OMIT_FALSE, OMIT_NONE, get_arguments
 from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
 from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, View
 from kdeclare.core.parts import Connections, LiveState
@@ -45,10 +45,14 @@ class ScramArgs(Arguments):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpsertScramArgs(ScramArgs):
-    """The new password of a credential, and the number of iterations of its salted hash."""
+    """The new password of a credential, and the number of iterations of its salted hash.
+
+    whole: whether the plan sets the first credentials of the user.
+    """
 
     iterations: Annotated[int, Field(ge=MIN_ITERATIONS, le=MAX_ITERATIONS)]
     password: SecretRef
+    whole: Annotated[bool, OMIT_FALSE] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,10 +170,20 @@ class _ScramOperationType(KafkaOperationType):
             return UndoResult(conflicts=(args.mechanism,))
         password = args.password if isinstance(args, UpsertScramArgs) else None
         if before is None:
-            return UndoResult(DELETE.name, DeleteScramArgs(args.user, args.mechanism, was=password))
+            is_whole = isinstance(args, UpsertScramArgs) and args.whole
+            return UndoResult(
+                DELETE.name, DeleteScramArgs(args.user, args.mechanism, was=password, whole=is_whole)
+            )
         if args.was is None or args.was.reference is None:
             return UndoResult(lost=(f"the earlier password for {args.mechanism}",))
-        restored = UpsertScramArgs(args.user, args.mechanism, password, iterations=before, password=args.was)
+        restored = UpsertScramArgs(
+            args.user,
+            args.mechanism,
+            password,
+            iterations=before,
+            password=args.was,
+            whole=isinstance(args, DeleteScramArgs) and args.whole,
+        )
         return UndoResult(UPSERT.name, restored)
 
 
@@ -179,6 +193,10 @@ class UpsertScram(_ScramOperationType):
     name = "scram.upsert"
     done_label = ("password set", "passwords set")
     arguments = UpsertScramArgs
+
+    def find_created_resource(self, op: Operation) -> ResourceId | None:
+        """Return the user if the plan sets the first credentials of the user; otherwise None."""
+        return op.resource if get_arguments(op, UpsertScramArgs).whole else None
 
     def get_iterations(self, op: Operation) -> int:
         """Return the iterations of the new credential."""

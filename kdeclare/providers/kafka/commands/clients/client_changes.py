@@ -153,7 +153,8 @@ def change_quotas(
                     limits[key] = parse_limit(key, str(text))
                 except ValueError as reason:
                     problems.append(_report_bad_value(resource, key, f"'{key}' {reason}."))
-            return (None, tuple(problems)) if problems else (ClientQuotaBody(entity, limits), ())
+            body = ClientQuotaBody(entity, limits, is_partial=True)
+            return (None, tuple(problems)) if problems else (body, ())
 
         return build_body
 
