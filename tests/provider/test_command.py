@@ -6,6 +6,7 @@ import pytest
 from kdeclare_flags.provider import CLIENT
 
 from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import SpecPath
@@ -65,3 +66,6 @@ class NoDeclaredFields:
 
     def is_declared(self, path: SpecPath) -> bool:
         return False
+
+    def read_value(self, path: SpecPath) -> JsonValue:
+        return None

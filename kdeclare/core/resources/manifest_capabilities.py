@@ -44,7 +44,25 @@ class SettingEdit:
     fields: tuple[FieldChange, ...]
 
 
-FieldEdit = ValueEdit | SettingEdit
+ListEntry = Mapping[str, Plain | list[Plain]]
+"""An entry of a list of mappings, with scalars and lists of scalars as values."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesEdit:
+    """An edit that adds and removes entries of a list of mappings.
+
+    path: the path of the list within the spec. The list is created if it does not exist.
+    added: the entries to add at the end of the list.
+    removed: the indexes of the entries to remove, in the list before the edit.
+    """
+
+    path: SpecPath
+    added: tuple[ListEntry, ...] = ()
+    removed: tuple[int, ...] = ()
+
+
+FieldEdit = ValueEdit | SettingEdit | EntriesEdit
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +81,12 @@ class DeclaredFields(Protocol):
 
     def is_declared(self, path: SpecPath) -> bool:
         """Whether the manifest or an overlay has a value other than null at a path within the spec."""
+
+    def read_value(self, path: SpecPath) -> JsonValue:
+        """Return the value at a path within the spec, with overlays, or None if there is no value.
+
+        All scalars are strings, and references are replaced by their values.
+        """
 
 
 @runtime_checkable

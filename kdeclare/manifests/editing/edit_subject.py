@@ -9,6 +9,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 
 from kdeclare.core.diagnostics import KdeclareError, SourcePosition, error
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.manifest_capabilities import (
     Editable,
@@ -53,6 +54,12 @@ class EditSubject:
         """Return whether the manifest or an overlay sets a path in the spec to a value other than null."""
         node = self.source.at(("spec", *path))
         return node is not None and not is_null(node)
+
+    def read_value(self, path: NodePath) -> JsonValue:
+        """Return the value at a path in the spec, with all scalars as strings, or None if it is not set."""
+        node = self.source.at(("spec", *path))
+        value: JsonValue = None if node is None or is_null(node) else self.reader.peek(node)
+        return value
 
     def edited(self, document: SourceDocument, edit: Edit) -> LocatedEdit:
         """Return an edit of a document.

@@ -11,7 +11,7 @@ from kdeclare.core.resources.manifest_text import scalar
 NodePath = tuple[str | int, ...]
 """The path of a node: the keys and list indexes that lead from the root of the document to the node."""
 
-EditValue = Plain | list[Plain] | dict[str, list[Plain]]
+EditValue = Plain | list["EditValue"] | dict[str, "EditValue"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class AppendEdit:
     """Add an element to the list at a path."""
 
     path: NodePath
-    value: Plain
+    value: EditValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def format_flow(value: EditValue) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{format_key(k)}: {format_flow(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(format_scalar(element) for element in value) + "]"
+        return "[" + ", ".join(format_flow(element) for element in value) + "]"
     return format_scalar(value)
 
 
@@ -101,11 +101,14 @@ def format_nested_flow(steps: Sequence[str | int], value: EditValue, style: str 
 
 
 def format_nested_block(steps: Sequence[str | int], value: EditValue, column: int, width: int) -> list[str]:
-    """Format a value and its keys, each key on its own line.
+    """Format a value and its keys, each key on its own line, and each mapping in a list as well.
 
     column: the indentation of the first line in spaces.
     width: the number of spaces by which each line is indented more than the line before it.
     """
     lines = [" " * (column + n * width) + format_key(step) + ":" for n, step in enumerate(steps)]
+    if isinstance(value, list) and any(isinstance(element, dict) for element in value):
+        indent = " " * (column + len(steps) * width)
+        return [*lines, *(f"{indent}- {format_flow(element)}" for element in value)]
     lines[-1] += f" {format_flow(value)}"
     return lines

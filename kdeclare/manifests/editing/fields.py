@@ -9,7 +9,9 @@ from kdeclare.core.jsontypes import JsonValue, as_text, as_texts
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.manifest_capabilities import (
+    EntriesEdit,
     FieldEdit,
+    ListEntry,
     Plain,
     SettingEdit,
     ValueEdit,
@@ -40,6 +42,8 @@ def locate_edits(subject: EditSubject, field_edit: FieldEdit) -> Iterator[Locate
             yield from located_edits
         case SettingEdit(fields=fields):
             yield from _edit_setting(subject, path, fields)
+        case EntriesEdit():
+            yield from _edit_entries(subject, path, field_edit)
 
 
 def validate_not_secret(
@@ -89,6 +93,23 @@ def _edit_list(subject: EditSubject, path: NodePath, elements: list[Plain]) -> I
         yield subject.edited(document, AppendEdit(path, element))
     for index in reversed(range(len(elements), len(old_texts))):
         yield subject.edited(document, DropEdit((*path, index)))
+
+
+def _edit_entries(subject: EditSubject, path: NodePath, edit: EntriesEdit) -> Iterator[LocatedEdit]:
+    documents = subject.source.find_documents(path) or [subject.source.base]
+    added: list[EditValue] = [_build_entry(entry) for entry in edit.added]
+    if not isinstance(subject.source.at(path), SequenceNode):
+        if added:
+            yield subject.edited(documents[-1], PutEdit(path, added))
+        return
+    for entry in added:
+        yield subject.edited(documents[-1], AppendEdit(path, entry))
+    for index in sorted(edit.removed, reverse=True):
+        yield subject.edited(documents[-1], DropEdit((*path, index)))
+
+
+def _build_entry(entry: ListEntry) -> EditValue:
+    return {field: [*value] if isinstance(value, list) else value for field, value in entry.items()}
 
 
 def _collect_element_texts(subject: EditSubject, node: Node) -> list[str]:

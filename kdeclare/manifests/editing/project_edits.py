@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
@@ -137,6 +137,8 @@ class _EditCollector:
             self._edit_documents(kind, change, source)
         elif change.action is Action.CREATE:
             self._create_manifest(kind, change)
+        elif removes_only(change):
+            self._notices.append(_report_nothing_declared(change.id))
         else:
             self._problems.append(_build_not_declared_error(change.id))
 
@@ -217,6 +219,20 @@ def _build_not_editable_error(resource: ResourceId, source: Source | None) -> Di
         f"The provider of the kind {resource.kind} cannot edit manifests, so {resource} is not written.",
         hint="Edit the manifest yourself.",
         place=source.place(NAME) if source is not None else None,
+        resource=str(resource),
+    )
+
+
+def removes_only(change: Change) -> bool:
+    """Return whether a change only removes settings, so that an undeclared resource needs no manifest."""
+    return bool(change.fields) and all(field.after is None for field in change.fields)
+
+
+def _report_nothing_declared(resource: ResourceId) -> Diagnostic:
+    return info(
+        "nothing-declared",
+        "Resource not declared",
+        f"No manifest of the project declares {resource}, so no manifest changes.",
         resource=str(resource),
     )
 

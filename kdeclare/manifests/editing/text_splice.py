@@ -205,8 +205,9 @@ def _splice_append(text: str, root: Node, edit: AppendEdit) -> str:
     if not isinstance(node, SequenceNode):
         raise UnsupportedLayout
     last_element = node.value[-1] if node.value else None
-    element_text = format_scalar(
-        edit.value, last_element.style if isinstance(last_element, ScalarNode) else None
+    style = last_element.style if isinstance(last_element, ScalarNode) else None
+    element_text = (
+        format_flow(edit.value) if isinstance(edit.value, dict | list) else format_scalar(edit.value, style)
     )
     if is_flow(node) or not node.value:
         return insert_item(text, node, element_text)
