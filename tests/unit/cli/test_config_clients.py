@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
+from random import Random
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -174,6 +176,82 @@ def test_change_of_declared_quota_keeps_the_name_of_its_manifest(kdeclare: Comma
     assert "limits.producer_byte_rate" in kdeclare("plan").out
 
 
+QUOTA_MANIFEST = """\
+# The limits of the checkout team.
+apiVersion: kdeclare/v1
+kind: ClientQuota
+metadata: {name: mine}
+spec:
+  entity: {user: alice}
+  limits:
+    producer_byte_rate: 10MiB   # agreed in May
+    request_percentage: 200
+"""
+
+
+@pytest.fixture
+def manifest(kdeclare: CommandLine) -> Path:
+    """The manifest of the limits of alice, which are applied."""
+    file = kdeclare.folder / "manifests" / "mine.yaml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(QUOTA_MANIFEST)
+    assert kdeclare("apply", "--yes").code == ExitCode.OK
+    return file
+
+
+@pytest.mark.parametrize(
+    ("options", "replacements"),
+    [
+        (f"--add-config {RATE}=20MiB", {"10MiB": "20971520"}),
+        (f"--add-config {RATE}=10485760", {}),
+        ("--add-config request_percentage=12.5", {"200": "12.5"}),
+        ("--add-config consumer_byte_rate=7", {"200\n": "200\n    consumer_byte_rate: 7\n"}),
+        ("--delete-config request_percentage", {"    request_percentage: 200\n": ""}),
+        (
+            f"--delete-config {RATE},request_percentage",
+            {":\n    producer_byte_rate: 10MiB   # agreed in May\n    request_percentage: 200": ": {}"},
+        ),
+    ],
+)
+def test_changed_limit_is_written_to_its_manifest(
+    kdeclare: CommandLine, manifest: Path, options: str, replacements: Mapping[str, str]
+) -> None:
+    ran = alter(kdeclare, f"--user alice {options} --write-manifest")
+    assert ran.code == ExitCode.OK, ran
+    expected = QUOTA_MANIFEST
+    for before, after in replacements.items():
+        expected = expected.replace(before, after)
+    assert manifest.read_text() == expected
+    plan = kdeclare("plan", "--detailed-exitcode")
+    assert (plan.code, "No changes." in plan.out) == (ExitCode.OK, True), plan
+
+
+def test_limit_of_undeclared_entity_is_not_written(kdeclare: CommandLine, manifest: Path) -> None:
+    before = read_quotas(kdeclare)
+    ran = alter(kdeclare, f"--user bob --add-config {RATE}=5 --write-manifest")
+    assert (ran.code, "kdeclare import" in ran.err) == (ExitCode.ERROR, True), ran
+    assert (read_quotas(kdeclare), manifest.read_text()) == (before, QUOTA_MANIFEST)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_plan_after_write_back_has_no_changes(kdeclare: CommandLine, manifest: Path, seed: int) -> None:
+    random = Random(seed)
+    keys = [RATE, "consumer_byte_rate", "request_percentage", "controller_mutation_rate"]
+    for _ in range(4):
+        chosen = random.sample(keys, random.randint(1, 3))
+        added = {key: random.choice(("5", "7", "9e3")) for key in chosen[1:]}
+        options = [f"--delete-config {chosen[0]}", *(f"--add-config {k}={v}" for k, v in added.items())]
+        ran = alter(kdeclare, f"--user alice {' '.join(options)} --write-manifest")
+        assert ran.code == ExitCode.OK, ran
+        limits = read_quotas(kdeclare).get("user=alice", {})
+        assert {key: limits.get(key) for key in chosen} == {
+            key: float(added[key]) if key in added else None for key in chosen
+        }
+        plan = kdeclare("plan", "--detailed-exitcode")
+        assert (plan.code, "No changes." in plan.out) == (ExitCode.OK, True), plan
+        assert "# The limits of the checkout team." in manifest.read_text()
+
+
 BOTH = "--entity-type users --entity-type clients"
 REFUSED = {
     f"--user a --add-config {RATE}=5,SCRAM-SHA-256=[password=x]": "use two commands",
@@ -196,7 +274,7 @@ REFUSED = {
     f"--entity-type users --add-config {RATE}=5": "name the users",
     f"--entity-type users --entity-name= --add-config {RATE}=5": "The value is empty.",
     f"--user a --append-config {RATE}=5": "are not lists",
-    f"--user a --add-config {RATE}=5 --write-manifest": "Change the manifest yourself",
+    "--user a --add-config SCRAM-SHA-256=[password=x] --write-manifest": "never written to manifests",
     "--user a": "specify a change",
 }
 

@@ -2,12 +2,13 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import BaseModel
 
-from kdeclare.core.jsontypes import JsonObject
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
 from kdeclare.core.operations.argument_binding import get_arguments
@@ -16,10 +17,19 @@ from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProblem, narrow, narrow_optional
+from kdeclare.core.resources.kind import (
+    DesiredResource,
+    Difference,
+    SpecPath,
+    SpecProblem,
+    narrow,
+    narrow_optional,
+)
 from kdeclare.core.resources.manifest_capabilities import (
+    DeclaredFields,
     Export,
     ExportRequest,
+    ManifestEdits,
     OmittedObjects,
 )
 from kdeclare.core.resources.manifest_text import render_manifest, scalar
@@ -45,6 +55,12 @@ from kdeclare.providers.kafka.client_quota.fleet import (
     find_listed_entity,
     find_quota_key,
     list_quota_facts,
+)
+from kdeclare.providers.kafka.client_quota.manifest_edits import (
+    find_quota_edits,
+    is_quota_as_changed,
+    is_same_limit,
+    report_unknown_entity,
 )
 from kdeclare.providers.kafka.client_quota.operations import AlterQuotaArgs, build_quota_operations
 from kdeclare.providers.kafka.client_quota.spec import (
@@ -289,6 +305,23 @@ class ClientQuotaKind:
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
         """Return the facts about the declared limits."""
         return list_quota_facts(narrow(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
+
+    def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
+        """See `providers.kafka.client_quota.manifest_edits`."""
+        return find_quota_edits(change)
+
+    def render_spec_lines(self, change: Change) -> Sequence[str]:
+        """Raise KdeclareError: a change of limits does not contain the entity of the quota."""
+        raise KdeclareError(report_unknown_entity(change.id))
+
+    def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
+        """See `providers.kafka.client_quota.manifest_edits`."""
+        return is_same_limit(path, text, value)
+
+    def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
+        """See `providers.kafka.client_quota.manifest_edits`."""
+        body = narrow_optional(before, ClientQuotaBody)
+        return is_quota_as_changed(body, narrow(after, ClientQuotaBody), change)
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
         """See `providers.kafka.manifest_edits`."""

@@ -173,11 +173,6 @@ def _alter_clients(
         raise typer.BadParameter(
             "quotas and SCRAM credentials are not lists.", param_hint="--append-config / --subtract-config"
         )
-    if afterwards.write_manifest:
-        raise typer.BadParameter(
-            "kdeclare cannot write quotas and SCRAM credentials to manifests. Change the manifest yourself.",
-            param_hint="--write-manifest",
-        )
     values = changes.configs()
     settings = ClientSettings(
         {key: value for key, value in values.items() if isinstance(value, str)},
@@ -186,6 +181,12 @@ def _alter_clients(
     problem = explain_wrong_settings(query, settings)
     if problem is not None:
         raise typer.BadParameter(problem, param_hint="--add-config / --delete-config")
+    if afterwards.write_manifest and settings.is_about_credentials:
+        raise typer.BadParameter(
+            "passwords are never written to manifests. Declare a reference such as ${env.NAME} in the "
+            "manifest of the user, and run kdeclare apply.",
+            param_hint="--write-manifest",
+        )
     workspace, options = reach.workspace(), afterwards.options(careful.scope(), console)
     users = query.find_users() or ()
 
