@@ -133,6 +133,14 @@ def test_change_of_declared_binding_is_warned_about(kdeclare: CommandLine) -> No
     [
         ("--topic t", "name a principal"),
         ("--allow-principal User:a", "name a resource"),
+        (
+            "--allow-principal User:a --deny-host 10.0.0.1 --topic t",
+            "--deny-host has no effect without --deny-principal",
+        ),
+        (
+            "--deny-principal User:a --allow-host 10.0.0.1 --topic t",
+            "--allow-host has no effect without --allow-principal",
+        ),
         ("--allow-principal alice --topic t", "has no type"),
         ("--allow-principal user:alice --topic t", "case-sensitive"),
         ("--allow-principal User:a --allow-host 10.0.0.0/8 --topic t", "range of addresses"),
@@ -158,6 +166,7 @@ def test_wrong_usage_is_explained(kdeclare: CommandLine, options: str, said: str
     ("line", "said"),
     [
         ("remove --allow-principal alice --operation Read --topic t --yes", "Write User:alice."),
+        ("remove --topic t --deny-host 10.0.0.1 --yes", "--deny-host has no effect without"),
         ("remove --deny-principal user:alice --topic t --yes", "Write User:alice."),
         ("list --principal alice", "Write User:alice."),
         ("explain --principal alice --operation Read --topic t", "Write User:alice."),

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic import BaseModel
 
-from kdeclare.core.jsontypes import JsonObject, as_object
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
 from kdeclare.core.operations.operation import Operation
@@ -20,7 +20,12 @@ from kdeclare.core.resources.kind import (
     narrow,
     narrow_optional,
 )
-from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest
+from kdeclare.core.resources.manifest_capabilities import (
+    DeclaredFields,
+    Export,
+    ExportRequest,
+    ManifestEdits,
+)
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.providers.kafka.acl.binding import Binding, parse_binding, sort_bindings
@@ -33,6 +38,7 @@ from kdeclare.providers.kafka.acl.fleet import (
     list_acl_facts,
     list_removed_principals,
 )
+from kdeclare.providers.kafka.acl.manifest_edits import find_acl_edits, is_acl_as_changed, render_acl_spec
 from kdeclare.providers.kafka.acl.manifests import export_acls, locate_binding
 from kdeclare.providers.kafka.acl.operations import CREATE, build_acl_operations, list_bindings
 from kdeclare.providers.kafka.acl.record import AclRecord, get_owned_bindings, get_owned_roles, merge_bindings
@@ -189,6 +195,22 @@ class AclKind:
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
         """Return the facts of an element."""
         return list_acl_facts(narrow(body, AclBody))
+
+    def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
+        """See `providers.kafka.acl.manifest_edits`."""
+        return find_acl_edits(change, declared)
+
+    def render_spec_lines(self, change: Change) -> Sequence[str]:
+        """See `providers.kafka.acl.manifest_edits`."""
+        return render_acl_spec(change)
+
+    def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
+        """Return whether two strings are equal: the names and operations of bindings have only one form."""
+        return text == value
+
+    def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
+        """See `providers.kafka.acl.manifest_edits`."""
+        return is_acl_as_changed(narrow_optional(before, AclBody), narrow(after, AclBody), change)
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
         """Return whether a body or an owned record contains one of the bindings of a field change."""

@@ -158,14 +158,14 @@ def _take(rights: set[Right], resource_type: str, *operations: str) -> list[str]
         if (right.resource_type, right.operation, right.permission) != (resource_type, operations[0], ALLOW):
             continue
         own = {right._replace(operation=operation) for operation in operations}
-        text = _format_pattern(right)
+        text = format_pattern(right)
         if text is not None and own <= rights:
             rights -= own
             texts.append(text)
     return texts
 
 
-def _format_pattern(right: Right) -> str | None:
+def format_pattern(right: Right) -> str | None:
     """Return a name in the format of roles. Return None if only an entry with a pattern can declare it."""
     if right.pattern == LITERAL:
         return right.name if right.name == ANY_NAME or "*" not in right.name else None
@@ -188,7 +188,7 @@ def _render_entries(rights: Collection[Right], host: str) -> Iterator[str]:
     for right in sorted(rights):
         by_resource[right[:3]][right.permission].append(right.operation)
     for (resource_type, name, pattern), operations in by_resource.items():
-        text = _format_pattern(Right(resource_type, name, pattern, ""))
+        text = format_pattern(Right(resource_type, name, pattern, ""))
         if resource_type == CLUSTER:
             target = "cluster: true"
         elif text is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kdeclare.app.adhoc.ownership import load_ownership
+from kdeclare.app.adhoc.ownership import ResourceOwnership, load_ownership
 from kdeclare.app.adhoc.run import AdhocCommand, AdhocOptions, AdhocRequest, run_adhoc
 from kdeclare.app.apply import ApplyOptions
 from kdeclare.app.plan import load_valid_manifests
@@ -21,6 +21,7 @@ from kdeclare.providers.kafka.acl.operations import CREATE, DELETE, KIND, list_b
 from kdeclare.providers.kafka.acl.own_access import read_own_access
 from kdeclare.providers.kafka.acl.record import get_owned_bindings
 from kdeclare.providers.kafka.acl.spec import AclBody
+from kdeclare.providers.kafka.commands.acl.acl_manifests import find_manifests
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.report.adhoc import AdhocLabels, AdhocResult
 
@@ -39,20 +40,27 @@ def change_acls(
 ) -> AdhocResult | None:
     """Create and delete bindings. Return the result, or None if the user declined. Raises KdeclareError.
 
-    If a manifest declares a binding or kdeclare owns it, the change has the name of that resource.
+    If a manifest declares a binding or kdeclare owns it, the change has the name of that resource. If the
+    change is also written to manifests, a new binding has the name of the manifest that declares the
+    principal. If no manifest does, the change creates a resource, so that a manifest is created.
     """
 
     def build_request(connections: Connections) -> AdhocRequest:
         deleted: Sequence[Binding] = ()
         live = frozenset(require_visible(read_acls(connections)).bindings)
         deleted = select_deleted(live)
-        names = _find_names(workspace, [*created, *deleted])
+        ownership = load_ownership(workspace)
+        names = _find_names(ownership, [*created, *deleted])
+        if options.write:
+            names |= find_manifests(ownership, created, deleted)
+        known = {ResourceId.parse(text).name for text in (*ownership.declared, *ownership.owned)}
         desired = []
         for name in sorted(set(names.values())):
             own_created = {b: "" for b in sort_bindings(created) if names[b] == name}
             own_deleted = tuple(b for b in sort_bindings(deleted) if names[b] == name)
             principals = tuple(sorted({b.principal for b in (*own_created, *own_deleted)}))
-            body = AclBody(principals, own_created, absent=own_deleted, is_partial=True)
+            is_new = options.write and not own_deleted and name not in known
+            body = AclBody(principals, own_created, absent=own_deleted, is_partial=not is_new)
             desired.append(DesiredResource(ResourceId(KIND, name), body))
         return AdhocRequest(tuple(desired), diagnostics=tuple(_warn_broad_rights(created, names)))
 
@@ -72,12 +80,11 @@ def _warn_broad_rights(bindings: Sequence[Binding], names: Mapping[Binding, str]
                 yield warning(problem.code, problem.summary, detail, problem.hint, resource=resource)
 
 
-def _find_names(workspace: Workspace, bindings: Sequence[Binding]) -> dict[Binding, str]:
+def _find_names(ownership: ResourceOwnership, bindings: Sequence[Binding]) -> dict[Binding, str]:
     """Return the name of the resource that declares or owns each binding.
 
     For other bindings, return a name for the principal.
     """
-    ownership = load_ownership(workspace)
     names: dict[Binding, str] = {}
     for text, record in ownership.owned.items():
         if ResourceId.parse(text).kind == KIND:

@@ -131,6 +131,7 @@ class AclGrantOptions:
 
     def build_bindings(self, resources: Sequence[Resource], pattern: PatternType) -> tuple[Binding, ...]:
         """Return all bindings that the options describe. Raises BadParameter."""
+        self.check_hosts()
         rights = list(self._list_rights(resources))
         grants = [
             (permission, principal, host)
@@ -154,6 +155,21 @@ class AclGrantOptions:
             for resource, operation in rights
             for permission, principal, host in grants
         )
+
+    def check_hosts(self) -> None:
+        """Refuse hosts without a principal, which kafka-acls ignores (AclCommand.getAcl).
+
+        Raises BadParameter.
+        """
+        for permission, principals, hosts in (
+            ("allow", self.allow_principal, self.allow_host),
+            ("deny", self.deny_principal, self.deny_host),
+        ):
+            if hosts and not principals:
+                raise typer.BadParameter(
+                    f"--{permission}-host has no effect without --{permission}-principal.",
+                    param_hint=f"--{permission}-host",
+                )
 
     def _list_rights(self, resources: Sequence[Resource]) -> Iterator[tuple[Resource, str]]:
         if self.idempotent and not self.producer:

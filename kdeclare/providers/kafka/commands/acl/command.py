@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kdeclare.cli.adhoc import VerifyTimeout, run_and_show
+from kdeclare.cli.adhoc import VerifyTimeout, WriteManifest, run_and_show
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
@@ -95,6 +95,7 @@ def add(
     pattern: AclPatternOptions,
     grants: AclGrantOptions,
     yes: Yes = False,
+    write_manifest: WriteManifest = False,
     verify_timeout: VerifyTimeout = 30.0,
     output: Format = "text",
     careful: AclGuardOptions,
@@ -103,7 +104,8 @@ def add(
 ) -> ExitCode:
     """Create ACLs.
 
-    Takes the options of Kafka's kafka-acls. Shows the plan and asks for confirmation.
+    Takes the options of Kafka's kafka-acls. Shows the plan and asks for confirmation. To also declare the
+    ACLs in the manifest of the principal, pass --write-manifest.
     """
     from kdeclare.app.adhoc.run import AdhocOptions
     from kdeclare.providers.kafka.commands.acl.acl_changes import change_acls
@@ -117,7 +119,7 @@ def add(
     bindings = grants.build_bindings(named, pattern.resource_pattern_type)
     check_bindings(bindings)
     workspace = reach.workspace()
-    options = AdhocOptions(careful.scope(), verify_timeout)
+    options = AdhocOptions(careful.scope(), verify_timeout, write=write_manifest, tell=console.say)
     return run_and_show(
         console,
         "Create these ACLs?",
@@ -133,6 +135,7 @@ def remove(
     pattern: AclPatternOptions,
     grants: AclGrantOptions,
     yes: Yes = False,
+    write_manifest: WriteManifest = False,
     verify_timeout: VerifyTimeout = 30.0,
     output: Format = "text",
     careful: AclGuardOptions,
@@ -142,7 +145,7 @@ def remove(
     """Delete ACLs.
 
     Takes the options of Kafka's kafka-acls. Without a principal, deletes all ACLs of the resources. Shows the
-    plan and asks for confirmation.
+    plan and asks for confirmation. To also remove the ACLs from the manifests, pass --write-manifest.
     """
     from kdeclare.app.adhoc.run import AdhocOptions
     from kdeclare.providers.kafka.commands.acl.acl_changes import change_acls
@@ -152,11 +155,12 @@ def remove(
         raise typer.BadParameter("name a resource.", param_hint="--topic / --group / --cluster")
     check_principals("--allow-principal", grants.allow_principal)
     check_principals("--deny-principal", grants.deny_principal)
+    grants.check_hosts()
     if grants.has_principals:
         _require_literal_or_prefixed(pattern)
         wanted = frozenset(grants.build_bindings(named, pattern.resource_pattern_type))
     workspace = reach.workspace()
-    options = AdhocOptions(careful.scope(), verify_timeout)
+    options = AdhocOptions(careful.scope(), verify_timeout, write=write_manifest, tell=console.say)
     return run_and_show(
         console,
         "Delete these ACLs?",
