@@ -14,7 +14,6 @@ import pytest
 
 from kdeclare.core.clock import Clock, SystemClock
 from kdeclare.core.parts import Connections
-from kdeclare.core.resources.changes import Action
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource
@@ -77,10 +76,9 @@ class RealKafkaContract(ProviderContract):
 
 
 class TestClientQuota(RealKafkaContract):
-    """Entities always exist, so all changes are updates."""
+    """The limits of an entity with a default client id."""
 
     provider = select_kinds("ClientQuota")
-    actions = frozenset({Action.UPDATE})
     pair: ClassVar[Json] = {"user": f"{PREFIX}alice", "clientId": {"default": True}}
     before = (
         quota("changed", {"user": f"{PREFIX}alice"}, producer_byte_rate="1MiB", consumer_byte_rate=2000),
@@ -145,10 +143,9 @@ class TestTopic(RealKafkaContract):
 
 
 class ListedConfigsContract(RealKafkaContract):
-    """The configs of groups or of client metrics subscriptions. All changes are updates."""
+    """The configs of groups or of client metrics subscriptions."""
 
     scope: ClassVar[ConfigScope]
-    actions = frozenset({Action.UPDATE})
 
     def _read(self) -> Mapping[ConfigResource, Mapping[str, str | None]]:
         mine = [r for r in self.cluster.list_config_resources(self.scope) if r.name.startswith(PREFIX)]
@@ -212,7 +209,6 @@ class TestScramUser(RealKafkaContract):
     """Passwords cannot be read, so only iterations show a change."""
 
     provider = select_kinds("ScramUser")
-    actions = frozenset({Action.UPDATE, Action.DELETE})
     before = (
         scram_user(f"{PREFIX}changed", sha512="${env.OLD}", sha256="${env.OLD}"),
         scram_user(f"{PREFIX}gone", sha256="${env.OLD}"),
