@@ -43,7 +43,7 @@ from kdeclare.version import VERSION
 ACTION_LABELS: Mapping[Action, tuple[str, str]] = {
     Action.CREATE: ("create", "does not exist yet"),
     Action.UPDATE: ("change", "exists, but differs"),
-    Action.DELETE: ("delete", "deleted with all its data"),
+    Action.DELETE: ("delete", "deleted, including any data"),
     Action.FORGET: ("forget", "released, kept in the cluster"),
     Action.NO_OP: ("orphaned", "owned, no longer declared, left unchanged"),
 }
