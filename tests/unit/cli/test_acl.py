@@ -147,7 +147,7 @@ def test_change_of_declared_binding_is_warned_about(kdeclare: CommandLine) -> No
         ("--allow-principal User:a --topic orders*", "never matches"),
         ("--allow-principal User:a --topic t --operation Reed", "Did you mean 'Read'?"),
         ("--allow-principal User:a --group g --operation Write", "does not apply to a group"),
-        ("--allow-principal User:a --topic t --resource-pattern-type any", "literal and prefixed"),
+        ("--allow-principal User:a --topic t --resource-pattern-type any", "literal or prefixed"),
         ("--allow-principal User:a --topic t --cluster --producer", "do not apply to a cluster"),
         ("--allow-principal User:a --transactional-id x --producer", "--producer needs at least one --topic"),
         ("--allow-principal User:a --topic t --consumer", "needs at least one --topic and one --group"),
@@ -313,7 +313,7 @@ def test_explain_rejects_wrong_usage(kdeclare: CommandLine, options: str, said: 
 def test_explain_of_manifests_needs_a_project(kdeclare: CommandLine) -> None:
     (kdeclare.folder / "kdeclare.yaml").unlink()
     ran = explain(kdeclare, "--topic", "t", "--manifests", "--bootstrap-server", "lab:9092")
-    assert (ran.code, "needs a project file" in ran.err) == (1, True), ran
+    assert (ran.code, "requires a project file" in ran.err) == (1, True), ran
 
 
 def test_commands_explain_brokers_without_authorizer(kdeclare: CommandLine) -> None:

@@ -15,12 +15,12 @@ _IMPLYING = {
     "DESCRIBE": frozenset({"DESCRIBE", "READ", "WRITE", "DELETE", "ALTER"}),
     "DESCRIBE_CONFIGS": frozenset({"DESCRIBE_CONFIGS", "ALTER_CONFIGS"}),
 }
-"""For each implied operation (the key): the operations whose ALLOW also allows the implied operation."""
+"""The operations that imply another operation, by the implied operation. ALLOW READ also allows DESCRIBE."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
-    """An operation of a principal, from the IP address ``host``, on one resource."""
+    """An access request: a principal performs an operation on one resource, from the IP address ``host``."""
 
     principal: str
     operation: str
@@ -42,8 +42,7 @@ class AccessReason(StrEnum):
 class AccessDecision:
     """The decision about one request.
 
-    binding: the binding that determines the decision, or one of several such bindings. None if no binding
-        determines it.
+    binding: a binding that determines the decision, or None if no binding does.
     """
 
     is_allowed: bool
@@ -65,7 +64,7 @@ def decide_access(
 def decide_on_resource(
     on_resource: Sequence[Binding], request: AccessRequest, *, allow_if_no_acl: bool = False
 ) -> AccessDecision:
-    """Return the decision about a request, given all bindings on its resource."""
+    """Return the decision about a request. ``on_resource`` contains all bindings that match its resource."""
     if not on_resource:
         return AccessDecision(allow_if_no_acl, AccessReason.NO_ACL)
     allowing: Binding | None = None
@@ -90,7 +89,7 @@ def is_about(binding: Binding, resource_type: str, name: str) -> bool:
 
 
 def list_sufficient_operations(operation: str) -> frozenset[str]:
-    """Return the operations whose ALLOW also allows this operation, with the operation itself."""
+    """Return this operation and the operations that imply it."""
     return _IMPLYING.get(operation, frozenset()) | {operation, ALL}
 
 
@@ -100,7 +99,7 @@ def list_granted(bindings: Iterable[Binding], principal: str) -> list[Binding]:
 
 
 def is_concerned(binding: Binding, request: AccessRequest) -> bool:
-    """Return whether a binding on the resource is about the principal, host and operation of a request."""
+    """Return whether a binding on the resource matches the principal, host and operation of a request."""
     if binding.principal not in (request.principal, ANY_PRINCIPAL):
         return False
     if binding.host not in (request.host, ANY_HOST):

@@ -72,8 +72,8 @@ class Binding(NamedTuple):
     principal: the type and the name of the principal, such as ``User:alice``.
     host: an IP address, or ``*`` for all hosts.
 
-    A live binding can have a type, a pattern or an operation that kdeclare does not know. Such a field
-    contains a word and Kafka's code, such as ``operation-16``.
+    A live binding can have a type, a pattern or an operation that kdeclare does not know. The value of such a
+    field consists of a word and Kafka's code, such as ``operation-16``.
     """
 
     resource_type: str

@@ -53,7 +53,7 @@ class AclState:
 
     @property
     def bindings(self) -> Iterable[Binding]:
-        """All bindings."""
+        """All live bindings."""
         return (binding for bindings in self.by_principal.values() for binding in bindings)
 
 
@@ -66,7 +66,7 @@ def build_acl_state(bindings: Iterable[Binding]) -> AclState:
 
 
 def read_acls(connections: Connections, principals: Sequence[str] | None = None) -> AclState:
-    """Return the bindings of these principals, or all bindings if ``principals`` is None. Raises Fault."""
+    """Read the bindings of these principals, or all bindings if ``principals`` is None. Raises Fault."""
     try:
         return build_acl_state(connections.get(KafkaConnection).cluster.acls(principals))
     except Fault as fault:

@@ -42,7 +42,7 @@ from kdeclare.providers.kafka.acl.spec import AclBody
 
 BINDINGS_FIELD_PREFIX = "bindings."
 MAX_CREATED, MAX_DELETED = 500, 100
-"""The maximum number of bindings of one operation. Deleting takes much longer than creating."""
+"""The maximum number of bindings that one operation creates or deletes. Brokers delete more slowly."""
 
 _MAX_UNMANAGED = 20
 """The maximum number of unmanaged bindings that a plan lists for each Acl."""
@@ -86,8 +86,8 @@ def _never(_: Binding) -> bool:
 class Claims:
     """How other resources of the project use a binding.
 
-    is_held: returns whether another resource declares a binding, so that it must not be deleted.
-    is_known: returns whether another resource declares or owns a binding, so that it is not unmanaged.
+    is_held: returns whether another resource declares a binding. Such a binding must not be deleted.
+    is_known: returns whether another resource declares or owns a binding. Such a binding is not unmanaged.
     is_created: returns whether the plan creates a binding for another resource.
     """
 
@@ -156,7 +156,7 @@ def _diff_undeclared(
 
 
 def build_fields(created: Iterable[Binding], deleted: Iterable[Binding]) -> tuple[FieldChange, ...]:
-    """Return the field changes, in the order in which operations make them.
+    """Return the field changes, in the order in which they are applied.
 
     There is one field change for each phase and resource. If one operation cannot change all bindings of the
     resource, the field change is split.
@@ -173,7 +173,7 @@ def build_fields(created: Iterable[Binding], deleted: Iterable[Binding]) -> tupl
 
 
 def build_phase_fields(is_creation: bool, bindings: Sequence[Binding], limit: int) -> Iterator[FieldChange]:
-    """Yield the field changes for creating or deleting these bindings in this order."""
+    """Yield the field changes that create or delete these bindings, in the order of the bindings."""
     for resource, group in groupby(bindings, key=lambda binding: binding.resource):
         elements = [binding.element for binding in group]
         for start in range(0, len(elements), limit):
@@ -193,7 +193,7 @@ def parse_field(field: FieldChange) -> tuple[Binding, ...]:
 
 
 def assess_bindings(field: FieldChange) -> FieldChange:
-    """Return the field with its risk. New denials and deleted grants take permissions away."""
+    """Return the field change with its risk. New denials and deleted grants take permissions away."""
     elements = as_texts(field.value) if field.value is not None else ()
     has_denials = any(element.startswith(DENY) for element in elements)
     has_grants = any(not element.startswith(DENY) for element in elements)
@@ -221,6 +221,6 @@ def _report_protected(resource: ResourceId) -> Diagnostic:
         "Deletion prevented",
         f"The bindings of {resource} cannot be deleted: lifecycle.preventDestroy was true when the Acl was "
         "last applied.",
-        hint=f"Declare it again, or release it with 'kdeclare apply --forget {resource}'.",
+        hint=f"Declare the Acl again, or release it with 'kdeclare apply --forget {resource}'.",
         resource=str(resource),
     )

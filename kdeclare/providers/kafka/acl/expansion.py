@@ -245,7 +245,8 @@ class _Expansion:
                             f"The manifest contains a binding and its opposite: {binding}.",
                             "Remove one of the two entries. A denial takes precedence.",
                         )
-                    # The role of the first entry is shown. A raw entry adds nothing to a role.
+                    # The first entry that declares a binding determines its role. An entry of `bindings` has
+                    # no role.
                     bindings.setdefault(binding, place.role)
         return bindings
 

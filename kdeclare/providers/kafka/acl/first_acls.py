@@ -1,7 +1,8 @@
 """Find the first ACLs of resources, which can take away the access of everyone else.
 
-If the broker config ``allow.everyone.if.no.acl.found`` is true, all principals have access to a resource that
-no ACL is about (org.apache.kafka.metadata.authorizer.StandardAuthorizerData). The first ACL ends this.
+If the broker config ``allow.everyone.if.no.acl.found`` is true, all principals have access to a resource
+without ACLs (org.apache.kafka.metadata.authorizer.StandardAuthorizerData). As soon as the first ACL exists,
+only principals that an ACL allows have access.
 """
 
 from collections.abc import Collection, Sequence

@@ -78,7 +78,7 @@ class AclCodec:
 
 
 def list_acl_elements(body: AclBody | None, owned: AclRecord | None) -> Iterator[Element]:
-    """Return an element for each declared or owned binding."""
+    """Return one audited element for each declared or owned binding."""
     declared = body.bindings if body is not None else {}
     applied = frozenset(get_owned_bindings(owned))
     for binding in sort_bindings([*declared, *applied]):
@@ -91,23 +91,23 @@ def list_acl_elements(body: AclBody | None, owned: AclRecord | None) -> Iterator
 
 
 def list_removed_principals(body: AclBody) -> Mapping[str, AclBody]:
-    """Return the principals whose unmanaged bindings are removed.
+    """Return an empty body for each principal whose unmanaged bindings are removed.
 
-    The values are bodies that declare no bindings, so that the diff removes any binding of the principal.
+    The bodies declare no bindings, so the diff removes every binding of these principals.
     """
     principals = body.principals if body.remove_unmanaged else ()
     return {p: AclBody((p,), remove_unmanaged=True, is_partial=True) for p in principals}
 
 
 def find_acl_key(body: AclBody | None, owned: OwnedRecord | None) -> LiveKey | None:
-    """Return the key of the only binding of an element; None for a resource without bindings."""
+    """Return the key of the binding of an audited element; None for a resource without bindings."""
     for binding in (*(body.bindings if body is not None else ()), *get_owned_bindings(owned)):
         return _make_key(binding)
     return None
 
 
 def list_acl_facts(body: AclBody) -> DeclaredFacts | None:
-    """Return the facts of an element; None if the binding was removed from its manifest."""
+    """Return the facts of an audited element; None if its binding was removed from the manifest."""
     if not body.bindings:
         return None
     return DeclaredFacts([_hash_binding(binding) for binding in body.bindings])

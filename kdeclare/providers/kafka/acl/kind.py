@@ -52,8 +52,8 @@ ACL_WORDS = PolicyWords(
 )
 """The fields of an Acl for policies.
 
-``bindings`` contains a list of texts such as ``ALLOW User:a READ from *`` for each resource
-(``topic:orders*``).
+For each resource (``topic:orders*``), ``bindings`` contains a list of strings such as ``ALLOW User:a READ
+from *``.
 """
 
 
@@ -131,7 +131,7 @@ class AclKind:
         return merge_bindings(before, after, created, deleted)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return for each operation whether it is allowed or denied.
+        """Return whether the manifest allows or denies each operation.
 
         Two manifests must not contradict each other.
         """
@@ -154,7 +154,7 @@ class AclKind:
     ) -> Mapping[str, object] | None:
         """Return the live bindings that the resource declares or owns.
 
-        If the resource is not declared, its name is the text of one live binding.
+        If the resource is not declared, its name is one live binding in text format.
         """
         state = require_visible(live.get(AclState))
         body = desired.get_body(AclBody) if desired is not None else None
@@ -173,7 +173,7 @@ class AclKind:
         return (AclSelection(),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Return the texts of all bindings. Raises Fault if bindings are hidden."""
+        """Return all bindings in text format. Raises Fault if bindings are hidden."""
         return [str(binding) for binding in require_visible(live.get(AclState)).bindings]
 
     def is_self_contained(self, name: str, body: object) -> bool:
@@ -181,19 +181,19 @@ class AclKind:
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the key of the only binding of an element."""
+        """Return the key of the binding of an audited element."""
         return find_acl_key(narrow_optional(body, AclBody), owned)
 
     def list_elements(self, name: str, body: object | None, owned: OwnedRecord | None) -> Iterable[Element]:
-        """Return an element for each declared or owned binding."""
+        """Return one audited element for each declared or owned binding."""
         return list_acl_elements(narrow_optional(body, AclBody), narrow_record(owned, AclRecord))
 
     def list_removed_groups(self, name: str, body: object) -> Mapping[str, AclBody]:
-        """Return the principals whose unmanaged bindings are removed."""
+        """Return an empty body for each principal whose unmanaged bindings are removed."""
         return list_removed_principals(narrow(body, AclBody))
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the facts of an element."""
+        """Return the facts of an audited element."""
         return list_acl_facts(narrow(body, AclBody))
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:

@@ -8,11 +8,11 @@ might connect from, and each value of the broker config ``allow.everyone.if.no.a
 
 If the guard allows a change, the change takes no right away from kdeclare, provided that the brokers evaluate
 ACLs as `StandardAuthorizer` does and that no other client changes ACLs at the same time. If kdeclare cannot
-determine this, the change is *unverified*, and the user must permit it. ACLs do not restrict super users.
-kdeclare concludes that it is a super user only if the cluster has ACLs, and these ACLs do not explain its
-rights. There is no other evidence, because brokers do not return the value of ``super.users``. If the cluster
-has no ACLs at all, the value of ``allow.everyone.if.no.acl.found`` on the controllers, which kdeclare cannot
-read, can explain the rights.
+determine whether it would lose a right, the change is *unverified*, and the user must permit the change. ACLs
+do not restrict super users. kdeclare concludes that it is a super user only if the cluster has ACLs, and
+these ACLs do not explain its rights. There is no other evidence, because brokers do not return the value of
+``super.users``. If the cluster has no ACLs at all, the value of ``allow.everyone.if.no.acl.found`` on the
+controllers, which kdeclare cannot read, can explain the rights.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -45,7 +45,7 @@ _ANONYMOUS = "User:ANONYMOUS"
 
 
 class Lockout(NamedTuple):
-    """A resource whose changes take, or might take, kdeclare's right to an operation on the cluster.
+    """A resource whose changes would, or might, take away kdeclare's right to an operation on the cluster.
 
     doubt: a sentence that explains why it is uncertain whether kdeclare loses this right; empty if kdeclare
     certainly loses it.
@@ -93,7 +93,7 @@ def find_lockouts(
 
 
 def select_relevant(operations: Iterable[Operation]) -> list[Operation]:
-    """Return the operations that change bindings, if any of them is about the cluster; otherwise nothing."""
+    """Return the operations on bindings, or nothing if none of the bindings is on the cluster."""
     own = [op for op in operations if isinstance(get_operation_type(op), CreateAcls | DeleteAcls)]
     is_relevant = any(b.resource_type == CLUSTER for op in own for b in list_bindings(op))
     return own if is_relevant else []
@@ -166,17 +166,20 @@ def _find_lockout(
 
 
 def _is_super_user(access: OwnAccess) -> bool:
-    """Return whether permissions that the ACLs of the cluster do not explain are those of a super user.
+    """Return whether kdeclare's rights are those of a super user.
 
-    A super user can read all configs, including the class of the authorizer.
+    Call this only if the ACLs of the cluster do not explain the rights. A super user can read all configs,
+    including the class of the authorizer.
     """
     return access.rights is not None and access.authorizer is Authorizer.STANDARD
 
 
 def _can_matter(changes: _Changes, access: OwnAccess) -> bool:
-    """Return whether changes could take rights away from kdeclare, whatever the explanation of its rights is.
+    """Return whether changes could take rights away from kdeclare.
 
-    Bindings of another user take nothing away from kdeclare.
+    The result is the same for every explanation of kdeclare's rights.
+
+    Changes to the bindings of a different principal take nothing away from kdeclare.
     """
     taking = [
         *(b for b in changes.created if not b.is_allow),
@@ -224,7 +227,7 @@ def _explain(named: Set[Binding], access: OwnAccess, *, has_acls: bool) -> Itera
     """Yield the possible explanations of kdeclare's rights, even those that do not fit its actual rights."""
     principals = {access.principal} if access.principal is not None else _list_principals(named)
     hosts = {_OTHER_HOST, *(b.host for b in named if b.host != ANY_HOST)}
-    # Controllers can have another value than brokers, and it matters as long as the cluster has no ACLs.
+    # The value on controllers can differ from the value on brokers. It matters while the cluster has no ACLs.
     possible = access.allows_everyone if has_acls else frozenset({True, False})
     for principal, host, allows_everyone in product(principals, hosts, possible):
         yield _Explanation(principal, host, allows_everyone)

@@ -151,7 +151,7 @@ def _find_applications(rights: Set[Right]) -> Iterator[str]:
 def _take(rights: set[Right], resource_type: str, *operations: str) -> list[str]:
     """Remove the permissions of a role from ``rights``.
 
-    Return the names for which all operations are allowed.
+    Return the resource names for which all operations of the role are allowed.
     """
     texts: list[str] = []
     for right in sorted(rights):
@@ -166,7 +166,7 @@ def _take(rights: set[Right], resource_type: str, *operations: str) -> list[str]
 
 
 def format_pattern(right: Right) -> str | None:
-    """Return a name in the format of roles. Return None if only an entry with a pattern can declare it."""
+    """Return a resource name in the format of roles; None if the name requires an entry with a pattern."""
     if right.pattern == LITERAL:
         return right.name if right.name == ANY_NAME or "*" not in right.name else None
     return f"{right.name}*" if "*" not in right.name else None
@@ -206,7 +206,10 @@ def _render_entries(rights: Collection[Right], host: str) -> Iterator[str]:
 
 
 def locate_binding(path: str) -> Sequence[SpecPath]:
-    """Return the paths in a manifest that can declare bindings of a resource, given the path of a field."""
+    """Return the spec paths that can declare the bindings of a field change.
+
+    path: the path of the field change.
+    """
     resource = path.removeprefix(BINDINGS_FIELD_PREFIX)
     roles: Mapping[str, Sequence[SpecPath]] = {
         TOPIC: (("produce",), ("consume", "topics"), ("observe", "topics"), ("streams",)),

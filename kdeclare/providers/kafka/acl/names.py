@@ -156,7 +156,7 @@ def check_all_rights(principal: str, operation: str, permission: str) -> NamePro
 
 
 def check_cluster_rights(resource_type: str, operation: str, permission: str) -> NameProblem | None:
-    """Check a binding that allows everything on the cluster."""
+    """Check a binding that allows all operations on the cluster."""
     if (resource_type, operation, permission) != (CLUSTER, ALL, ALLOW):
         return None
     return NameProblem(

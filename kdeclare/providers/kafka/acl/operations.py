@@ -42,9 +42,10 @@ PRESENT, ABSENT = "present", "absent"
 
 @dataclass(frozen=True, slots=True)
 class AclArgs(Arguments):
-    """The bindings to create or delete, as texts.
+    """The bindings to create or delete, in text format.
 
-    whole: whether the operation, alone or with others of the plan, creates or deletes the whole resource.
+    whole: whether the operation belongs to the creation or the deletion of the whole resource. This can
+        require several operations.
     roles: the role of the manifest that each binding comes from or, for a deletion, came from. Bindings that
         do not come from a role are omitted.
     """
@@ -123,7 +124,7 @@ class _ChangeAcls(KafkaOperationType):
         return tuple(build_phase_fields(self.is_creation, list_bindings(op), MAX_CREATED))
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the binding that is at this position in the arguments."""
+        """Return the binding at a path in the arguments."""
         if at[0] == "bindings" and isinstance(at[1], int):
             return get_arguments(op, AclArgs).bindings[at[1]]
         return super().find_element(op, at)
@@ -225,7 +226,9 @@ CREATE, DELETE = CreateAcls(), DeleteAcls()
 
 
 def build_acl_operations(change: Change, roles: Mapping[Binding, str]) -> tuple[Operation, ...]:
-    """Return the operations of a change. The operations of each phase depend on those of the previous phase.
+    """Return the operations of a change.
+
+    The operations of each phase depend on the operations of the previous phase.
 
     roles: the role that each declared or owned binding comes from; empty for a binding that comes from no
         role.
@@ -261,7 +264,10 @@ _ORDER_REASON = "at no time does the principal have too few or too many permissi
 
 
 def _pack_fields(fields: Sequence[FieldChange]) -> Iterator[tuple[Phase, list[Binding]]]:
-    """Yield the phase and the bindings of each operation. A field belongs to exactly one operation."""
+    """Yield the phase and the bindings of each operation.
+
+    Each field change belongs to exactly one operation.
+    """
     packed: list[Binding] = []
     packed_phase: Phase | None = None
     for change in fields:

@@ -1,4 +1,4 @@
-"""Read kdeclare's own principal and rights in a cluster, as far as the brokers report them."""
+"""Read kdeclare's own principal and rights in a cluster. Brokers report only some of this information."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -20,7 +20,7 @@ _STANDARD_AUTHORIZERS = frozenset(
 
 
 class Authorizer(StrEnum):
-    """The authorizer of the brokers, as far as kdeclare can determine it."""
+    """The type of authorizer that the brokers use."""
 
     STANDARD = "standard"
     CUSTOM = "custom"
@@ -32,7 +32,7 @@ class OwnAccess:
     """What kdeclare knows about its own access to a cluster.
 
     principal: the principal that kdeclare connects as; None if unknown.
-    rights: the operations on the cluster that the brokers allow it; None if unknown.
+    rights: the operations on the cluster that the brokers allow kdeclare to perform; None if unknown.
     allows_everyone: the possible values of ``allow.everyone.if.no.acl.found`` on the brokers.
     """
 
@@ -52,7 +52,7 @@ def read_own_access(cluster: Cluster) -> OwnAccess:
 
 
 def read_allows_everyone(cluster: Cluster, info: ClusterInfo) -> frozenset[bool]:
-    """Read ``allow.everyone.if.no.acl.found``; both possible values if a broker does not report its value.
+    """Read ``allow.everyone.if.no.acl.found``. Return both values if a broker does not report its value.
 
     Raises Fault if the cluster does not respond.
     """
@@ -71,8 +71,8 @@ def _parse_flags(described: Iterable[Configs | Fault]) -> frozenset[bool]:
         if isinstance(configs, Fault):
             possible |= {True, False}
         else:
-            # Brokers describe the key only if it is set, and then without its value, because KafkaConfig does
-            # not know it: keys of authorizers count as sensitive.
+            # Brokers describe the key only if it is set, and hide its value: KafkaConfig does not know the
+            # keys of authorizers, so brokers treat them as sensitive.
             entry = configs.get(ALLOW_EVERYONE)
             possible |= {False} if entry is None else _parse_flag(entry.value)
     return frozenset(possible or {True, False})

@@ -1,4 +1,4 @@
-"""Determine whether the pattern of one binding matches every resource that another binding matches."""
+"""Determine whether one binding matches every resource that another binding matches."""
 
 from collections.abc import Iterable
 
@@ -6,13 +6,13 @@ from kdeclare.providers.kafka.acl.binding import ANY_NAME, LITERAL, PREFIXED, Bi
 
 
 class PatternIndex:
-    """The patterns of many bindings, to find quickly whether one of them covers another pattern."""
+    """An index of binding patterns that quickly finds a pattern that covers another pattern."""
 
     def __init__(self, bindings: Iterable[Binding]) -> None:
         self._patterns = {(b.resource_type, b.name, b.pattern) for b in bindings}
 
     def covers(self, binding: Binding) -> bool:
-        """Return whether a pattern of the index matches all resources that the binding is about."""
+        """Return whether a pattern of the index matches every resource that the binding matches."""
         resource_type, name, pattern = binding[:3]
         if (resource_type, ANY_NAME, LITERAL) in self._patterns or binding[:3] in self._patterns:
             return True

@@ -32,7 +32,7 @@ from kdeclare.providers.kafka.acl.operations import AclArgs, CreateAcls, DeleteA
 from kdeclare.providers.kafka.acl.patterns import PatternIndex
 
 _MAX_NAMES = 10
-"""The maximum number of names in one line. Further names are in further lines."""
+"""The maximum number of names in one line. If there are more names, several lines list them."""
 
 _NOUNS = {
     TOPIC: ("topic", "topics"),
@@ -60,7 +60,7 @@ class _Effect(StrEnum):
 
 
 class _Group(NamedTuple):
-    """Bindings that one sentence can describe, apart from their operations and names."""
+    """The common properties of bindings that one sentence describes."""
 
     principal: str
     effect: _Effect
@@ -72,7 +72,8 @@ class _Group(NamedTuple):
 def build_access_section(operations: Iterable[Operation]) -> PlanSection | None:
     """Describe the rights that each principal gains, loses and keeps; None if the plan changes no bindings.
 
-    A permission stays if the plan replaces its binding by a broader or a narrower one.
+    If the plan replaces a binding with a broader or narrower binding, the principal keeps the right that both
+    bindings grant.
     """
     created: dict[Binding, str] = {}
     deleted: dict[Binding, str] = {}
@@ -110,7 +111,7 @@ def _find_effects(
 
 
 class _GrantIndex:
-    """ALLOW bindings, to find quickly whether one of them allows everything that a binding allows."""
+    """ALLOW bindings, and an index that quickly finds whether one of them covers another binding."""
 
     def __init__(self, bindings: Iterable[Binding]) -> None:
         grants: dict[tuple[str, str, str], list[Binding]] = defaultdict(list)

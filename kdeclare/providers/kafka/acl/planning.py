@@ -81,7 +81,7 @@ class AclPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Compute the diff again, and consider the bindings that other resources declare and own.
+        """Compute the diff again, taking into account the bindings that other resources declare and own.
 
         The engine calls this method for one resource after another, in the order of their ids.
         """
@@ -120,7 +120,7 @@ class AclPlanning(PlanHooks):
         return PlanStep(self._order_operations(operations), problems)
 
     def guard(self, operations: tuple[Operation, ...]) -> tuple[Verdict, ...]:
-        """Deny changes that take kdeclare's own permissions on ACLs away."""
+        """Deny changes that take away kdeclare's own permissions on ACLs."""
         relevant = select_relevant(operations)
         if not relevant:
             return ()
@@ -131,10 +131,11 @@ class AclPlanning(PlanHooks):
         return tuple(check_lockout(relevant, live.bindings, access, is_permitted=is_permitted))
 
     def _order_operations(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
-        """Order the operations on ACLs of the same principal, and the operations on admin grants.
+        """Order the operations on the same principal, and the operations on admin grants.
 
-        kdeclare may depend on any admin grant, so admin grants are created first and deleted last. If an
-        operation fails, the operations of other resources still run.
+        An admin grant allows a principal to change ACLs. kdeclare may depend on any admin grant, so admin
+        grants are created first and deleted last. If an operation fails, the operations of other resources
+        still run.
         """
         own_operations = [op for op in operations if _is_acl_operation(op)]
         if len({op.resource for op in own_operations}) < 2:
@@ -236,7 +237,7 @@ class AclPlanning(PlanHooks):
     def _review_orphan(
         self, resource: ResourceId, owned: OwnedRecord | None, difference: Difference
     ) -> Difference:
-        """End the ownership of an orphan whose bindings other resources declare, as after a rename."""
+        """End the ownership of an orphan if other resources declare its bindings, as after a rename."""
         record = narrow_record(owned, AclRecord)
         if difference.change is None or difference.change.action is not Action.NO_OP or record is None:
             return difference
@@ -265,7 +266,7 @@ def _report_shared(op: Operation, texts: Sequence[str]) -> Diagnostic:
         "shared-binding",
         "Binding kept for another resource",
         f"The rollback of {op.resource} does not delete {names}{more_text}, because another resource of the "
-        "project owns it as well.",
+        "project also owns these bindings.",
         resource=str(op.resource),
     )
 
@@ -281,7 +282,7 @@ def _find_phase(op: Operation) -> Phase:
 
 
 def _order_admin_grants(operations: Sequence[Operation]) -> Iterator[tuple[Operation, list[Operation]]]:
-    """Yield operations, each with the operations that must run before it because of admin grants.
+    """Yield the dependencies of admin grants: an operation, and the operations that must run first.
 
     The earlier operations are always in an earlier phase, so these dependencies cannot form a cycle.
     """

@@ -116,12 +116,13 @@ class BoundedHosts(AclPolicy[Hosts]):
 class Prefixes(PolicySettings):
     """The settings of `OwnPrefixes`.
 
-    By default, a team may grant permissions on names that begin with its label and a dot or a hyphen.
+    By default, a team may grant permissions on names that begin with the name of the team and a dot or
+    hyphen.
     """
 
-    label: Annotated[str, Field(description="The label whose value is the owner.")] = "team"
+    label: Annotated[str, Field(description="The label that contains the name of the team.")] = "team"
     prefixes: Annotated[
-        dict[str, list[str]], Field(description="The prefixes of each owner, by value of the label.")
+        dict[str, list[str]], Field(description="The permitted prefixes by name of the team.")
     ] = {}  # noqa: RUF012  frozen
 
 

@@ -21,8 +21,8 @@ class AclRecord(CodedRecord):
     """The owned bindings of one Acl.
 
     labels: the labels of the manifest. Policies use these labels if the resource becomes an orphan.
-    roles: the role of the manifest that each binding comes from. Plans show it if they delete the binding.
-        Bindings that do not come from a role are omitted.
+    roles: the role of the manifest that each binding comes from. Plans show the roles of the bindings that
+        they delete. Bindings that do not come from a role are omitted.
     """
 
     bindings: tuple[Binding, ...]
@@ -45,7 +45,8 @@ class AclRecord(CodedRecord):
             bindings,
             {name: as_text(value) for name, value in labels.items()},
             as_bool(json.get("preventDestroy", False)),
-            # In files, the roles are in the order of the bindings, so that each binding is there only once.
+            # In files, the roles are in the order of the bindings, so that a file contains each binding only
+            # once.
             {b: role for b, role in zip(bindings, roles, strict=False) if role},
         )
 
@@ -75,9 +76,10 @@ def merge_bindings(
     created: Collection[Binding],
     deleted: Collection[Binding],
 ) -> AclRecord | None:
-    """Return the record after a run that created and deleted only these bindings.
+    """Return the owned record after a run that made only a part of the planned changes.
 
-    Existing bindings that the plan would have adopted are adopted by the next apply.
+    created, deleted: the bindings that the run created and deleted. The next apply adopts the other bindings
+        that the plan would have adopted.
     """
     remaining = {*get_owned_bindings(before), *created}.difference(deleted)
     newer = narrow_record(after, AclRecord) or narrow_record(before, AclRecord)

@@ -82,7 +82,9 @@ class AclLifecycle(BaseModel):
     model_config = _CLOSED
     preventDestroy: Annotated[  # noqa: N815
         StrictBool,
-        Field(description="Never delete the bindings as a whole, not even with --allow-deletes."),
+        Field(
+            description="Never delete the resource with all of its bindings, not even with --allow-deletes."
+        ),
     ] = False
 
 
@@ -118,7 +120,7 @@ class AclSpec(BaseModel):
     ] = TopicsAndGroups()
     bindings: Annotated[
         list[BindingSpec],
-        Field(description="Any other permissions and denials. Each entry is about one resource."),
+        Field(description="Any other permissions and denials. Each entry applies to one resource."),
     ] = []
     unmanagedBindings: Annotated[  # noqa: N815
         Literal["keep", "remove"],

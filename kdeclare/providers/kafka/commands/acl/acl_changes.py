@@ -68,7 +68,7 @@ def change_acls(
 
 
 def _warn_broad_rights(bindings: Sequence[Binding], names: Mapping[Binding, str]) -> Iterator[Diagnostic]:
-    """Warn about the same broad permissions as in manifests."""
+    """Warn about broad permissions, as for manifests that grant them."""
     for b in sort_bindings(bindings):
         for text, problem in (
             (f"{b.principal} {b.operation}", check_all_rights(b.principal, b.operation, b.permission)),
@@ -83,7 +83,7 @@ def _warn_broad_rights(bindings: Sequence[Binding], names: Mapping[Binding, str]
 def _find_names(ownership: ResourceOwnership, bindings: Sequence[Binding]) -> dict[Binding, str]:
     """Return the name of the resource that declares or owns each binding.
 
-    For other bindings, return a name for the principal.
+    If there is no such resource, return a name that is derived from the principal.
     """
     names: dict[Binding, str] = {}
     for text, record in ownership.owned.items():
@@ -111,7 +111,7 @@ def _read_bindings(connections: Connections) -> tuple[frozenset[Binding], bool]:
 
 
 def read_planned_bindings(workspace: Workspace, file: Path) -> tuple[frozenset[Binding], bool]:
-    """Return the bindings as they will be after a saved plan. Raises KdeclareError or Fault.
+    """Return the bindings that will exist after a saved plan is applied. Raises KdeclareError or Fault.
 
     The plan must be for the cluster of the environment.
     """
@@ -133,7 +133,7 @@ def read_planned_bindings(workspace: Workspace, file: Path) -> tuple[frozenset[B
 def read_declared_bindings(workspace: Workspace) -> frozenset[Binding]:
     """Return the bindings that the manifests of the project declare. Raises KdeclareError."""
     if workspace.project.file is None:
-        detail = "--manifests needs a project file, and there is none."
+        detail = "--manifests requires a project file, but no project file was found."
         raise KdeclareError(error("no-project", "No project", detail, hint="Pass --project FILE."))
     declared = load_valid_manifests(workspace, ()).desired
     return frozenset(b for d in declared if d.id.kind == KIND for b in d.get_body(AclBody).bindings)

@@ -31,7 +31,7 @@ _RESOURCE_OPTIONS = {
     "delegation_token": DELEGATION_TOKEN,
     "user_principal": USER,
 }
-"""For each option that names resources: the type of these resources."""
+"""The type of the resources that each option names."""
 
 _Lister = Callable[[CursorContext, Names], Iterable[CompletionValue]]
 

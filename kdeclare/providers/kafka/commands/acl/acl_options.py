@@ -221,7 +221,7 @@ class AclGrantOptions:
 
 @dataclass(frozen=True, slots=True)
 class AclGuardOptions(GuardOptions):
-    """The guards of ad hoc commands, and the option to make changes that take kdeclare's own rights."""
+    """The guards of ad hoc commands, and the option that disables the lock-out guard."""
 
     allow_acl_lockout: Annotated[
         bool,
@@ -233,7 +233,7 @@ class AclGuardOptions(GuardOptions):
     ] = False
 
     def chosen(self) -> ChosenOptions:
-        """Return the given options of providers."""
+        """Return the provider options that the user passed, by name."""
         return {**self.choices, **({"allow_acl_lockout": True} if self.allow_acl_lockout else {})}
 
 
@@ -248,13 +248,13 @@ def parse_operation(text: str) -> str:
 
 
 def check_principals(option: str, principals: Iterable[str] | None) -> None:
-    """Refuse principals that no ACL can have. Raises BadParameter."""
+    """Raise BadParameter for principals that no ACL can have."""
     for principal in principals or ():
         _refuse(option, principal, check_principal(principal))
 
 
 def check_access_request(principal: str, host: str | None, resource: Resource, operation: str) -> None:
-    """Refuse a request that no client can send. Raises BadParameter."""
+    """Raise BadParameter for an access request that no client can send."""
     check_principals("--principal", [principal])
     if host is not None:
         _refuse("--host", host, check_host(host))
@@ -271,7 +271,7 @@ def _check_applies(resource: Resource, operation: str) -> None:
 
 
 def check_bindings(bindings: Iterable[Binding]) -> None:
-    """Refuse bindings that brokers accept but that never match anything. Raises BadParameter."""
+    """Raise BadParameter for bindings that brokers accept but that never match anything."""
     for binding in bindings:
         _refuse("--allow-principal", binding.principal, check_principal(binding.principal))
         _refuse("--allow-host", binding.host, check_host(binding.host))

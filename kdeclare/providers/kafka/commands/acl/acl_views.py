@@ -18,10 +18,10 @@ from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 _OTHER_HOST = "(another host)"
 _SOURCE_NOTES = {
-    "plan": "This result is for the time after the plan has been applied.",
+    "plan": "This is the result after the plan has been applied.",
     "manifests": "Only the ACLs that the manifests declare were evaluated.",
 }
-"""Notes to show if the evaluated bindings are not those of the live cluster."""
+"""The notes that are shown if the evaluated bindings are not the bindings of the live cluster."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,13 +192,16 @@ def explain(
         bool, typer.Option("--manifests", help="Evaluate only what the manifests declare, without a cluster.")
     ] = False,
     plan: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Evaluate the ACLs as they will be after this plan.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Evaluate the ACLs that will exist after this plan has been applied."
+        ),
     ] = None,
     output: Format = "text",
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Explain whether a principal may do something.
+    """Explain whether a principal is allowed to perform an operation.
 
     Names the ACL that decides. Exits with 0 if the principal is allowed, and with 3 if not.
     """
@@ -236,5 +239,5 @@ def explain(
 def _require_literal_or_prefixed(pattern: AclPatternOptions) -> None:
     if pattern.resource_pattern_type not in ("literal", "prefixed"):
         raise typer.BadParameter(
-            "only literal and prefixed are patterns of an ACL.", param_hint="--resource-pattern-type"
+            "an ACL can only have the pattern type literal or prefixed.", param_hint="--resource-pattern-type"
         )

@@ -50,7 +50,7 @@ class RoleOptions:
     ] = None
 
     def list_fields(self) -> Iterator[tuple[str, str, Sequence[str] | Mapping[str, Sequence[str]]]]:
-        """Yield the field of the spec, the option, and the value of each role."""
+        """For each role that the user passed, yield the field of the spec, the option, and the value."""
         if self.produce:
             yield "produce", "--produce", self.produce
         consumed = {"topics": self.consume or [], "groups": self.group or []}
