@@ -61,7 +61,8 @@ class KafkaCluster:
     ) -> None:
         """Use the open connections of ``wire``.
 
-        principal, sasl_mechanism: see `ClusterInfo`. log_in: checks a user, a mechanism and a password.
+        principal, sasl_mechanism: see `ClusterInfo`. log_in: a function that checks the password of a user
+            for a mechanism.
         """
         self._wire = wire
         self._principal = principal

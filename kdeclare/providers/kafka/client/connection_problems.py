@@ -79,7 +79,7 @@ def build_unreachable_error(problems: Mapping[str, AddressProblem]) -> KdeclareE
 _ADDRESS_HINT = "Check the address in --bootstrap-server, and check that the brokers are running."
 _SECURITY_HINT = "Check security.protocol in the client properties (--command-config)."
 AUTHENTICATION_FAILED = "authentication failed"
-"""The first words of the problem if the brokers reject the name or the password."""
+"""The beginning of the message for a user name or password that the brokers reject."""
 _LOGIN_HINT = "Check sasl.mechanism, and the user name and password in sasl.jaas.config."
 _MECHANISM_HINT = "Set sasl.mechanism to one of the mechanisms in sasl.enabled.mechanisms of the brokers."
 _TRUST_HINT = (
@@ -95,8 +95,7 @@ _NO_ANSWER = AddressProblem("connected, but no response in time", f"{_ADDRESS_HI
 _REACHED_HINTS = {hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)} | {
     _NO_ANSWER.hint: _SILENT_HINT
 }
-"""For each hint about a bootstrap address: the hint about the same problem at a broker's advertised address.
-"""
+"""Map each hint about a bootstrap address to the hint about the same problem at an advertised address."""
 _NAME_HINT = (
     "Use a host name that is in the certificate, or set ssl.endpoint.identification.algorithm= (empty) to "
     "disable the check."

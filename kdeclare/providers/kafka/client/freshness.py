@@ -80,9 +80,9 @@ class Freshness:
     def get_earlier_moves(self) -> frozenset[TopicPartition] | None:
         """Return the partitions that reads from up-to-date brokers could still show as being reassigned.
 
-        The result combines two lists of reassignments, from shortly before the brokers caught up and from
-        now. The list from now covers a reassignment that began and ended between two reads of a topic. Return
-        None if the earlier list does not exist or the brokers must be checked again.
+        The result combines two lists of reassignments: the list from shortly before the brokers caught up,
+        and the latest list. The latest list is needed for a reassignment that began and ended between two
+        reads of a topic. Return None if the earlier list does not exist or the brokers must be checked again.
         """
         if self._earlier_moves is None or not self._is_recent(self._write_count):
             return None
@@ -91,7 +91,8 @@ class Freshness:
     def nodes(self, must: Collection[int] = ()) -> list[int]:
         """Return the ids of the brokers to read from. Raises Fault.
 
-        must: the brokers that should be up to date. The method waits for them for a limited time.
+        must: the brokers that the result should contain. The method waits until these brokers are up to date,
+            but only for a limited time.
         """
         if not self._can_check:
             return self._wire.brokers()

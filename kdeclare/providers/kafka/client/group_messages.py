@@ -101,7 +101,8 @@ def build_describe_request(type_: GroupType, ids: list[str], *, with_rights: boo
 def read_group_rights(response: Any) -> dict[str, frozenset[str] | Fault]:
     """Return the operations that are granted on each described group. A group that was deleted is missing.
 
-    Without DESCRIBE, no operation that kdeclare needs is granted, because the others imply DESCRIBE.
+    Without DESCRIBE, no operation that kdeclare needs is granted, because all other operations imply
+    DESCRIBE.
     """
     results: dict[str, frozenset[str] | Fault] = {}
     for group in response.groups:

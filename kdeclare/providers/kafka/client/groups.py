@@ -63,7 +63,7 @@ class KafkaGroups:
         return groups
 
     def describe_groups(self, ids: Sequence[str]) -> Mapping[str, DescribedGroup]:
-        """Send ListGroups to find the type of each group, and then describe requests for the types."""
+        """Send ListGroups to find the type of each group, and then the describe request for each type."""
         listed = self.list_groups()
         found = {id_: listed[id_] for id_ in dict.fromkeys(ids) if id_ in listed}
         described = {id_: DescribedGroup(group) for id_, group in found.items()}
@@ -137,9 +137,9 @@ class KafkaGroups:
         size: int | None = None,
         changes: bool = False,
     ) -> dict[str, T | Fault]:
-        """Send batches of groups to their coordinators. Return the answer for each group.
+        """Send batches of groups to their coordinators. Return the response or the Fault for each group.
 
-        size: the maximum number of groups in a request, or None for the usual size.
+        size: the maximum number of groups in a request, or None for the default batch size.
         """
         results: dict[str, T | Fault] = {}
         ids_by_node: dict[int, list[str]] = {}
@@ -184,7 +184,7 @@ class KafkaGroups:
         return coordinators
 
     def _require(self, answer: T | Fault) -> T:
-        """Return the answer, or raise it if it is a Fault."""
+        """Return the answer; if it is a Fault, raise it."""
         if isinstance(answer, Fault):
             self._refresh_after([answer])
             raise answer
@@ -227,7 +227,7 @@ def _collect_offset_results(id_: str, changes: OffsetChanges, answer: Any) -> di
 
 
 class RetryingGroups:
-    """`Groups` that retry if a request, or an item of a request, fails with a RETRIABLE fault."""
+    """Retries requests, and items of requests, that fail with a RETRIABLE fault. Implements `Groups`."""
 
     def __init__(self, groups: Groups, policy: RetryPolicy) -> None:
         self._groups = groups

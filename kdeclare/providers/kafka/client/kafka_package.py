@@ -16,7 +16,10 @@ class _DeferredPackage(ModuleType):
     """The package ``kafka``, not executed yet."""
 
     def __getattr__(self, name: str) -> object:
-        """Execute the package and return the attribute. Modules must be imported explicitly."""
+        """Execute the package ``kafka`` and return one of its attributes.
+
+        Modules must be imported explicitly.
+        """
         if find_spec(f"{_NAME}.{name}") is not None:
             raise AttributeError(f"module '{_NAME}.{name}' has not been imported")
         spec = self.__spec__

@@ -48,8 +48,9 @@ def list_log_offsets(
     """Return the offsets at ``times`` for each partition of the topics that exist. Raises Fault.
 
     Metadata can name the leader of a new partition before that broker has become the leader. After the
-    creation of hundreds of partitions, this can last several seconds. Requests for such partitions are
-    repeated with refreshed metadata, as in Kafka's Admin client (PartitionLeaderStrategy).
+    creation of hundreds of partitions, it can take several seconds until every partition has its leader.
+    Requests for such partitions are repeated with refreshed metadata, as in Kafka's Admin client
+    (PartitionLeaderStrategy).
     """
     topics_by_name = describe_topics(wire, freshness, names)
     found: dict[TopicPartition, tuple[int, ...]] = {}

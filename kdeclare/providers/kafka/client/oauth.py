@@ -31,9 +31,9 @@ _TOKEN_URL_KEY = "sasl.oauthbearer.token.endpoint.url"
 _CREDENTIALS_PREFIX = "sasl.oauthbearer.client.credentials."
 _RETRIEVERS = ("", "DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 _REFRESH_FACTOR = 0.8
-"""The fraction of its lifetime after which a token is renewed (Kafka: sasl.login.refresh.window.factor)."""
+"""kdeclare renews a token after this fraction of its lifetime (sasl.login.refresh.window.factor)."""
 _DEFAULT_LIFETIME_S = 300.0
-"""The assumed lifetime of a token if the endpoint does not report one."""
+"""The assumed lifetime of a token in seconds, if the endpoint does not report the lifetime."""
 _MAX_TIMEOUT_MS = (1 << 31) - 1
 """The largest timeout that Kafka accepts, in milliseconds."""
 _MAX_RESPONSE_BYTES = 1 << 20
@@ -211,7 +211,7 @@ def _build_endpoint(properties: Mapping[str, str], jaas: Mapping[str, str], url:
         raise build_property_error(
             "sasl.jaas.config",
             f"the value has no {' and no '.join(missing)}",
-            hint="Add clientId and clientSecret, the credentials of kdeclare for the token endpoint.",
+            hint="Add the clientId and the clientSecret that kdeclare uses to request a token.",
         )
     return _Endpoint(
         url,

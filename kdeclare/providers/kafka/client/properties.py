@@ -81,7 +81,7 @@ def resolve_config_providers(
     """Replace placeholders in property values (KIP-297). Placeholders in inserted values are not replaced.
 
     As in Kafka, a placeholder whose provider is not in ``config.providers`` is left unchanged.
-    environ: the environment variables; by default, those of the process.
+    environ: the environment variables; by default, the environment of the process.
 
     Raises KdeclareError if a provider is not one of Kafka's own or if a value does not exist.
     """
@@ -182,7 +182,7 @@ _CLIENT_ARGUMENTS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "metadata.max.age.ms": ("metadata_max_age_ms", _parse_number),
     "client.dns.lookup": ("client_dns_lookup", _parse_dns_lookup),
 }
-"""For each supported property: the kafka-python argument, and the function that converts the value."""
+"""The kafka-python argument of each supported property, and the function that converts the value."""
 
 _HANDLED = re.compile(
     r"bootstrap\.servers|security\.protocol|ssl\.(truststore|keystore)\.(location|password|type)|"
@@ -298,7 +298,7 @@ def _build_sasl_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
         raise build_property_error(
             "sasl.jaas.config",
             f"the value has no {' and no '.join(missing)}",
-            hint="Add username and password, the credentials of kdeclare.",
+            hint="Add the username and the password that kdeclare uses to log in.",
         )
     if options.get("tokenauth", "").lower() == "true":
         raise build_property_error(

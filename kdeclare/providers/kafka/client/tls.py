@@ -150,7 +150,7 @@ def _is_pem(content: bytes) -> bool:
 
 
 def _decode_pem(content: bytes) -> str:
-    """Return PEM data as ASCII without the other characters that can be between sections."""
+    """Decode PEM data as ASCII. Drop all other characters, which can occur outside the PEM sections."""
     return content.decode("ascii", "ignore")
 
 

@@ -109,7 +109,7 @@ def _decode_bytes(data: bytes, version: int) -> Iterable[TopicResult]:
 
 
 _PartitionCache = dict[tuple[int, tuple[int, ...], tuple[int, ...]], Partition]
-"""Known partitions by leader, replicas and in-sync replicas, so that equal partitions share one object."""
+"""Partitions by leader, replicas and in-sync replicas. Equal partitions share one object to save memory."""
 
 
 def _read_partitions(data: bytes, pos: int, cache: _PartitionCache) -> tuple[tuple[Partition, ...], int]:
@@ -310,7 +310,7 @@ def create_partitions(wire: Wire, items: Sequence[NewPartitions], validate_only:
 
 def _build_added_partitions(item: NewPartitions) -> Any:
     topic_class = CreatePartitionsRequest.CreatePartitionsTopic
-    assignments = None  # with null, Kafka places the replicas; it rejects an empty list
+    assignments = None  # with null, Kafka places the replicas; Kafka rejects an empty list
     if item.assignments is not None:
         assignments = [
             topic_class.CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in item.assignments

@@ -30,7 +30,7 @@ Request: TypeAlias = Any
 Response: TypeAlias = Any
 
 _UNREADABLE_FAULT_KINDS = {True: FaultKind.UNKNOWN, False: FaultKind.REFUSED}
-"""The fault kind for an unreadable response. The key is whether the request changes anything."""
+"""The fault kind for an unreadable response, by whether the request changes anything."""
 _UNREADABLE_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error)
 """Errors that decoding an unreadable response can raise. `MalformedResponse` is a ValueError.
 

@@ -171,7 +171,7 @@ class AclWriter:
         return results
 
     def _measure_scan(self, request: Any, result: Result) -> None:
-        """If the pace needs a measurement, send a successful deletion a second time."""
+        """Send a successful deletion again if `DeletionPace` must measure the scan time."""
         if result is not None or not self._pace.is_measurement_due:
             return
         self._pace.begin()

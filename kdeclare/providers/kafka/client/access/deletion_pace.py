@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 
 TARGET_S = 0.01
-"""The target duration of a scan, including the round trip to the controller."""
+"""The target duration of a scan in seconds, including the round trip to the controller."""
 MAX_DELETIONS = 50
 """The maximum number of bindings that one request deletes."""
 MEASURED_FROM = 20

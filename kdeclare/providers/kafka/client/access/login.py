@@ -12,12 +12,14 @@ _TIMEOUT_S = 10.0
 def can_log_in(
     bootstrap_servers: str, client_config: Mapping[str, str], user: str, mechanism: str, password: str
 ) -> bool:
-    """Return whether brokers accept a password. The connection otherwise uses the given client properties.
+    """Return whether brokers accept a password.
+
+    All other settings of the connection are the given client properties.
 
     Raises Fault if the client connects without SASL, or if no broker responds.
     """
     from kdeclare.providers.kafka.client.connect import (
-        connect,  # imports the cluster, which has this function
+        connect,  # avoids an import cycle
     )
 
     protocol = client_config.get("security.protocol", "PLAINTEXT").strip().upper()

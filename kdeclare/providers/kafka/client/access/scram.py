@@ -28,7 +28,8 @@ def describe_scram_users(
     wire: Wire, freshness: Freshness, users: Sequence[str] | None
 ) -> Mapping[str, Credentials]:
     """Return the credentials by user. Users without credentials are omitted. Raises Fault."""
-    # An empty list means all users, as null does. Brokers never answer null without the permission.
+    # Brokers treat an empty list like null: both mean all users. A principal without permission gets an
+    # error.
     is_selective = users is not None and len(users) <= _MAX_SINGLE_USERS
     names = [DescribeUserScramCredentialsRequest.UserName(name=name) for name in users or () if is_selective]
     request = DescribeUserScramCredentialsRequest(users=names)

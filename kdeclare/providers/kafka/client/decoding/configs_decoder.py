@@ -70,7 +70,7 @@ class DescribeConfigsResult:
 
 
 class _Synonym(NamedTuple):
-    """One synonym of a config entry. Field names are those of kafka-python."""
+    """One synonym of a config entry. The field names are the same as in kafka-python."""
 
     name: str
     value: str | None
