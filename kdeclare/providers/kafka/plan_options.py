@@ -33,7 +33,10 @@ class KafkaPlanOptions:
     ] = None
     await_reassignments: Annotated[
         bool,
-        PlanOption("Wait for in-flight reassignments by other clients before the changes that they block."),
+        PlanOption(
+            "If another client's in-flight reassignment blocks a change, wait for the reassignment "
+            "and then make the change."
+        ),
     ] = False
     override_reassignments: Annotated[
         bool, PlanOption("Redirect partitions that other clients are currently reassigning.")

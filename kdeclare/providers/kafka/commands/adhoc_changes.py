@@ -153,7 +153,7 @@ def _build_command(build_request: RequestBuilder) -> AdhocCommand:
 
 
 def _filter_certain_errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return the errors, except for unknown config keys: brokers can know more keys than kdeclare."""
+    """Return the errors except unknown config keys. The brokers can know more keys than kdeclare."""
     return tuple(d for d in diagnostics if d.is_error and d.code != UNKNOWN_CONFIG)
 
 

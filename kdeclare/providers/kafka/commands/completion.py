@@ -40,7 +40,7 @@ _NAME_OPTIONS = {
     ConfigScope.GROUP: "group",
     ConfigScope.CLIENT_METRICS: "client_metrics",
 }
-"""For each type of resource, the option that names such resources."""
+"""The option that names resources of each type."""
 
 
 def complete(place: CursorContext, names: Names) -> CompletionOffer | None:

@@ -84,7 +84,7 @@ def _describe_visible_groups(groups: Groups, ids: Sequence[str]) -> Mapping[str,
 def _read_logs(
     cluster: Cluster, described: Iterable[DescribedGroup], offsets: Iterable[GroupOffsets]
 ) -> _Logs:
-    """Return the first and next log offsets of all partitions in ``described`` and ``offsets``."""
+    """Return the log start and log end offsets of all partitions in ``described`` and ``offsets``."""
     topics = {where.topic for committed in offsets for where in committed}
     topics |= {where.topic for group in described for m in group.members or () for where in m.partitions}
     return cluster.list_offsets(sorted(topics), (EARLIEST, LATEST)) if topics else {}

@@ -90,8 +90,8 @@ def list_groups(
 ) -> ExitCode:
     """List groups with their type and state.
 
-    The list has all types of groups: classic and consumer groups, share groups and streams groups. Groups of
-    Kafka Connect workers are classic groups with the protocol 'connect'.
+    The list contains all types of groups: classic and consumer groups, share groups and streams groups.
+    Groups of Kafka Connect workers are classic groups with the protocol 'connect'.
     """
     from kdeclare.providers.kafka.commands.describe_groups import list_groups as look
 
@@ -165,9 +165,9 @@ def reset_offsets(
     """Change the committed offsets of consumer groups.
 
     Shows the old and the new offset of each partition, and how many records the group skips or reads again.
-    Then asks for confirmation. 'kdeclare rollback' restores the old offsets. A group that has members is
-    refused: stop its members first. As in Kafka's tool, an offset outside the log becomes the first or the
-    next offset of the log.
+    Then asks for confirmation. 'kdeclare rollback' restores the old offsets. kdeclare does not change a group
+    that has members: stop the members first. As in Kafka's tool, an offset outside the log is replaced with
+    the start or end offset of the log.
     """
     from kdeclare.providers.kafka.commands.group_changes import plan_reset
     from kdeclare.providers.kafka.commands.group_changes import reset_offsets as run_reset
@@ -193,8 +193,8 @@ def delete_offsets(
     """Delete committed offsets of consumer groups.
 
     Afterwards, a consumer of the group starts at the position that its 'auto.offset.reset' setting
-    determines. Shows the offsets and asks for confirmation. 'kdeclare rollback' commits the offsets again. A
-    group that has members is refused: stop its members first.
+    determines. Shows the offsets and asks for confirmation. 'kdeclare rollback' commits the offsets again.
+    kdeclare does not change a group that has members: stop the members first.
     """
     from kdeclare.providers.kafka.commands.group_changes import delete_offsets as run_deletion
     from kdeclare.providers.kafka.commands.group_changes import plan_offset_deletion
@@ -217,8 +217,8 @@ def delete(
 ) -> ExitCode:
     """Delete consumer groups with their committed offsets.
 
-    Shows the plan and asks for confirmation. 'kdeclare rollback' commits the deleted offsets again. A group
-    that has members is refused: stop its members first.
+    Shows the plan and asks for confirmation. 'kdeclare rollback' commits the deleted offsets again. kdeclare
+    does not delete a group that has members: stop the members first.
     """
     from kdeclare.providers.kafka.commands.group_changes import delete_groups, plan_deletion
 
@@ -245,7 +245,7 @@ def _run(
 
 
 def _show_plan(console: Console, planned: "GroupPlan", *, export: bool = False) -> ExitCode:
-    """Show the plan of a dry run. Groups that cannot be planned are shown as errors."""
+    """Show the plan of a dry run. If the change to a group cannot be planned, show the errors."""
     from dataclasses import replace
 
     from kdeclare.core.diagnostics import sort_diagnostics

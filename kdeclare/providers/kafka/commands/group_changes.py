@@ -1,7 +1,7 @@
 """The use cases of ``kdeclare group``: reset offsets, delete offsets, and delete groups.
 
-Each makes a plan, asks for confirmation, and runs the plan with a journal. No manifest declares a group, so
-the plan does not come from a kind.
+Each function makes a plan, asks for confirmation, and runs the plan with a journal. Manifests do not declare
+groups, so this module builds the plans itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -82,7 +82,7 @@ class OffsetDeletionRequest:
 class GroupPlan:
     """The plan of a command.
 
-    failed: the diagnostics of each group that cannot be planned, by resource.
+    failed: by resource, the diagnostics of each group whose change cannot be planned.
     offsets: for a reset, the offsets of all partitions after the reset.
     """
 

@@ -44,7 +44,7 @@ _MEMBER_COLUMNS = (
 
 
 def render_group_list(view: GroupListView, width: int | None = None, style: Style = PLAIN) -> str:
-    """Return the whole text, ending with a newline. width: columns of the terminal; None for no limit."""
+    """Render a list of groups as a table. width: columns of the terminal; None for no limit."""
     return "".join(f"{line}\n" for line in _render_list_lines(view, width, style))
 
 
@@ -69,7 +69,10 @@ def _render_list_lines(view: GroupListView, width: int | None, style: Style) -> 
 
 
 def _build_list_row(group: GroupView) -> tuple[Cell, ...]:
-    """Return the row of a group. Only a classic group can have a protocol that differs from its type."""
+    """Return the table row of a group.
+
+    Only a classic group can have a protocol that differs from its type.
+    """
     protocol = group.protocol if group.type is GroupType.CLASSIC else ""
     return (
         sanitize_for_terminal(group.id),
@@ -87,7 +90,7 @@ def render_groups(
     offsets: bool = True,
     members: bool = False,
 ) -> str:
-    """Return the whole text, ending with a newline.
+    """Render groups with their offsets or members.
 
     offsets, members: whether to show the committed offsets and the members of each group.
     """

@@ -42,7 +42,7 @@ MECHANISMS = frozenset(mechanism.value for mechanism in Mechanism)
 _CREDENTIAL = re.compile(r"(?:iterations=(?P<iterations>-?[0-9]+),)?password=(?P<password>.*)", re.DOTALL)
 """The format of a credential in kafka-configs (ConfigCommand.parseScramUserConfig). The password is last."""
 _DEFAULT_ITERATIONS = "-1"
-"""The number of iterations that means the default in kafka-configs."""
+"""The value of ``iterations`` with which kafka-configs uses the default number of iterations."""
 
 BodyBuilder = Callable[[str], tuple[object | None, tuple[Diagnostic, ...]]]
 """A function that returns the body of a resource and diagnostics. If there are errors, the body is None."""
@@ -89,7 +89,7 @@ def explain_wrong_settings(query: ClientEntityQuery, settings: ClientSettings) -
 
 def _explain_wrong_credentials(query: ClientEntityQuery, settings: ClientSettings) -> str | None:
     if query.find_users() is None or None in next(iter(query.names.values())):
-        return "SCRAM credentials belong to users, which --user or --entity-type users names."
+        return "SCRAM credentials belong to users: select the users with --user or --entity-type users."
     if not settings.keys <= MECHANISMS:
         return "quotas and SCRAM credentials cannot be changed in the same command; use two commands."
     return None
@@ -140,7 +140,7 @@ def change_quotas(
 ) -> AdhocResult | None:
     """Set and remove limits of entities. Return None if the user declined. Raises KdeclareError.
 
-    If a manifest declares an entity or kdeclare owns it, the change has the name of that resource.
+    The change to an entity has the name of the resource that declares or owns the entity, if there is one.
     """
 
     def make_builder(entity: QuotaEntity) -> BodyBuilder:
@@ -168,7 +168,7 @@ def change_quotas(
 def find_quota_names(ownership: ResourceOwnership, entities: Iterable[QuotaEntity]) -> dict[QuotaEntity, str]:
     """Return the name of the resource that declares or owns each entity.
 
-    For other entities, return a new name.
+    If there is no such resource, return a name that is derived from the entity.
     """
     names: dict[QuotaEntity, str] = {}
     for text, record in ownership.owned.items():
@@ -216,7 +216,7 @@ def _change(
 def _parse_credential(resource: str, mechanism: str, text: str) -> Mapping[str, object] | Diagnostic:
     """Return the iterations and the password of ``iterations=8192,password=…``.
 
-    Return a diagnostic if it is invalid.
+    Return a diagnostic if the value is invalid.
     """
     match = _CREDENTIAL.fullmatch(text)
     if match is None:

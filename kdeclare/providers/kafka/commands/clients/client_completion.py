@@ -64,7 +64,7 @@ def complete_settings(place: CursorContext, names: Names, prefix: str, text: str
 def complete_keys(place: CursorContext, names: Names) -> list[CompletionValue]:
     """Complete a key to delete.
 
-    Suggest the existing limits and credentials, or all keys if none was found.
+    Suggest the existing limits and credentials, or all keys if the entity has none.
     """
     limits, credentials = _find_current(place, names)
     existing = [CompletionValue(key, _format_hint(key, limits)) for key in sorted(limits)]

@@ -32,13 +32,13 @@ class ClientEntityQuery:
         return all(self.names.values())
 
     def list_entities(self) -> list[QuotaEntity]:
-        """Return the named entities. For two types, return each user with each client id."""
+        """Return the named entities. For two types, return every combination of a user and a client id."""
         combinations = product(*self.names.values())
         named = (QuotaEntity.of(dict(zip(self.names, names, strict=True))) for names in combinations)
         return list(dict.fromkeys(named))
 
     def includes(self, entity: QuotaEntity) -> bool:
-        """Return whether an entity has exactly these types and one of the names of each type."""
+        """Return whether an entity has exactly these types and, for each type, one of the given names."""
         parts = dict(entity.parts)
         return parts.keys() == self.names.keys() and all(
             not names or parts[type_] in names for type_, names in self.names.items()
@@ -75,7 +75,7 @@ def build_client_query(
             "use users, clients or ips, or users together with clients.", param_hint="--entity-type"
         )
     if not entity_types and (names or default):
-        raise typer.BadParameter("name the type, too.", param_hint="--entity-type")
+        raise typer.BadParameter("specify the type of the entity.", param_hint="--entity-type")
     for type_, type_names in _assign_names(entity_types, names, default=default).items():
         named[type_] = (*named.get(type_, ()), *type_names)
     if EntityType.IP in named and len(named) > 1:

@@ -39,7 +39,7 @@ class QuotaView:
 
     entity: tuple[QuotaPartView, ...]
     limits: Annotated[
-        Mapping[str, LiveLimit], Field(description="The limits by key; 'inf' and 'nan' are texts.")
+        Mapping[str, LiveLimit], Field(description="The limits by key; 'inf' and 'nan' are strings.")
     ]
 
     @property

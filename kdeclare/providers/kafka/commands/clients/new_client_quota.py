@@ -48,7 +48,7 @@ class EntityOptions:
     def list_parts(self) -> Iterator[tuple[str, str, str | None]]:
         """Yield the field, the option and the name of each part of the entity. None is the default entity.
 
-        Raises BadParameter if the options name no entity, or name a part twice.
+        Raises BadParameter if the options name no entity, or name the same part twice.
         """
         choices = (
             ("user", "--user", self.user, self.user_defaults),

@@ -425,5 +425,5 @@ def _find_duplicates(ids: Iterable[int]) -> list[int]:
 
 
 def _format_java_list(values: Iterable[object]) -> str:
-    """Format a list in the same way as Java."""
+    """Format a list as Java prints it."""
     return f"[{', '.join(map(str, values))}]"

@@ -53,7 +53,7 @@ _TIMEOUT_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ReassignAction:
-    """The options for actions. Exactly one action is required."""
+    """The options that select an action. Exactly one action is required."""
 
     generate: Annotated[
         bool,

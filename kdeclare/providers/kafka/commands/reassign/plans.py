@@ -67,7 +67,7 @@ from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 
 EXECUTE_RESOURCE = ResourceId("Reassignment", "reassign")
 RESIZED_RESOURCE = ResourceId("Reassignment", "resized")
-"""The resource for partitions that are denied because their replication factor would change."""
+"""The resource of the blocked change to partitions whose replication factor would change."""
 
 _SET_THROTTLE, _CLEAR_THROTTLE, _RELOCATE_TYPE = SetThrottle(), ClearThrottle(), RelocateReplicas()
 _BEFORE_MOVE = "throttles before a move"
@@ -296,7 +296,7 @@ def _build_set_throttle(
 
 
 def _build_throttle_fields(op: Operation, throttle_state: KafkaState) -> tuple[FieldChange, ...]:
-    """Build one field per throttle rate, with the values of the first broker that gets the rate."""
+    """Build one field change per throttle rate, with the values of the first broker that gets the rate."""
     fields: dict[str, FieldChange] = {}
     for entity, keys in get_arguments(op, ThrottleArgs).entries.items():
         current_values = throttles.get_current_values(throttle_state, entity)
@@ -449,9 +449,9 @@ def _warn_cancel_grows(partition: TopicPartition, live: KafkaState) -> Diagnosti
     return warning(
         "cancel-grows",
         "Cancelling leaves extra replicas",
-        f"{partition} is moving to brokers {list(move.target)}. If the move is cancelled, the partition is "
-        f"left with more replicas than the move would leave, on brokers {list(move.origin)}. This "
-        "happens if the move removes replicas, or if its target was changed during the move.",
+        f"{partition} is moving to brokers {list(move.target)}. If the move is cancelled, the partition has "
+        f"replicas on brokers {list(move.origin)}, which are more replicas than after the move. This happens "
+        "if the move removes replicas, or if its target was changed during the move.",
         hint="To restore the replicas that kdeclare recorded before the move, run kdeclare rollback instead.",
         resource=str(CANCEL_RESOURCE),
         subject=str(partition),
