@@ -1,4 +1,4 @@
-"""The three-way diff of the limits of one quota entity, and the record of its owned limits."""
+"""The three-way diff of the limits of one quota entity, and the record of the owned limits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
@@ -102,7 +102,10 @@ def diff_quota(
 
 
 def assess_limit(field: FieldChange) -> FieldChange:
-    """Return the field with its risk. A new or lower limit throttles more clients, so it is disruptive."""
+    """Return the field change with its risk.
+
+    A new or lower limit throttles more clients, so it is disruptive.
+    """
     before, after = field.before, field.after
     if after is None or _is_not_lowered(before, after):
         return replace(field, risk=Risk.SAFE, cause="")
@@ -111,7 +114,7 @@ def assess_limit(field: FieldChange) -> FieldChange:
 
 
 def _diff_undeclared(resource: ResourceId, live_limits: JsonObject, applied: Limits) -> Difference:
-    """Return the difference of an orphan: delete the applied limits that still exist."""
+    """Return the difference of an orphan: the deletion of the owned limits that still exist."""
     removed_keys = (key for key in sorted(applied) if applied[key] is not None and key in live_limits)
     fields = tuple(_build_field(key, FieldOp.DELETE, live_limits[key], None) for key in removed_keys)
     if not fields:

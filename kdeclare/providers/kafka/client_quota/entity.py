@@ -38,7 +38,7 @@ class QuotaEntity:
 
     @classmethod
     def of(cls, names: Mapping[EntityType, str | None]) -> Self:
-        """Return the entity with these names by type. The name None means the default entity."""
+        """Return the entity with the given name for each type. The name None means the default entity."""
         return cls(tuple((type_, names[type_]) for type_ in EntityType if type_ in names))
 
     @classmethod
@@ -84,7 +84,7 @@ DEFAULT_PAIR = QuotaEntity.of({EntityType.USER: None, EntityType.CLIENT_ID: None
 def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
     """Return the entities whose limits always take precedence over the limits of this entity.
 
-    Brokers use the limit of the first entity in this list that has one: user with client id, user with
+    Brokers use the limit of the first entity in this list that has a limit: user with client id, user with
     default client id, user, default user with client id, default user with default client id, default user,
     client id, default client id (org.apache.kafka.server.quota.DefaultQuotaCallback in ClientQuotaManager).
 
@@ -166,7 +166,7 @@ LiveLimit: TypeAlias = int | float | str
 
 
 def to_plan_limit(value: float) -> LiveLimit:
-    """Return a live limit as in plans: whole numbers as integers, ``inf`` and ``nan`` as strings."""
+    """Format a live limit for plans: whole numbers as integers, ``inf`` and ``nan`` as strings."""
     if not math.isfinite(value):
         return str(value)
     return int(value) if value == int(value) else value

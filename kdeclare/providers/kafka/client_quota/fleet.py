@@ -111,7 +111,7 @@ def find_listed_entity(name: str, state: QuotaState) -> QuotaEntity | None:
 
 
 def list_quota_facts(body: ClientQuotaBody, owned: QuotaRecord | None) -> DeclaredFacts | None:
-    """Return the facts about the declared limits of an entity, or None if the audit needs the diff."""
+    """Return the facts about the declared limits of an entity, or None if the audit must compute the diff."""
     if owned is not None and owned.quota_entity != body.entity:
         return None
     applied: Limits = owned.limits if owned is not None else {}

@@ -224,7 +224,7 @@ class ClientQuotaKind:
         return diff_quota(resource, desired, live.get(QuotaState), narrow_record(owned, QuotaRecord))
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
-        """Return the field with its risk: disruptive for a new or lower limit."""
+        """Return the field change with its risk: disruptive for a new or lower limit."""
         return assess_limit(field)
 
     def plan_operations(

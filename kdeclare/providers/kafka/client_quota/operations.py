@@ -119,7 +119,7 @@ class AlterQuota(KafkaOperationType):
         return frozenset({op.resource})
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to a ClientQuota, whose name can differ from the entity."""
+        """Return whether the operation belongs to a ClientQuota."""
         return op.resource.kind == "ClientQuota"
 
     def select(self, op: Operation) -> Selections:
@@ -146,7 +146,7 @@ class AlterQuota(KafkaOperationType):
         )
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the quota key of an argument."""
+        """Return the quota key of the limit at a path in the arguments."""
         if at[0] == "ops" and isinstance(at[1], int):
             return _get_args(op).ops[at[1]].key
         return super().find_element(op, at)

@@ -25,7 +25,7 @@ class QuotaPlanning(PlanHooks):
     def __init__(self, inputs: PlanInputs) -> None:
         """Find the declared and owned quota entities of the plan."""
         self._live = inputs.live.find(QuotaState)
-        # An undeclared resource was renamed only if all manifests were read.
+        # Detect renamed manifests only if all manifests were read.
         self._follows_renames = inputs.is_complete and not inputs.by_hand
         self._declared: dict[QuotaEntity, DesiredResource] = {
             item.get_body(ClientQuotaBody).entity: item for item in inputs.desired if item.id.kind == _KIND
@@ -52,7 +52,7 @@ class QuotaPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """If a manifest was renamed, let the new resource take over the owned limits of the entity."""
+        """If a manifest was renamed, transfer the owned limits of the entity to the new resource."""
         if resource.kind != _KIND or not self._follows_renames or self._live is None:
             return difference
         if desired is not None:

@@ -45,7 +45,7 @@ class LimitPolicy(SettingsPolicy[S]):
     def find_violations(self, change: QuotaChange) -> Iterable[str]:
         """Return the reasons why a change is not permitted, as sentences.
 
-        Return nothing if it is permitted.
+        Return nothing if the change is permitted.
         """
 
     def validate(self, request: ResourceRequest) -> None:
@@ -109,7 +109,7 @@ class LimitBoundsSettings(PolicySettings):
 
     @model_validator(mode="after")
     def check_order(self) -> Self:
-        """Refuse bounds that no limit satisfies."""
+        """Raise ValueError for bounds that no limit satisfies."""
         for key, bounds in self.limits.items():
             low, high = bounds.minimum, bounds.maximum
             if isinstance(low, int | float) and isinstance(high, int | float) and low > high:
@@ -153,7 +153,7 @@ class RequiredLimitsSettings(PolicySettings):
 
     @model_validator(mode="after")
     def check_keys(self) -> Self:
-        """Refuse unknown quota keys."""
+        """Raise ValueError for unknown quota keys."""
         _check_keys(self.keys)
         return self
 

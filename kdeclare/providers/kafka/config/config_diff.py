@@ -44,7 +44,7 @@ ConfigOverride: TypeAlias = str | list[str] | None
 
 @dataclass(frozen=True, slots=True)
 class LiveConfigs:
-    """The live configs of one resource, and what the diff must know about them.
+    """The live configs of one resource, with the information that the diff needs.
 
     source: the config source of overrides on this resource.
     undeletable: the keys that the cluster refuses to delete.
@@ -136,7 +136,7 @@ def diff_configs(
 
 
 def _is_settled(live: LiveConfigs, key: str, config_value: ConfigValue, record: Applied | None) -> bool:
-    """Return whether the live, declared and last applied values are equal, as they are for most keys."""
+    """Return whether the live, declared and last applied values are equal."""
     entry = live.live.get(key)
     return (
         entry is not None
@@ -153,7 +153,7 @@ def _list_changed_keys(fields: Sequence[FieldChange]) -> Mapping[str, None]:
 
 
 def find_override(live: LiveConfigs, key: str) -> ConfigOverride:
-    """Return the override of a key on this resource; None if there is none."""
+    """Return the override of a key on this resource; None if the key has no override."""
     entry = live.live.get(key)
     if entry is None or entry.source is not live.source:
         return None
@@ -163,7 +163,7 @@ def find_override(live: LiveConfigs, key: str) -> ConfigOverride:
 def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[str]:
     """Return the value of a config entry as it appears in plans.
 
-    If Kafka returns null, the value is hidden and not unset.
+    If Kafka returns null, the key is set, but Kafka hides its value.
     """
     if entry.sensitive or entry.value is None:
         return SENSITIVE_MASK

@@ -133,7 +133,7 @@ def expand_thread_pools(
 
 
 def _expand_steps(field: FieldChange, live: Mapping[str, ConfigEntry]) -> Iterator[FieldChange]:
-    """Yield steps that double or halve the size of a thread pool, and finally the field itself."""
+    """Yield steps that double or halve the size of a thread pool, and finally the field change itself."""
     key = get_config_key(field)
     if key not in THREAD_POOLS:
         yield field

@@ -215,7 +215,7 @@ def _parse_scalar(
 
 @lru_cache(maxsize=4096)  # most topics of a project declare the same values
 def _parse_plain(type_name: str, text: str) -> Value | None:
-    """Parse a literal string for a key of this type. Return None if the value needs the full check."""
+    """Parse a literal string for a key of this type. Return None if the value requires full validation."""
     if type_name in ("PASSWORD", "LIST") or not text.isascii() or len(text) > _MAX_BYTES:
         return None
     return None if _explain_type_mismatch(text, type_name) else Value(text)

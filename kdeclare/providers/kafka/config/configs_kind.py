@@ -140,7 +140,7 @@ class ConfigsKind(ABC):
 
     @abstractmethod
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
-        """Return the field with its risk."""
+        """Return the field change with its risk."""
 
     @abstractmethod
     def make_record(self, configs: Mapping[str, Applied]) -> ConfigsRecord:
@@ -207,7 +207,7 @@ class ConfigsKind(ABC):
         return Difference(change, record, configs.unmanaged, tuple(diagnostics), drifted=drifted)
 
     def build_live_configs(self, name: str, entries: Mapping[str, ConfigEntry]) -> LiveConfigs:
-        """Return the live configs of a resource as the diff expects them."""
+        """Return the live configs of a resource in the form that the diff requires."""
         return LiveConfigs(
             f"{self.name}/{name}",
             entries,

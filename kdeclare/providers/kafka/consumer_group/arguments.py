@@ -42,9 +42,8 @@ class OffsetChange(Arguments):
     def count_skipped(self) -> int | None:
         """Return the number of records that the group skips.
 
-        The number is negative if the group reads records again. The number is a difference of offsets,
-        without offsets that the log no longer contains. None means that the number is unknown, because the
-        partition has no offset before or after the change.
+        The number is negative if the group reads records again. Only offsets that the log contains are
+        counted. Return None if the partition has no committed offset before or after the change.
         """
         if self.after is None or self.before is None:
             return None

@@ -1,6 +1,6 @@
 """Report groups that do not exist, or that the principal is not permitted to describe.
 
-Brokers list such a hidden group only if the principal is permitted to describe the cluster
+A principal without Describe on a group sees the group in lists only if it has Describe on the cluster
 (KafkaApis.handleListGroupsRequest).
 """
 

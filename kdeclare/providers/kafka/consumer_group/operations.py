@@ -94,16 +94,16 @@ class GroupOperationType(KafkaOperationType):
         return _get_group(op)
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain a fault. A group with members refuses changes.
+        """Explain a fault. Brokers refuse changes to a group that has members.
 
-        A group that does not exist was already deleted.
+        If the group does not exist, it was already deleted.
         """
         if fault.error in _ACTIVE_ERRORS:
             return Explanation(hint=f"The group has members. {STOP_HINT}")
         if fault.error == GROUP_ID_NOT_FOUND:
             return Explanation(FaultCause.GONE_ALREADY)
         explanation = super().explain(op, fault)
-        is_about_topic = explanation.cause is FaultCause.GONE_ALREADY  # the group itself is not gone
+        is_about_topic = explanation.cause is FaultCause.GONE_ALREADY  # the group still exists
         return Explanation() if is_about_topic else explanation
 
     def claims(self, op: Operation) -> Mapping[str, str]:
@@ -132,7 +132,7 @@ class AlterOffsets(GroupOperationType):
         return describe_right(_get_group(op), _get_args(op).partitions)
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the arguments contain the group of the resource and the offsets that it expects."""
+        """Return whether the arguments match the group of the resource and the expected offsets."""
         return op.resource == ResourceId(KIND, _get_args(op).group) and all(
             op.expect.get(name) == _get_number(change.before)
             for name, change in _get_args(op).partitions.items()
@@ -251,7 +251,7 @@ class DeleteGroup(GroupOperationType):
         return frozenset()
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the arguments contain the group of the resource and the offsets that it expects."""
+        """Return whether the arguments match the group of the resource and the expected offsets."""
         return op.resource == ResourceId(KIND, _get_group(op)) and all(
             op.expect.get(name) == offset.offset for name, offset in _get_delete_args(op).offsets.items()
         )
@@ -312,7 +312,7 @@ class DeleteGroup(GroupOperationType):
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Return the operation that commits the recorded offsets.
 
-        Later offsets of other clients are conflicts.
+        Offsets that other clients committed later are reported as conflicts.
         """
         undo: dict[str, OffsetChange] = {}
         conflicts: list[str] = []

@@ -23,7 +23,7 @@ UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
 """Kafka's error name for offsets that a client commits for a group that has members."""
 
 OffsetChanges = Mapping[TopicPartition, CommittedOffset | None]
-"""The new offsets of one group. None deletes the offset."""
+"""The new offsets of one group. None deletes the committed offset."""
 
 
 class Groups(Protocol):
@@ -48,9 +48,9 @@ class Groups(Protocol):
     def alter_offsets(self, changes: Mapping[str, OffsetChanges]) -> Mapping[GroupPartition, Result]:
         """Commit and delete offsets (OffsetCommit, OffsetDelete).
 
-        Committing an offset creates a missing group. Kafka accepts offsets outside the log. A group with
-        members is refused with UNKNOWN_MEMBER_ID.
+        Committing an offset creates a missing group. Kafka accepts offsets outside the log. For a group with
+        members, Kafka returns UNKNOWN_MEMBER_ID.
         """
 
     def delete_groups(self, ids: Sequence[str]) -> Mapping[str, Result]:
-        """Delete groups with all their offsets (DeleteGroups). Groups with members are refused."""
+        """Delete groups with all their offsets (DeleteGroups). Kafka does not delete groups with members."""

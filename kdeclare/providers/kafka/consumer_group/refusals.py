@@ -63,7 +63,8 @@ def _describe_reason(group: str, name: str, change: OffsetChange, fault: Fault) 
         return _describe_missing_right("Read", f"topic {TopicPartition.parse(name).topic}")
     if fault.error == GROUP_AUTHORIZATION_FAILED:
         return _describe_missing_right(_find_group_operation(change), f"group {group}")
-    subject = f"offset of {name} in group {group}"  # the message of brokers' errors without a text
+    # the message that kdeclare uses if the broker's error has no message
+    subject = f"offset of {name} in group {group}"
     return "refused" if fault.message in ("", subject) else fault.message
 
 

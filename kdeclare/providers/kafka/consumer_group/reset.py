@@ -63,7 +63,7 @@ class ResetResult:
     """The changes to the offsets of one group.
 
     changes: the partitions whose offset changes.
-    offsets: the offset of every partition after the reset, whether or not it changes.
+    offsets: the offset of every partition after the reset, including unchanged offsets.
     """
 
     changes: Mapping[TopicPartition, OffsetChange]
@@ -80,8 +80,8 @@ def compute_reset(
 ) -> ResetResult:
     """Compute the new offset of each partition. Partitions with an error are omitted.
 
-    logs: the logs of all partitions. As in Kafka's tool, an offset outside the log is replaced by the first
-        or next offset of the log. --to-current leaves committed offsets unchanged.
+    logs: the logs of all partitions. As in Kafka's tool, an offset outside the log is replaced with the start
+        or end offset of the log. --to-current leaves committed offsets unchanged.
     """
     changes: dict[TopicPartition, OffsetChange] = {}
     offsets: dict[TopicPartition, int] = {}

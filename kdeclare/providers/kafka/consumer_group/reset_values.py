@@ -18,7 +18,7 @@ _DURATION = re.compile(
     r"(?:(?P<seconds>[-+]?\d+(?:[.,]\d{0,9})?)S)?)?",
     re.IGNORECASE,
 )
-"""The durations of ``java.time.Duration.parse``."""
+"""The durations that ``java.time.Duration.parse`` accepts."""
 _COLUMNS = ("topic", "partition", "offset")
 _FILE_HINT = "Write lines of the form TOPIC,PARTITION,OFFSET or GROUP,TOPIC,PARTITION,OFFSET."
 

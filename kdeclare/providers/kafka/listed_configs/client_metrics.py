@@ -202,7 +202,10 @@ class ClientMetricsKind(ListedConfigsKind):
         return _render_spec({field.path.removeprefix("configs."): field.after for field in change.fields})
 
     def is_same_value(self, path: SpecPath, text: str, value: object) -> bool:
-        """Return whether two strings are the same interval. Strings that are not durations must be equal."""
+        """Return whether two strings represent the same interval.
+
+        Strings that are not durations must be equal.
+        """
         if path != ("interval",) or not isinstance(value, str):
             return text == value
         return parse_amount(INTERVAL, text) == parse_amount(INTERVAL, value)

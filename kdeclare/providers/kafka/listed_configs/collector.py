@@ -136,4 +136,7 @@ def _read_expected(
 
 
 LISTED_CONFIGS = Collector(ListedConfigsSelection, read_listed_configs, read_expected=_read_expected)
-"""The collector of groups and subscriptions. Plans that select none of them need no permission for them."""
+"""The collector of groups and subscriptions.
+
+A plan that selects none of them needs no permission to read them.
+"""

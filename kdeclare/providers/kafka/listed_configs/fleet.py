@@ -53,8 +53,9 @@ class ListedConfigsCodec:
     def list_objects(self, connections: Connections) -> LiveListing:
         """Read all groups and subscriptions with overrides.
 
-        Raises Fault if the principal is not permitted to list them. If brokers cannot list a type, the
-        snapshot records this, so that audits report it only if a manifest declares such a resource.
+        Raises Fault if the principal is not permitted to list groups or subscriptions. If brokers cannot list
+        one of these types, the snapshot records the error, and audits report the error only if a manifest
+        declares a resource of this type.
         """
         state = read_listed_configs(connections, ListedConfigsSelection(every=frozenset(LISTED_SCOPES)))
         for fault in state.listing_faults.values():

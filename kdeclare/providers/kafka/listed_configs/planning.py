@@ -21,7 +21,7 @@ _TYPES_BY_PREFIX = {
     "share.": GroupType.SHARE,
     "streams.": GroupType.STREAMS,
 }
-"""For each key prefix, the type of the groups that use the keys (coordinator.group.GroupConfig of Kafka)."""
+"""The type of the groups that use the keys with each prefix (coordinator.group.GroupConfig of Kafka)."""
 _WORDS = {
     GroupType.CLASSIC: "uses the classic protocol",
     GroupType.CONSUMER: "is a consumer group",
@@ -77,8 +77,8 @@ def _check_types(
 def _is_used(key: str, group: ListedGroup) -> bool:
     """Return whether a group uses a key, or can use it as soon as its first member joins.
 
-    A classic group without members becomes a consumer or a streams group when a member with this protocol
-    joins (KIP-848, KIP-1071). It does not become a share group.
+    A classic group without members becomes a consumer or a streams group when a member with the consumer or
+    streams protocol joins (KIP-848, KIP-1071). A classic group never becomes a share group.
     """
     type_ = next(type_ for prefix, type_ in _TYPES_BY_PREFIX.items() if key.startswith(prefix))
     if group.type is GroupType.CLASSIC and not group.is_active:

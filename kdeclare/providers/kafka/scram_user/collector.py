@@ -45,7 +45,7 @@ def _collect(connections: Connections, selection: ScramSelection) -> ScramState:
 def _collect_expected(
     connections: Connections, selection: ScramSelection, expected: ExpectedObjects
 ) -> CollectResult:
-    """Read the selected users, or all users if the plan counts unmanaged objects."""
+    """Read the credentials of the selected users, or of all users if the plan counts unmanaged objects."""
     if expected.reads_all_names:
         return CollectResult(read_scram_users(connections))
     return CollectResult(_collect(connections, selection))

@@ -50,5 +50,5 @@ def choose_iterations(digest: str, before: int | None) -> int:
 
 
 def describe_credential(iterations: int | None) -> JsonObject | None:
-    """Return a credential as plans show it, with the fields of the manifest; None if there is none."""
+    """Return a credential as plans show it, or None if the user has no such credential."""
     return None if iterations is None else {"password": SENSITIVE_MASK, "iterations": iterations}

@@ -60,7 +60,7 @@ class ScramUserRecord(OwnedRecord):
     labels: Annotated[Mapping[str, str], OMIT_EMPTY] = field(default_factory=dict)
 
     def get(self, mechanism: Mechanism) -> AppliedCredential | None:
-        """Return the owned credential of one mechanism; None if kdeclare does not own one."""
+        """Return the owned credential of one mechanism; None if kdeclare does not own the credential."""
         return self.mechanisms.get(mechanism.value)
 
 
@@ -145,7 +145,10 @@ def find_planned_iterations(
 
 
 def assess_credential(field: FieldChange) -> FieldChange:
-    """Return the field with its risk. After the change, clients with the previous password cannot log in."""
+    """Return the field change with its risk.
+
+    After the change, clients with the previous password cannot log in.
+    """
     if field.before is None:
         return replace(field, risk=Risk.SAFE, cause="")
     cause = (
@@ -178,7 +181,7 @@ def _has_new_password(declared: DeclaredCredential, applied: AppliedCredential |
 
 
 def _is_foreign(field: FieldChange, owned: ScramUserRecord | None) -> bool:
-    """Return whether a credential exists that this project never applied."""
+    """Return whether this project has never applied the credential of a field change."""
     return owned is None or owned.get(find_mechanism(field)) is None
 
 

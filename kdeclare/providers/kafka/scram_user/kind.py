@@ -80,7 +80,7 @@ def describe_credentials(user: str, credentials: Credentials) -> Mapping[str, ob
 def export_scram_users(live: ScramState, request: ExportRequest) -> Export:
     """Return a manifest for each user.
 
-    Each password is a reference to an environment variable of its user, because Kafka does not return it.
+    Each password is a reference to an environment variable, because Kafka does not return passwords.
     """
     if not live.is_visible:
         reason = "ScramUser: the principal is not permitted to describe SCRAM credentials"

@@ -43,7 +43,10 @@ class ScramPlanning(PlanHooks):
         self._connections = inputs.connections
         resources = inputs.state.resources if inputs.by_hand and inputs.state is not None else {}
         self._records = {key: item for key, item in resources.items() if isinstance(item, ScramUserRecord)}
-        """For ad hoc commands: the owned credentials. A rollback can restore their passwords."""
+        """The owned credentials, only in ad hoc commands.
+
+        They contain the passwords that a rollback restores.
+        """
 
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
@@ -118,7 +121,7 @@ class ScramPlanning(PlanHooks):
         return with_inverse(operation_type, restorable)
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Make the change of kdeclare's own credential wait for all other operations.
+        """Make the change to kdeclare's own credential wait for all other operations.
 
         Open connections continue to work, but new connections need the new password.
         """
@@ -176,7 +179,7 @@ def _warn_own_credential(op: Operation, cluster: ClusterInfo) -> Diagnostic:
         f"kdeclare connects as {cluster.principal} with {cluster.sasl_mechanism}. This plan "
         f"{'deletes' if is_deletion else 'changes'} that credential as its last operation, and kdeclare "
         f"{'can no longer connect' if is_deletion else 'then needs the new password to connect'}.",
-        hint="Connect as another user if you do not intend this."
+        hint="Connect as a different user, or keep the credential."
         if is_deletion
         else "Update the client properties of kdeclare with the new password right after the apply.",
         resource=str(op.resource),

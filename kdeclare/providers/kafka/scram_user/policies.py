@@ -43,7 +43,7 @@ class Mechanisms(PolicySettings):
 
 
 class AllowedMechanisms(CredentialPolicy[Mechanisms]):
-    """Credentials only for some mechanisms: by default, only for SCRAM-SHA-512."""
+    """Permit credentials only for some mechanisms: by default, only for SCRAM-SHA-512."""
 
     settings_model = Mechanisms
 
@@ -65,7 +65,7 @@ class Iterations(PolicySettings):
 
 
 class MinimumIterations(CredentialPolicy[Iterations]):
-    """Credentials with at least this number of PBKDF2 iterations.
+    """Credentials must have at least the configured number of PBKDF2 iterations.
 
     Unless a manifest declares ``iterations``, kdeclare chooses a number between 4,097 and 8,191.
     """

@@ -101,9 +101,9 @@ class ScramUserBody:
     """The declared credentials of one user.
 
     verify_login: whether plans log in with the declared passwords.
-    absent: mechanisms whose credentials must not exist. Only ad hoc commands use it.
+    absent: mechanisms whose credentials must not exist. Only ad hoc commands use this field.
     is_requested: whether to set every password, even if the credential looks unchanged. Only ad hoc commands
-        use it.
+        use this field.
     """
 
     mechanisms: Mapping[Mechanism, DeclaredCredential] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class ScramUserBody:
 
 
 def parse_scram_user(name: str, spec: ScramUserSpec) -> tuple[ScramUserBody, tuple[SpecProblem, ...]]:
-    """Return the body of a spec, and problems with credentials that brokers would reject or never accept."""
+    """Return the body of a spec, and problems with credentials that brokers would reject."""
     resource = f"ScramUser/{name}"
     declared = {Mechanism.SHA_256: spec.mechanisms.sha_256, Mechanism.SHA_512: spec.mechanisms.sha_512}
     credentials = {mechanism: item for mechanism, item in declared.items() if item is not None}

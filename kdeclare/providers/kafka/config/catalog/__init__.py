@@ -108,7 +108,7 @@ class Catalog:
             return text
 
     def is_same_value(self, key: str, a: str, b: str) -> bool:
-        """Return whether two strings are the same value for Kafka."""
+        """Return whether Kafka treats two strings as the same value."""
         return a == b or self.normalize(key, a) == self.normalize(key, b)
 
 
