@@ -207,7 +207,7 @@ def build_topic_object(
 ) -> LiveObject:
     """Return one topic as an object of a snapshot.
 
-    moves: in-flight reassignments, which can include those of other topics.
+    moves: in-flight reassignments. Reassignments of other topics are ignored.
     """
     body = dump_live_topic(topic, entries, moves)
     return LiveObject(LiveKey(TOPIC, topic.name), body, facts=compute_topic_facts(topic, entries, moves))
@@ -267,7 +267,7 @@ def dump_live_topic(
 ) -> JsonObject:
     """Return one topic as plain data.
 
-    moves: in-flight reassignments, which can include those of other topics.
+    moves: in-flight reassignments. Reassignments of other topics are ignored.
     """
     body: dict[str, JsonValue] = {
         "id": topic.topic_id,

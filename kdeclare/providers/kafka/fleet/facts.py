@@ -37,7 +37,7 @@ def compute_topic_facts(
 ) -> LiveFacts:
     """Return the facts about one live topic.
 
-    moves: in-flight reassignments, which can include those of other topics.
+    moves: in-flight reassignments. Reassignments of other topics are ignored.
     """
     facts = compute_override_facts(ConfigResource(ConfigScope.TOPIC, topic.name), entries)
     sizes = {_count_target_replicas(topic, n, moves) for n in range(len(topic.partitions))}
@@ -216,12 +216,12 @@ class ConfigAuditRules(AuditRules):
     def find_entries(
         self, resource: ResourceId, live: LiveState
     ) -> tuple[ConfigResource, Mapping[str, ConfigEntry]]:
-        """Return the config resource of a resource, and its live configs."""
+        """Return the Kafka config resource of a declared resource, and the live configs."""
         config_resource = to_config_resource(resource.kind, resource.name)
         return config_resource, live.get(KafkaState).configs[config_resource]
 
     def get_scope(self, resource: ResourceId) -> ConfigScope:
-        """Return the type of the resource's configs."""
+        """Return the type of the Kafka config resource."""
         return to_config_resource(resource.kind, resource.name).scope
 
     def list_unmanaged(

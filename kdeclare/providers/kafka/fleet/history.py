@@ -30,9 +30,10 @@ def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
 
 
 def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonValue]:
-    """Return the fields of an item by path.
+    """Return the fields of a JSON object by path.
 
-    If the item has the main field, that field gets the path of the item.
+    The value of ``main_field`` has the path of the object itself. A value without this field is returned
+    unchanged.
     """
     if not isinstance(item, dict) or main_field not in item:
         return {path: item}

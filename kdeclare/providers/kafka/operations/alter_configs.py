@@ -167,7 +167,7 @@ class AlterConfigs(KafkaOperationType):
         return op if topics.isdisjoint(list_config_topics(get_config_resource(op))) else None
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the config key of an argument."""
+        """Return the config key of the change at a path in the arguments."""
         if at[0] == "ops" and isinstance(at[1], int):
             return list_ops(op)[at[1]].key
         return super().find_element(op, at)

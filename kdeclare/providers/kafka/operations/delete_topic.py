@@ -75,7 +75,7 @@ class DeleteTopic(TopicOperationType):
         return {get_topic_name(op): TopicEffect(deleted=True)}
 
     def is_repeatable(self, op: Operation) -> bool:
-        """Return whether the operation deletes by id, so that repeating it cannot delete a new topic."""
+        """Return whether the operation deletes the topic by id: a retry cannot delete a new topic."""
         return _get_args(op).topic_id is not None
 
     def execute(

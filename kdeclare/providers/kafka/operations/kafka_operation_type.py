@@ -68,7 +68,8 @@ class StaticTopicState:
     """The state of a topic that its manifest declares, as if the topic did not exist yet.
 
     open: the config keys whose values depend on the live topic.
-    placed: whether kdeclare chooses the replicas of a new topic, for which it must read the cluster.
+    placed: whether kdeclare chooses the replicas of a new topic. To choose replicas, kdeclare must read the
+        cluster.
     """
 
     effect: TopicEffect
@@ -96,7 +97,7 @@ class SupportsTopicEffects(Protocol):
 # results.
 
 
-@lru_cache(maxsize=1024)  # Bounded, because each unknown operation type is a new object.
+@lru_cache(maxsize=1024)  # The cache is bounded, because each unknown operation type is a new object.
 def _find_effects_support(operation_type: object) -> SupportsTopicEffects | None:
     return operation_type if isinstance(operation_type, SupportsTopicEffects) else None
 
@@ -132,7 +133,7 @@ def build_identity_claims(topics: Iterable[str]) -> dict[str, str]:
 _CAUSES = {
     POLICY_VIOLATION: FaultCause.DENIED_BY_POLICY,
     TOPIC_EXISTS: FaultCause.EXISTS,
-    # Kafka returns the same error if a topic would get fewer partitions. The view distinguishes them.
+    # Kafka also returns this error if the requested count is lower. The view distinguishes the two cases.
     "INVALID_PARTITIONS": FaultCause.DONE_ALREADY,
     "UNKNOWN_TOPIC_OR_PARTITION": FaultCause.GONE_ALREADY,
 }

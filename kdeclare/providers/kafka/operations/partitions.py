@@ -34,7 +34,10 @@ class PartitionsOperationType(KafkaOperationType):
         return (KafkaSelection(collect_topics(get_targets(op))),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the replicas of the partitions or, for partitions that are being reassigned, the targets."""
+        """Return the replicas of the partitions.
+
+        For partitions that are being reassigned, return the target replicas.
+        """
         state = live.get(KafkaState)
         targets = {p: state.replicas(TopicPartition.parse(p)) for p in get_targets(op)}
         replicas: dict[str, JsonValue] = {p: None if r is None else list(r) for p, r in targets.items()}
@@ -64,7 +67,7 @@ class PartitionsOperationType(KafkaOperationType):
         return {p: f"replicas/{p}" for p in partitions} | build_identity_claims(collect_topics(partitions))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the id of the operation. No two operations change the same partition."""
+        """Return the id of the operation as its batch key: no two operations change the same partition."""
         return op.id
 
     def expected_state(self, op: Operation) -> View:

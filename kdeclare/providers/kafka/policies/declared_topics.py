@@ -32,7 +32,7 @@ def list_key_types(catalog: Catalog) -> Mapping[str, type]:
 def compute_override(catalog: Catalog, key: str, config_value: ConfigValue) -> str | None:
     """Return the override that a declared value creates for an unset key; None if it creates no override.
 
-    An append or a subtract starts from the default value of the key (KIP-339).
+    APPEND and SUBTRACT start from the default value of the key (KIP-339).
     """
     if isinstance(config_value, Unset | Secret):
         return None

@@ -226,7 +226,7 @@ class ExistingTopicRequest:
 
     @property
     def changed(self) -> frozenset[str]:
-        """All fields of the topic on CREATE, as if Kafka had chosen the replicas; no fields on MODIFY."""
+        """All fields of the topic except ``assignments`` on CREATE; no fields on MODIFY."""
         if self.action is not PolicyAction.CREATE:
             return frozenset()
         keys = self.post_request_state.configs

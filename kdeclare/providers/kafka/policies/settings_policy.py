@@ -1,4 +1,4 @@
-"""The base classes of the ready-made policies for kinds other than `Topic`, which have typed settings."""
+"""The base classes of ready-made policies with typed settings, for kinds other than `Topic`."""
 
 from collections.abc import Mapping
 from typing import Generic, TypeVar

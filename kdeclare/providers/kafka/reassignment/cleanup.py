@@ -1,6 +1,6 @@
 """Cleanup after finished moves: remove throttles that are no longer needed, and elect preferred leaders.
 
-This includes the moves of runs that crashed.
+The cleanup also covers the moves of runs that crashed.
 """
 
 from collections.abc import Collection
@@ -30,7 +30,7 @@ _CLEAR = ClearThrottle()
 def find_cleanup(request: CleanupRequest) -> Cleanup | None:
     """Find throttles that are no longer needed, and leader elections that are due.
 
-    Return the cleanup of both, or None if no cleanup is pending. Raises Fault.
+    Return the operations for both as one cleanup, or None if no cleanup is pending. Raises Fault.
     """
     move_cleanup = bind_move_cleanup(request.pending)
     if not move_cleanup:

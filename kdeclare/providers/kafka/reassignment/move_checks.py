@@ -91,8 +91,8 @@ def _compute_needed_bytes(
 ) -> dict[int, int]:
     """Return the maximum number of additional bytes that each broker needs during the moves.
 
-    This is the larger of two numbers: the growth of the broker after all moves, and the size of the largest
-    batch that can arrive on the broker.
+    The result is the larger of two numbers: the growth of the broker after all moves, and the size of the
+    largest batch that can arrive on the broker.
     """
     arriving_sizes: dict[int, list[int]] = {}
     leaving_bytes: Counter[int] = Counter()

@@ -235,7 +235,10 @@ class MemoryCluster(RequestHandler):
     def list_offsets(
         self, topics: Sequence[str], times: Sequence[int]
     ) -> Mapping[TopicPartition, tuple[int, ...]]:
-        """See `Cluster.list_offsets`. Records have the timestamp 0 unless `set_log` sets another one."""
+        """See `Cluster.list_offsets`.
+
+        Records have the timestamp 0 unless `set_log` sets another timestamp.
+        """
         state = self._state
 
         def respond() -> dict[TopicPartition, tuple[int, ...]]:

@@ -172,7 +172,7 @@ class ClusterControls:
         return self._state.stalled
 
     def catch_up(self) -> None:
-        """Let the brokers catch up with the controller. ``metadata_lag`` applies again to later changes."""
+        """Make the brokers catch up with the controller. ``metadata_lag`` applies again to later changes."""
         with self._lock:
             self._invisible_topics, self._deleted_topics = {}, {}
 

@@ -144,7 +144,7 @@ TOPIC_KEYS: Mapping[str, ConfigKey] = {
 }
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {name: synonyms for name, _, _, _, synonyms in _TOPIC_ROWS}
-"""For each topic key, the broker keys that contain its default. Earlier keys take precedence."""
+"""The broker keys that contain the default of each topic key. Earlier keys take precedence."""
 
 MILLISECONDS_PER_UNIT: Mapping[str, int] = {
     "log.retention.minutes": 60_000,

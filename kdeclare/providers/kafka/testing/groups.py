@@ -59,7 +59,7 @@ class GroupRecord:
 
 @dataclass
 class GroupStore:
-    """All groups, and the parts of logs that differ from the records of topics.
+    """All groups, and the start offsets and record timestamps of logs.
 
     starts: the first offset of each partition whose first records were deleted. times: the timestamp of each
     record, from the start of the log; all records of other partitions have the timestamp 0.

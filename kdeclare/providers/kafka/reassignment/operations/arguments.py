@@ -40,7 +40,8 @@ class ReassignArgs(PartitionsArgs):
 class MovesArgs(PartitionsArgs):
     """Partitions with a move in flight.
 
-    partitions: the target of each partition's move. For a cancel: the replicas after the cancel.
+    partitions: the target of each partition's move. If the operation cancels the moves: the replicas after
+        the cancellation.
     """
 
     pace: Annotated[Pace | None, OMIT_NONE] = None

@@ -83,10 +83,10 @@ class AwaitMoves(PartitionsOperationType):
 class CancelMoves(PartitionsOperationType):
     """Cancels moves in flight.
 
-    partitions: the replicas of each partition after the cancel: the replicas in the metadata without the
-    replicas that are being added. The order is the order in the metadata, which can differ from the order
-    before the move. If the target was changed during the move, the partition can have replicas of several
-    targets.
+    partitions: the replicas of each partition after the cancellation. These are the replicas in the metadata
+        without the replicas that are being added. The order is the order in the metadata, which can differ
+        from the order before the move. If the target was changed during the move, the partition can have
+        replicas of several targets.
     """
 
     name = "moves.cancel"
@@ -100,7 +100,7 @@ class CancelMoves(PartitionsOperationType):
         return op.resource.kind == "Reassignment"
 
     def list_placements(self, op: Operation) -> Sequence[Placement]:
-        """Return the replicas before the cancel (including replicas being added) and after the cancel."""
+        """Return the replicas before the cancellation (including replicas being added) and after it."""
         placements: list[Placement] = []
         for name, target in get_targets(op).items():
             leaving = [broker for broker in get_replicas_before(op, name) if broker not in target]
@@ -108,7 +108,7 @@ class CancelMoves(PartitionsOperationType):
         return placements
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """Return the replicas that the partitions have after the cancel."""
+        """Return the replicas that the partitions have after the cancellation."""
         return build_move_effects(op)
 
     def execute(
@@ -217,7 +217,7 @@ class ReassignPartitions(PartitionsOperationType):
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Move partitions back to the recorded replicas, in the recorded order.
 
-        A cancel would not restore the order.
+        A cancellation would not restore the order.
         """
         if has_other_object(op, now):
             return UndoResult(conflicts=("the topic itself",))
@@ -303,7 +303,7 @@ def _cancel_blocking_moves(
     Return the partitions that cannot be moved, with their faults, and the partitions for which the guard must
     be off. A move that is not in the plan belongs to another client and is left alone.
 
-    After a cancel, a partition can have more replicas than before the move. The guard would compare the
+    After a cancellation, a partition can have more replicas than before the move. The guard would compare the
     target with this larger number, and refuse a target that restores the original replication factor.
     """
     moves = cluster.moves(sorted({partition.topic for partition in targets}))

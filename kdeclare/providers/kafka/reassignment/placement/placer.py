@@ -92,7 +92,7 @@ def _fill_and_balance(
 ) -> None:
     """Fill all slots and balance the chosen replicas."""
     # Among equal brokers, prefer brokers that lead few partitions. Otherwise, a new partition could have no
-    # replica on such a broker, and so no suitable leader.
+    # replica on such a broker, and therefore no suitable leader.
     leader_counts = Counter(seat.kept[0] for seat in slots if seat.kept)
     weights = {b: leader_counts[b] * _LEADER_WEIGHT + broker_set.load.replicas.get(b, 0) for b in racks}
     assignment = WorkingAssignment(slots, racks, broker_set.racks.keys() - broker_set.usable, weights)
@@ -120,7 +120,7 @@ def _spread_over_racks(
 def _rebalance(
     broker_set: BrokerSet, request: PlacementRequest, drafts: Sequence[PartitionDraft], racks: dict[int, Rack]
 ) -> None:
-    """Balance replicas and then leaders, and repeat this until nothing improves anymore.
+    """Balance replicas and then leaders, and repeat both steps until nothing improves anymore.
 
     No step undoes the improvements of an earlier step, so the loop terminates. Rebalancing again then changes
     nothing.
@@ -156,7 +156,7 @@ def _rebalance_replicas(
 
 
 class LoadAwarePlacer:
-    """Places replicas, and considers the replicas in the cluster and its own earlier placements.
+    """Places replicas, taking into account the replicas in the cluster and earlier placements by this placer.
 
     excluded_by_topic: for each topic, the brokers that must not get new replicas, because a different
         declared resource would move the replicas away again.

@@ -13,7 +13,7 @@ from kdeclare.providers.kafka.reassignment.placement.assignment import (
 from kdeclare.providers.kafka.reassignment.placement.swaps import find_best_swap
 
 _ReachedFrom = Mapping[int, tuple[int, int]]
-"""For each broker that a path reaches: the slot and the giver of the last swap of the path."""
+"""The slot and the giver of the last swap on the path to each broker."""
 
 TransferFilter = Callable[[int, int, int], bool]
 """A function that returns whether a transfer is allowed. Arguments: topic number, giver and taker."""
@@ -25,8 +25,8 @@ def balance_replicas(assignment: WorkingAssignment, brokers: Iterable[int]) -> N
     A swap requires a taker with at least two replicas fewer than the giver. If no single swap is possible,
     search for a path: several swaps that together move one replica from the giver to the taker.
 
-    If a search finds no path, no path through any broker that the search reached leads to a broker with few
-    enough replicas. These brokers, including the first one, are not searched again.
+    If a search finds no path, the brokers that the search reached, including the first one, are not searched
+    again: no path through these brokers leads to a broker with few enough replicas.
     """
     remaining = set(brokers)
     counts, weights = assignment.count, assignment.weight
@@ -50,7 +50,7 @@ def balance_replicas(assignment: WorkingAssignment, brokers: Iterable[int]) -> N
 def balance_topics(
     assignment: WorkingAssignment, brokers: Iterable[int], is_allowed: TransferFilter | None = None
 ) -> None:
-    """Balance the replicas of each topic, as far as this does not make the brokers' total counts less equal.
+    """Balance the replicas of each topic without making the brokers' total counts less equal.
 
     If a swap in one topic would make the totals less equal, a swap in a second topic compensates for the
     first swap, provided that the second topic does not become less balanced.

@@ -55,7 +55,7 @@ class RackConstraints:
         if partition >= len(racks):
             listed_text = "1 rack" if len(racks) == 1 else f"{len(racks)} racks"
             raise PlacementError(
-                f"'racks' lists only {listed_text}, so partition {partition} of {topic} has none"
+                f"'racks' lists only {listed_text}, so partition {partition} of {topic} has no rack"
             )
         rack = racks[partition]
         if rack not in self._broker_set.racks.values():
@@ -118,11 +118,12 @@ def _format_replica_count(factor: int) -> str:
 def build_spread_slot(
     broker_set: BrokerSet, topic: int, replicas: Replicas, load: Mapping[int, int]
 ) -> Slot | None:
-    """Build a slot that spreads a partition over racks with few moves. Return None if it is already spread.
+    """Build a slot that spreads a partition over racks with few moves.
 
-    Replicas are removed from the fullest rack, but the leader is never removed. A replica on a fenced broker
-    is removed first, and then the replica on the broker with the most replicas (``load``). The fullest rack
-    always contains a follower, because it holds at least two replicas.
+    Return None if the partition is already spread evenly. Replicas are removed from the fullest rack, but the
+    leader is never removed. A replica on a fenced broker is removed first, and then the replica on the broker
+    with the most replicas (``load``). The fullest rack always contains a follower, because it holds at least
+    two replicas.
     """
     kept, removed_count = [*replicas], 0
     rack_usage = Counter(broker_set.racks.get(r) for r in replicas)
@@ -348,8 +349,8 @@ def fill_slots(assignment: WorkingAssignment) -> None:
     - the broker with the smallest weight
     - a broker that held a replica of the partition before
     """
-    # Ties between equal brokers are broken pseudo-randomly. A fixed pattern would let the same brokers share
-    # many partitions.
+    # Ties between equal brokers are broken pseudo-randomly. With a fixed pattern, the same brokers would
+    # share many partitions.
     rng = random.Random(0)
     tie_breakers = {broker: rng.random() for broker in sorted(assignment.racks)}
     groups_by_pool: dict[tuple[frozenset[int], bool], _CostGroups] = {}
