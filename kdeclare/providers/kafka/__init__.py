@@ -1,1 +1,1 @@
-"""The Kafka provider: topics, configs, client quotas and partition reassignments."""
+"""The Kafka provider: topics, configs, ACLs, client quotas, SCRAM users, groups and reassignments."""

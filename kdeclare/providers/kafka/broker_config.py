@@ -121,7 +121,7 @@ class BrokerConfigKind(ConfigsKind):
         return BrokerConfigRecord(configs)
 
     def to_config_resource(self, name: str) -> ConfigResource:
-        """See `ConfigsKind`. The cluster-wide default is a broker with an empty name."""
+        """See `ConfigsKind`. The config resource of the cluster-wide default has an empty name."""
         return ConfigResource(ConfigScope.BROKER, "" if name == CLUSTER_DEFAULT else name)
 
     def list_undeletable_keys(self, name: str) -> frozenset[str]:
@@ -151,7 +151,7 @@ class BrokerConfigKind(ConfigsKind):
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
-        """See `Kind`. A declared broker that is not registered is an error, and the resource stays owned."""
+        """See `Kind`. If a declared broker is not registered, report an error. The resource stays owned."""
         if desired is not None and self.find_entries(resource.name, live) is None:
             return Difference(None, owned, (), (self._report_unknown_broker(desired, live),))
         return super().diff(resource, desired, live, owned, context)
@@ -179,11 +179,14 @@ class BrokerConfigKind(ConfigsKind):
     def divide_into_stages(
         self, fields: Sequence[FieldChange], entries: Mapping[str, ConfigEntry]
     ) -> Sequence[Sequence[FieldChange]]:
-        """See `ConfigsKind`. To change a thread pool by more than a factor of two, use several stages."""
+        """See `ConfigsKind`.
+
+        Resize a thread pool in stages: one stage can at most double or halve its size.
+        """
         return expand_thread_pools(group_by_occurrence(fields), entries)
 
     def list_names(self, connections: Connections) -> Sequence[str]:
-        """Return the name of the cluster-wide default and the broker ids in numeric order."""
+        """Return the name of the cluster-wide default, and the sorted ids of all brokers."""
         brokers = connections.get(KafkaConnection).cluster.describe().brokers
         return [CLUSTER_DEFAULT, *map(str, sorted(broker.id for broker in brokers))]
 

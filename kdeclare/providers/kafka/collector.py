@@ -25,7 +25,7 @@ from kdeclare.providers.kafka.port import (
 
 @dataclass(frozen=True, slots=True)
 class KafkaSelection:
-    """The topics, with their reassignments, and the config keys that a plan needs.
+    """The topics, reassignments and config keys that a plan needs from the cluster.
 
     every_topic: whether to read all topics with their reassignments, for example to match a pattern.
     log_dirs: the topics for which to read the log directories of the replicas.
@@ -52,15 +52,15 @@ class KafkaSelection:
 
 _EXISTS_ERROR = "TOPIC_ALREADY_EXISTS"
 _ABSENT_ERRORS = frozenset({"INVALID_REPLICATION_FACTOR", POLICY_VIOLATION})
-"""Error codes of a validate-only creation that prove that the topic does not exist."""
+"""The errors of a validate-only CreateTopics request that prove that the topic does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicExistence:
     """Which topics exist according to the controller.
 
-    unsettled: the topics whose existence is unknown, because the principal is not permitted to create topics
-        or because the request failed.
+    unsettled: the topics whose existence is unknown, because kdeclare is not permitted to create topics or
+        because the request failed.
     """
 
     exists: frozenset[str] = frozenset()
@@ -101,7 +101,8 @@ def read_topics_and_moves(
     names: the topics to read, or None for all topics.
     move_topics: the topics whose reassignments to read (a subset of ``names``), or None for all topics. If
         empty, reassignments are not requested.
-    wait_policy: how long to wait until brokers have caught up with the controller before reading topics.
+    wait_policy: how long to wait until brokers have caught up with the controller. Topics are read after this
+        wait.
 
     Reassignments are listed before and after the topics are read. If a reassignment ends in between, the
     topic is read again, because the first response can contain the union of old and new replicas.
@@ -134,7 +135,8 @@ def observe(
     """Read the live state that ``query`` selects. Raises Fault if the cluster does not respond.
 
     all_topics: whether to read every topic.
-    wait_policy: how long to wait until brokers have caught up with the controller before reading topics.
+    wait_policy: how long to wait until brokers have caught up with the controller. Topics are read after this
+        wait.
     """
     info = cluster.describe()
     names = None if all_topics or query.every_topic else sorted(query.topics)
@@ -145,7 +147,7 @@ def observe(
         try:
             topics, moves = read_topics_and_moves(cluster, names, _list_move_topics(query), wait_policy)
         except Fault as fault:
-            # A principal without Describe on the cluster has no Alter permission, so it cannot start
+            # Alter on the cluster implies Describe, so a principal without Describe cannot start
             # reassignments.
             if fault.error != CLUSTER_AUTHORIZATION_FAILED:
                 raise
@@ -153,7 +155,7 @@ def observe(
             sees_moves = False
     elif wait_policy is not None:
         cluster.await_committed(wait_policy)
-    # A list of all topics omits hidden topics, so a topic that is not listed can still exist.
+    # A list of all topics omits topics that the principal cannot describe, so an unlisted topic can exist.
     missing = sorted(query.topics - topics.keys()) if names is None else []
     hidden = cluster.find_hidden_topics(missing) if missing else frozenset()
     brokers = {str(broker.id) for broker in info.brokers}
@@ -232,7 +234,7 @@ def observe_expected(
     started_at, delay_s = wait_policy.monotonic(), _FIRST_DELAY_S
     live = observe(cluster, query, all_topics=all_topics, wait_policy=wait_policy)
     while True:
-        # No broker shows a hidden topic to this principal.
+        # Brokers never show this topic: the principal cannot describe it.
         missing = [n for n in expected if n not in live.hidden and not _is_visible(n, query, live)]
         existence = check_existence(cluster, missing)
         awaited_topics = existence.exists | existence.unsettled if await_unsettled else existence.exists

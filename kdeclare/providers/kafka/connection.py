@@ -1,4 +1,7 @@
-"""Connect to a Kafka cluster. Determine the addresses and the client properties, and resolve references."""
+"""Connect to a Kafka cluster.
+
+Determine the addresses and client properties, and resolve secret references.
+"""
 
 import logging
 import re
@@ -145,7 +148,7 @@ CONFIG_OPTION = "command-config"
 
 
 class KafkaSettings(BaseModel):
-    """The settings of an environment for its cluster. The path of the client properties file is resolved."""
+    """The cluster settings of an environment, with a resolved path of the client properties file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     bootstrap_servers: str | None = Field(None, alias="bootstrapServers")
@@ -213,7 +216,8 @@ def read_client_properties(settings: KafkaSettings, surroundings: ConnectionCont
     for name, value in config.items():
         if is_sensitive_key(name):
             SCRUBBER.register(value)
-            for quoted in _QUOTED.findall(value):  # an error message can contain only the password
+            # an error message can contain the password without the rest of the value
+            for quoted in _QUOTED.findall(value):
                 SCRUBBER.register(quoted)
     return config
 

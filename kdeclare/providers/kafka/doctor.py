@@ -156,7 +156,8 @@ def _check_address(address: str, problem: KdeclareError | None) -> Check:
     check = build_error_check("Address", CheckStatus.WARNING, problem)
     return replace(
         check,
-        hint=f"Correct or remove this address. kdeclare used a different address. {check.hint}".rstrip(),
+        hint=f"Correct or remove this address. kdeclare connected to a different address. "
+        f"{check.hint}".rstrip(),
     )
 
 
@@ -189,7 +190,7 @@ def _format_address(broker: Broker) -> str:
 
 
 class Feature(NamedTuple):
-    """A broker feature.
+    """A feature of brokers that kdeclare uses.
 
     api_key, version: the API version that the feature requires.
     since: the first Kafka release with the feature.
@@ -232,7 +233,8 @@ FEATURES = (
         1,
         "4.1",
         "reassignments that cannot change a replication factor by accident (KIP-860)",
-        "reassignments are refused; with --rf-guard client, kdeclare checks the replication factor itself, "
+        "kdeclare refuses reassignments; with --rf-guard client, kdeclare checks the replication factor "
+        "itself, "
         "right before the request",
     ),
     Feature(

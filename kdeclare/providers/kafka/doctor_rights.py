@@ -1,4 +1,4 @@
-"""The permissions that `kdeclare doctor` checks: on the cluster and on topics, and for each declared kind."""
+"""The permissions that `kdeclare doctor` checks on the cluster, on topics, and for each declared kind."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuer
 _MAX_NAMED = 3
 """The maximum number of topics or groups in the result of one check."""
 _PROBED_KEY = "consumer.session.timeout.ms"
-"""A key that all brokers with group configs know. Brokers accept the deletion of a key that is not set."""
+"""A config key that every broker with group configs supports. Deleting a key that is not set succeeds."""
 
 
 class AccessRight(NamedTuple):
@@ -48,10 +48,12 @@ ON_TOPICS = (
 )
 ON_GROUPS = (
     AccessRight("Describe groups", ("DESCRIBE",), "kdeclare group list and describe"),
-    AccessRight("Reset offsets", ("READ",), "kdeclare group reset-offsets, with READ on the topics, too"),
+    AccessRight(
+        "Reset offsets", ("READ",), "kdeclare group reset-offsets, which also requires READ on the topics"
+    ),
     AccessRight("Delete groups", ("DELETE",), "kdeclare group delete, and resets that delete offsets"),
 )
-"""The operations of the commands ``kdeclare group``, on existing groups."""
+"""The ACL operations that the ``kdeclare group`` commands require on existing groups."""
 
 
 class KindRights(NamedTuple):
@@ -85,10 +87,10 @@ def check_kinds(
     desired: Sequence[DesiredResource],
     requested: Collection[str],
 ) -> Iterator[Check]:
-    """Check the ACL operations that the declared kinds and the requested kinds need.
+    """Check the ACL operations that the declared kinds and the requested kinds require.
 
     on_cluster: the operations that are granted on the cluster; None if unknown. requested: the names of kinds
-    to check although no manifest declares them. ``Group`` stands for the commands ``kdeclare group``.
+        to check although no manifest declares them. ``Group`` stands for the ``kdeclare group`` commands.
     """
     names: dict[str, list[str]] = {}
     for item in desired:
@@ -103,7 +105,10 @@ def check_kinds(
 
 
 def _check_kind(rights: KindRights, granted: frozenset[str] | None, *, is_declared: bool) -> Check:
-    """Check a kind that needs operations on the cluster. A declared kind that cannot be read is a failure."""
+    """Check a kind that requires ACL operations on the cluster.
+
+    If kdeclare cannot read a declared kind, fail.
+    """
     if granted is None:
         return _build_unknown_check(rights.kind, "plan and apply")
     missing = [name for name in (rights.read, rights.write) if name not in granted]
@@ -122,7 +127,7 @@ def _check_kind(rights: KindRights, granted: frozenset[str] | None, *, is_declar
 
 
 def _check_group_configs(cluster: Examinable, names: Sequence[str]) -> Iterator[Check]:
-    """Check the operations on the declared groups, which need not exist."""
+    """Check the ACL operations on the declared groups, even if the groups do not exist."""
     kind, why = GROUP_CONFIG.kind, "plan and apply"
     if not names:
         yield Check(kind, CheckStatus.SKIPPED, "no manifest declares a group", why)
@@ -162,7 +167,7 @@ def _is_refused(answer: object) -> bool:
 
 
 def _check_groups(cluster: Examinable) -> Iterator[Check]:
-    """Check the operations on the existing groups that ``kdeclare group`` can change."""
+    """Check the ACL operations on the existing groups that ``kdeclare group`` can change."""
     try:
         granted = cluster.examine_groups()
     except Fault as fault:
@@ -220,6 +225,6 @@ def _join_operations(operations: list[str]) -> str:
 
 
 def _format_permissions(operations: list[str]) -> str:
-    """Name ACL operations as the kafka-acls tool does, for example: the DescribeConfigs permission."""
+    """Format ACL operations as the kafka-acls tool does, for example ``the DescribeConfigs permission``."""
     names = " and ".join(name.title().replace("_", "") for name in operations)
     return f"the {names} {'permission' if len(operations) == 1 else 'permissions'}"

@@ -18,7 +18,7 @@ class ConfigScope(StrEnum):
 
     @property
     def entity_type(self) -> str:
-        """The type in Kafka's tools: ``topics``, ``brokers``, ``groups`` or ``client-metrics``."""
+        """The entity type in Kafka's tools: ``topics``, ``brokers``, ``groups`` or ``client-metrics``."""
         return f"{self.value.lower().replace('_', '-').removesuffix('s')}s"
 
     @property
@@ -26,11 +26,14 @@ class ConfigScope(StrEnum):
         """The name of the type in messages."""
         return self.value.lower().replace("_", " ")
 
-    __hash__ = str.__hash__  # Every config lookup needs a hash, and Enum.__hash__ is slow.
+    __hash__ = str.__hash__  # Every config lookup hashes a scope, and Enum.__hash__ is slow.
 
 
 class ConfigResource(NamedTuple):
-    """A Kafka resource that has configs. A BROKER with an empty name is the cluster-wide default."""
+    """A Kafka resource that has configs.
+
+    A ``BROKER`` resource with an empty name is the cluster-wide default.
+    """
 
     scope: ConfigScope
     name: str
@@ -39,7 +42,8 @@ class ConfigResource(NamedTuple):
 def parse_broker_id(text: str) -> int | None:
     """Parse a broker id in Kafka's format: ASCII digits of an INT32 without leading zeros.
 
-    Return None for all other formats, such as ``²`` or ``01``, which Kafka rejects or treats as other names.
+    Return None for any other string, such as ``²`` or ``01``. Kafka rejects such a string or treats it as a
+    different name.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_INT))):
         return None

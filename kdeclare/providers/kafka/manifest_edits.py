@@ -1,4 +1,4 @@
-"""Render live topics and configs as manifests for imports, and compute edits of existing manifests."""
+"""Render live topics and configs as manifests for imports, and compute edits to existing manifests."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,10 @@ from kdeclare.providers.kafka.topic.diff import list_target_replicas
 
 
 def render_config_lines(live_configs: LiveConfigs, keys: Sequence[str]) -> list[str]:
-    """Return the ``configs:`` lines of a manifest for the overrides of ``keys``. Secrets become comments."""
+    """Return the ``configs:`` lines of a manifest for the overrides of ``keys``.
+
+    Kafka hides the values of secrets, so a secret is a comment without a value.
+    """
     return render_value_lines(
         {key: value for key in keys if (value := find_override(live_configs, key)) is not None}
     )
@@ -146,7 +149,10 @@ def find_config_edits(change: Change) -> Iterator[SettingEdit]:
 
 
 def find_topic_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
-    """Return edits of the declared assignments or, if no assignments are declared, of the counts."""
+    """Return edits to the declared assignments, or to the declared counts if there are no assignments.
+
+    The counts are the partition count and the replication factor.
+    """
     shape_fields = [field for field in change.fields if not field.path.startswith(CONFIG)]
     replicas, configs = _collect_replicas(shape_fields), tuple(find_config_edits(change))
     if declared.is_declared((_ASSIGNMENTS,)):
@@ -163,8 +169,8 @@ def find_topic_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
 def render_topic_spec(change: Change) -> Sequence[str]:
     """Return the spec lines of a new topic.
 
-    If the change contains both counts and assignments, kdeclare computed the assignments, so only the counts
-    are declared.
+    If the change contains both counts and assignments, kdeclare computed the assignments from the counts, so
+    the manifest declares only the counts.
     """
     fields = [field for field in change.fields if field.after is not None]
     spec_lines = [f"{field.path}: {field.after}" for field in fields if field.path in _COUNTS]
@@ -190,7 +196,7 @@ _Body = TypeVar("_Body", bound=_HasConfigs)
 def is_as_changed(
     dump: Callable[[_Body], JsonObject], before: _Body | None, after: _Body, change: Change, keys: Catalog
 ) -> bool:
-    """Return whether ``after`` contains the values of the change and otherwise equals ``before``.
+    """Return whether the body ``after`` is the body ``before`` with the values of the change.
 
     before: the body before the edit, or None for a new manifest.
     dump: a function that converts a body to plain data without the values of secrets.
@@ -217,18 +223,18 @@ def _find_unchanged_secrets(
 
 
 def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
-    """Return whether a body or record specifies a setting ``SECTION.KEY`` (see `ClaimsFields`).
+    """Return whether a body or an owned record specifies a setting ``SECTION.KEY`` (see `ClaimsFields`).
 
-    A body or record that removes unmanaged settings specifies all settings.
+    If unmanaged settings are removed, the body or record specifies all settings.
     """
     return has_value_at(field.path, document) or bool(document.get("removeUnmanaged"))
 
 
 def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
-    """Return whether a body or record specifies a field of a topic (see `ClaimsFields`).
+    """Return whether a body or an owned record specifies a field of a topic (see `ClaimsFields`).
 
-    Declared assignments also specify the counts. Declared counts also specify the number of partitions and
-    replicas in the assignments.
+    Declared assignments also specify the partition count and the replication factor. Declared counts also
+    specify how many partitions and replicas the assignments must have.
     """
     section = field.path.partition(".")[0]
     if section == "configs":

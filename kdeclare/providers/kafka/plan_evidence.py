@@ -1,8 +1,8 @@
 """Check, for Kafka resources, that the field changes in a plan file match the operations of the plan.
 
-Changes and operations can differ in form. Operations list the replicas of every partition, but a change can
-contain only the replication factor. Operations can resize a thread pool in steps, but a change contains only
-the final size.
+The same field can have different values in a change and in its operations. Operations list the replicas of
+every partition, but a change can contain only the replication factor. Operations can resize a thread pool in
+steps, but a change contains only the final size.
 """
 
 from collections.abc import Set
@@ -40,7 +40,7 @@ def normalize_config(scope: ConfigScope, field: FieldChange) -> FieldChange:
 
 
 def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
-    """Return a topic field in the form that operations use, with the topic and partition in the path."""
+    """Return a topic field in the format of operations, with the topic and partition in the path."""
     number = field.path.removeprefix(_ASSIGNMENTS)
     if number != field.path:
         return replace(field, path=f"{_REPLICAS}{topic}-{number}")
@@ -83,7 +83,11 @@ def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> 
 
 
 def find_proven_reassignment_fields(evidence: Evidence) -> Set[str]:
-    """Return the replica fields of partitions that another resource moves, and unchanged throttle rates."""
+    """Return the differences that a reassignment allows.
+
+    These are the replica fields of partitions that an operation of another resource moves, and throttle rates
+    that no operation changes.
+    """
     return find_moved_elsewhere(evidence) | {rate for rate in ALL_RATE_KEYS if rate not in evidence.done}
 
 

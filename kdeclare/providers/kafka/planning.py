@@ -50,8 +50,10 @@ from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.providers.kafka.topic.operations import check_renames, order_colliding_names
 
 _PLACEMENT_FIELDS = {"replicas", "assignments", "replicationFactor"}
-_AWAITED_HINT = "Run kdeclare apply, which waits for the reassignment to finish before it continues."
-_OVERRIDDEN_HINT = "Run kdeclare apply, which redirects the partitions because of --override-reassignments."
+_AWAITED_HINT = "Run kdeclare apply. It waits until the reassignment is finished, and then continues."
+_OVERRIDDEN_HINT = (
+    "Run kdeclare apply. It redirects the partitions, because you passed --override-reassignments."
+)
 
 
 class KafkaPlanning(PlanHooks):
@@ -236,7 +238,7 @@ def _find_waiting_resources(compared: Sequence[ResourceComparison]) -> Collectio
 
 
 def _hold_back(resource: ResourceId, owned: OwnedRecord | None, difference: Difference) -> Difference:
-    """Block the change of a resource that no broker shows yet. The resource stays owned."""
+    """Block the change to a resource that no broker shows yet. The resource stays owned."""
     problem = denied(
         "pending",
         "Not visible yet",

@@ -77,7 +77,7 @@ def merge_config_queries(queries: Iterable[ConfigQuery]) -> dict[ConfigResource,
     return merged
 
 
-# JSON keys are strings. Only canonical numbers are accepted, so different keys are different numbers.
+# JSON keys are strings. Accepting only canonical numbers ensures that two keys never mean the same number.
 _NUMBER_AS_KEY = core_schema.chain_schema(
     [core_schema.str_schema(pattern="^(0|[1-9][0-9]*)$"), core_schema.int_schema(strict=False)]
 )
@@ -266,8 +266,8 @@ class Cluster(Protocol):
     def list_config_resources(self, scope: ConfigScope) -> frozenset[ConfigResource]:
         """Return the groups or the client metrics subscriptions that have overrides (ListConfigResources).
 
-        Raises Fault (UNSUPPORTED_VERSION) if the brokers cannot list this type: before Kafka 4.1 they list
-        only subscriptions (KIP-714), since then also groups (KIP-1142).
+        Raises Fault (UNSUPPORTED_VERSION) if the brokers cannot list this type. Brokers before Kafka 4.1 can
+        list only subscriptions (KIP-714). Later brokers can also list groups (KIP-1142).
         """
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
@@ -365,15 +365,16 @@ class Cluster(Protocol):
         """
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """Return the record count of each topic: the number of offsets between its start and end offsets."""
+        """Return the number of records of each topic, computed from the start and end offsets of its logs."""
 
     def list_offsets(
         self, topics: Sequence[str], times: Sequence[int]
     ) -> Mapping[TopicPartition, tuple[int, ...]]:
         """Return the offset at each time, for every partition of the topics that exist (ListOffsets).
 
-        times: `EARLIEST`, `LATEST`, or milliseconds since 1970. The offset at a time is that of the first
-            record with this timestamp or a later one, or -1 if there is no such record.
+        times: `EARLIEST`, `LATEST`, or milliseconds since 1970. The offset at a time is the offset of the
+            first record with this timestamp or a later timestamp. If there is no such record, the offset is
+            -1.
         """
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:

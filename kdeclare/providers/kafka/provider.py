@@ -105,8 +105,7 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
     except Fault as fault:
         if fault.error != TOPIC_AUTHORIZATION_FAILED:
             raise
-        # A different principal wrote these topics. This principal cannot see the topics, so do not wait for
-        # them.
+        # A different principal created these topics. This principal cannot see them, so do not wait for them.
         hidden = cluster.find_hidden_topics(sorted(select_topics(selections)))
         return find_invisible(connections, [w for w in writes if hidden.isdisjoint(_list_topics(w))])
     pending = [write for write in writes if _is_pending(write, live)]
@@ -126,7 +125,7 @@ def is_all_visible(connections: Connections, written_types: Collection[tuple[str
         return False
     cluster = connections.get(KafkaConnection).cluster
     try:
-        # List moves before the check, so the next read of the cluster does not wait for brokers again.
+        # List reassignments before the check, so that the next read does not wait for brokers again.
         cluster.list_earlier_moves()
     except Fault as fault:
         if fault.error != CLUSTER_AUTHORIZATION_FAILED:
@@ -200,7 +199,7 @@ def _start_watch(connections: Connections) -> ActivityWatch:
 
 
 def _describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
-    """Describe the access that principals gain and lose, the moves, and the offsets of groups."""
+    """Yield the Kafka sections of a plan: access of principals, replica moves, and offsets of groups."""
     for build_section in (build_access_section, build_moves_section, build_offsets_section):
         section = build_section(operations)
         if section is not None:

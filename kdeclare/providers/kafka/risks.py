@@ -1,7 +1,7 @@
 """Rate the risk of a change to one field, and explain the risk in one sentence.
 
-Kinds call these functions for the fields of a diff. `Kind.assess_field` calls them for all other fields, such
-as those of rollbacks and operations.
+Kinds call these functions for the field changes of a diff. `Kind.assess_field` calls them for all other field
+changes, such as the field changes of a rollback or of a single operation.
 """
 
 import math
@@ -29,7 +29,7 @@ _TOPIC_KEYS = {
     "log.retention.bytes": "retention.bytes",
     "log.cleanup.policy": "cleanup.policy",
 }
-"""For each broker config that contains the default of a topic config: the key of the topic config."""
+"""Map each broker config that contains the default of a topic config to the key of the topic config."""
 
 RiskRating = tuple[Risk, str]
 
@@ -44,7 +44,7 @@ def with_risk(field: FieldChange, rating: RiskRating) -> FieldChange:
 def assess_topic_field(
     action: Action, field: FieldChange, live: Mapping[str, ConfigEntry] | None = None
 ) -> FieldChange:
-    """Rate a field of a topic. live: the effective configs, including inherited values."""
+    """Rate a change to a field of a topic. live: the effective configs, including inherited values."""
     return with_risk(field, _rate_topic_field(action, field, live or {}))
 
 
@@ -55,7 +55,7 @@ def assess_broker_field(field: FieldChange) -> FieldChange:
 
 
 def assess_group_field(field: FieldChange) -> FieldChange:
-    """Rate a dynamic config of a group."""
+    """Rate a change to a dynamic config of a group."""
     return with_risk(field, (Risk.DISRUPTIVE, "Changes how brokers coordinate the members of the group."))
 
 

@@ -174,7 +174,7 @@ def test_doctor_warns_about_one_unreachable_address() -> None:
     gone, here = find_checks(view, "Address")
     assert (gone.standing, here.standing, view.exit_code) == (WARNING, OK, ExitCode.OK)
     assert gone.what == "gone:1: connection refused."
-    assert gone.hint == "Correct or remove this address. kdeclare used a different address. Look."
+    assert gone.hint == "Correct or remove this address. kdeclare connected to a different address. Look."
 
 
 def test_doctor_fails_when_no_address_responds() -> None:
