@@ -34,7 +34,7 @@ def test_record_without_roles_has_no_field_for_them() -> None:
 
 
 def test_record_with_a_missing_role_is_damaged() -> None:
-    with pytest.raises(ValueError, match="roles: expected 2 texts"):
+    with pytest.raises(ValueError, match="roles: expected 2 strings"):
         AclRecord.from_json({"bindings": [str(READ), str(WRITE)], "roles": ["produce"]})
 
 

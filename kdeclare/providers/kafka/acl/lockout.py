@@ -200,7 +200,7 @@ def _explain_doubt(access: OwnAccess, before: Set[Binding]) -> str:
         return "The brokers do not report which rights kdeclare has."
     if access.authorizer is Authorizer.UNKNOWN:
         return "kdeclare cannot read which authorizer the brokers use."
-    return "This depends on the host that kdeclare connects from."
+    return "The result depends on the host that kdeclare connects from."
 
 
 def _keeps_right(

@@ -260,7 +260,7 @@ def build_acl_operations(change: Change, roles: Mapping[Binding, str]) -> tuple[
     return tuple(operations)
 
 
-_ORDER_REASON = "at no time does the principal have too few or too many permissions"
+_ORDER_REASON = "the principal must not temporarily have too few or too many permissions"
 
 
 def _pack_fields(fields: Sequence[FieldChange]) -> Iterator[tuple[Phase, list[Binding]]]:

@@ -30,7 +30,7 @@ from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
 from kdeclare.providers.kafka.plan_options import get_kafka_options
 
 _MAX_NAMED = 5
-_ORDER_REASON = "at no time does the principal have too few or too many permissions"
+_ORDER_REASON = "the principal must not temporarily have too few or too many permissions"
 _ADMIN_REASON = "kdeclare may need the permission to change ACLs until then"
 
 

@@ -40,7 +40,7 @@ class AclRecord(CodedRecord):
         bindings = tuple(map(parse_binding, as_texts(json.get("bindings", ()))))
         roles = as_texts(json.get("roles", ()))
         if roles and len(roles) != len(bindings):
-            raise ValueError(f"roles: expected {len(bindings)} texts, not {len(roles)}")
+            raise ValueError(f"roles: expected {len(bindings)} strings, not {len(roles)}")
         return cls(
             bindings,
             {name: as_text(value) for name, value in labels.items()},

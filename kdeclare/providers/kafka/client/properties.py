@@ -226,8 +226,8 @@ def build_client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any
             raise build_property_error(
                 name,
                 "kdeclare does not support this property",
-                hint="Remove it. kdeclare supports PLAIN, SCRAM and OAUTHBEARER authentication, and PEM and "
-                "PKCS12 stores.",
+                hint="Remove this property. kdeclare supports PLAIN, SCRAM and OAUTHBEARER authentication, "
+                "and PEM and PKCS12 stores.",
             )
         elif not _HANDLED.fullmatch(name) and not _IGNORED.fullmatch(name):
             unused_names.append(name)

@@ -233,7 +233,7 @@ def _build_java_store_error(name: str, path: str, store_type: str) -> KdeclareEr
     return build_property_error(
         name,
         f"{path} is a {store_type} store, which only Java can read",
-        hint=f"Convert it with: keytool -importkeystore -srckeystore {path} -destkeystore {converted_path} "
-        f"-deststoretype PKCS12. Then set {name}={converted_path}. Kafka's own tools also require "
-        f"{name.replace('location', 'type')}=PKCS12.",
+        hint=f"Convert the store with: keytool -importkeystore -srckeystore {path} -destkeystore "
+        f"{converted_path} -deststoretype PKCS12. Then set {name}={converted_path}. Kafka's own tools also "
+        f"require {name.replace('location', 'type')}=PKCS12.",
     )

@@ -138,7 +138,7 @@ class ResetTargets:
         bool,
         typer.Option(
             "--to-current",
-            help="Keep committed offsets; commit the end of partitions that have no committed offset.",
+            help="Keep committed offsets. For partitions without a committed offset, commit the end offset.",
         ),
     ] = False
     to_offset: Annotated[
@@ -249,7 +249,7 @@ def build_reset_request(
     reset, names = targets.build_reset(), groups.select()
     has_scope = bool(scope.topic) or scope.all_topics
     if reset.target is ResetTarget.FILE and has_scope:
-        raise typer.BadParameter("the file names the partitions.", param_hint="--from-file")
+        raise typer.BadParameter("the partitions to reset are those in the file.", param_hint="--from-file")
     if reset.target is not ResetTarget.FILE:
         _require_scope(scope)
     if "" in reset.offsets and len(names.ids) != 1:

@@ -210,7 +210,7 @@ def _check_assignments(resource: str, spec: TopicSpec) -> list[SpecProblem]:
         messages.append((("assignments",), "All partitions must have the same number of replicas."))
     for n, replicas in assignments.items():
         if not replicas or len(set(replicas)) != len(replicas):
-            text = f"Partition {n} must have at least one replica, and all its replicas on different brokers."
+            text = f"Partition {n} must have at least one replica. All replicas must be on different brokers."
             messages.append((("assignments", n), text))
     return [
         SpecProblem(path, error("invalid-assignments", "Invalid assignments", text, resource=resource))

@@ -139,7 +139,7 @@ class ReassignDetails:
         typer.Option(
             metavar="MS",
             min=0,
-            help="How long to wait for moves between log directories to start (default: 10000).",
+            help="How long to wait for moves between log directories to start (default: 10000 ms).",
         ),
     ] = None
 
