@@ -107,7 +107,7 @@ def check_kinds(
 def _check_kind(rights: KindRights, granted: frozenset[str] | None, *, is_declared: bool) -> Check:
     """Check a kind that requires ACL operations on the cluster.
 
-    If kdeclare cannot read a declared kind, fail.
+    The check fails if kdeclare cannot read a declared kind.
     """
     if granted is None:
         return _build_unknown_check(rights.kind, "plan and apply")

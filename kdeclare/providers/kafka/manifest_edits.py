@@ -289,7 +289,7 @@ def _report_unknown_replicas(change: Change, field: FieldChange) -> SpecProblem:
     diagnostic = error(
         "assignments-unknown",
         "Assignments missing from the change",
-        f"The manifest of {change.id} declares assignments, but the requested change of {field.path} does "
+        f"The manifest of {change.id} declares assignments, but the requested change to {field.path} does "
         "not specify the brokers of each partition.",
         hint="Specify the brokers of each partition in the command, or edit the manifest manually.",
         resource=str(change.id),

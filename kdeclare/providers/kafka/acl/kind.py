@@ -110,7 +110,7 @@ class AclKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """Plan the operations in the order of the fields of the change."""
+        """Plan the operations, in the order of the field changes."""
         declared = desired.get_body(AclBody).bindings if desired is not None else {}
         return build_acl_operations(change, {**get_owned_roles(owned), **declared})
 

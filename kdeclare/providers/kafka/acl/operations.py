@@ -44,8 +44,8 @@ PRESENT, ABSENT = "present", "absent"
 class AclArgs(Arguments):
     """The bindings to create or delete, in text format.
 
-    whole: whether the operation belongs to the creation or the deletion of the whole resource. This can
-        require several operations.
+    whole: whether the operation belongs to the creation or the deletion of the whole resource. The creation
+        or deletion can require several operations.
     roles: the role of the manifest that each binding comes from or, for a deletion, came from. Bindings that
         do not come from a role are omitted.
     """

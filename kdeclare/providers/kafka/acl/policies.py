@@ -1,4 +1,4 @@
-"""Ready-made policies for ACLs, which a project file names and configures.
+"""Ready-made policies for ACLs. A project file names the policies to use and configures them.
 
 A policy evaluates only the bindings that a change adds. Existing bindings that violate the policy can stay.
 """

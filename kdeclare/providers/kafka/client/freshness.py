@@ -70,7 +70,7 @@ class Freshness:
         """Record the in-flight reassignments that the controller listed.
 
         Brokers count as outdated if a reassignment has ended since the previous list, or if there is no
-        previous list. A broker that has not yet learned of the end of a reassignment shows the union of old
+        previous list. A broker that does not know yet that a reassignment has ended shows the union of old
         and new replicas.
         """
         if self._listed_moves is None or not self._listed_moves <= frozenset(ongoing):

@@ -1,4 +1,4 @@
-"""Ready-made policies for client quotas, which a project file names and configures.
+"""Ready-made policies for client quotas. A project file names the policies to use and configures them.
 
 A policy evaluates only the limits that a change sets or removes. Existing limits that violate the policy can
 stay.

@@ -47,8 +47,8 @@ def is_topic_pattern(name: str) -> bool:
 def select_named_topics(names: Sequence[str], existing_topics: Collection[str]) -> TopicSelection:
     """Select topics by names and regular expressions. If no names are given, select all existing topics.
 
-    A regular expression (RE2) must match the whole name. Raises KdeclareError (``bad-pattern``, wrong usage)
-    if an expression is invalid.
+    A regular expression (RE2) must match the whole name. Raises KdeclareError (``bad-pattern``) if an
+    expression is invalid.
     """
     if not names:
         return TopicSelection(tuple(sorted(existing_topics)), ())

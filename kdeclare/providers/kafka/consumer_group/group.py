@@ -27,7 +27,7 @@ GROUP_STATES = (
     "Reconciling",
     "NotReady",
 )
-"""The names of the states of groups of all types (org.apache.kafka.common.GroupState)."""
+"""The state names of all group types (org.apache.kafka.common.GroupState)."""
 
 
 class GroupType(StrEnum):

@@ -143,7 +143,7 @@ class AlterOffsets(GroupOperationType):
         return op.resource if op.expect.get(STATE) == ABSENT else None
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the state of the group, and the committed offsets of the partitions of the operation."""
+        """Return the state of the group, and the committed offsets of the operation's partitions."""
         found = live.get(GroupsState).groups.get(_get_group(op))
         offsets = found.offsets if found else {}
         partitions = {

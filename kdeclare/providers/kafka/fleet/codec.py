@@ -136,7 +136,7 @@ class KafkaCodec:
         return LiveListing(dump_system(info), _list_objects(cluster, info, topics, moves), info.id)
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> KafkaState:
-        """Return the live state of a cluster from the JSON of the cluster and the JSON of its objects."""
+        """Return the live state of a cluster from the JSON of the cluster and of its objects."""
         topics: dict[str, Topic] = {}
         configs: dict[ConfigResource, Mapping[str, ConfigEntry]] = {}
         moves: dict[TopicPartition, Move] = {}

@@ -164,7 +164,7 @@ def _build_target(item: PartitionSpec) -> Target:
 
 
 def _check_shape(spec: ReassignmentSpec) -> Iterable[tuple[SpecPath, str]]:
-    """Yield problems with missing or conflicting fields."""
+    """Yield a problem for each missing or conflicting field."""
     rules = {
         "drain": spec.drain,
         "targetBrokers": spec.targetBrokers,
@@ -200,7 +200,7 @@ def _check_shape(spec: ReassignmentSpec) -> Iterable[tuple[SpecPath, str]]:
 
 
 def _check_lists(spec: ReassignmentSpec) -> Iterable[tuple[SpecPath, str]]:
-    """Yield duplicate partitions and replicas."""
+    """Yield a problem for each duplicate partition or replica."""
     seen_partitions: set[TopicPartition] = set()
     for n, item in enumerate(spec.partitions or ()):
         partition = TopicPartition(item.topic, item.partition)
@@ -212,7 +212,7 @@ def _check_lists(spec: ReassignmentSpec) -> Iterable[tuple[SpecPath, str]]:
 
 
 def _check_patterns(name: str, spec: ReassignmentSpec) -> Iterable[SpecProblem]:
-    """Yield invalid regular expressions, with the position of the character that RE2 rejects."""
+    """Yield a problem for each invalid regular expression, at the character that RE2 rejects."""
     for n, text in enumerate(spec.topics or ()):
         if not is_pattern(text):
             continue

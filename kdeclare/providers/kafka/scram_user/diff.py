@@ -40,7 +40,7 @@ MECHANISM_FIELD_PREFIX = "mechanisms."
 class AppliedCredential(Arguments):
     """The last applied credential of a mechanism.
 
-    iterations: the iterations of the credential. A different live number means that another client set the
+    iterations: the iterations of the credential. If the live number differs, another client has set the
         password.
     """
 

@@ -1,4 +1,4 @@
-"""Ready-made policies for SCRAM users, which a project file names and configures.
+"""Ready-made policies for SCRAM users. A project file names the policies to use and configures them.
 
 A policy evaluates only the credentials that a change sets. Existing credentials that violate the policy can
 stay.

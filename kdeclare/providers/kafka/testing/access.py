@@ -20,7 +20,7 @@ STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 @dataclass
 class Access:
-    """The ACLs of a cluster, as one client can read and change them.
+    """The ACLs that one client of a cluster can read and change.
 
     principal: the principal of the client. If the client is not authenticated, the principal is None, and
         only bindings for ``User:*`` apply to it.

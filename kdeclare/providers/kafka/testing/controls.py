@@ -294,7 +294,7 @@ class ClusterControls:
 
     @property
     def _access(self) -> Access:
-        """The ACLs, as this client can read and change them."""
+        """The ACLs that this client can read and change."""
         principal = None if self.is_super_user else self.principal
         return Access(self._state.acls, self.has_authorizer, self.is_super_user, principal)
 

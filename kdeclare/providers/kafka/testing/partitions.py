@@ -92,7 +92,7 @@ def complete_move(state: PartitionState, active: Collection[int]) -> PartitionSt
 
 
 def catch_up(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Add every active replica to the ISR. This can finish a move."""
+    """Add every active replica to the ISR. If all added replicas are then in sync, the move can finish."""
     new_isr = state.isr + tuple(r for r in state.replicas if r not in state.isr and r in active)
     return complete_move(replace(state, isr=new_isr), active)
 

@@ -42,7 +42,7 @@ MECHANISMS = frozenset(mechanism.value for mechanism in Mechanism)
 _CREDENTIAL = re.compile(r"(?:iterations=(?P<iterations>-?[0-9]+),)?password=(?P<password>.*)", re.DOTALL)
 """The format of a credential in kafka-configs (ConfigCommand.parseScramUserConfig). The password is last."""
 _DEFAULT_ITERATIONS = "-1"
-"""The value of ``iterations`` with which kafka-configs uses the default number of iterations."""
+"""The value of ``iterations`` that stands for the default number in kafka-configs."""
 
 BodyBuilder = Callable[[str], tuple[object | None, tuple[Diagnostic, ...]]]
 """A function that returns the body of a resource and diagnostics. If there are errors, the body is None."""

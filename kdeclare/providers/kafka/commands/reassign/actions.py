@@ -318,7 +318,7 @@ def _list_directories(assignments: Iterable[PartitionAssignment]) -> dict[Replic
 def _build_current_assignments(
     partitions: Iterable[TopicPartition], live: KafkaState, log_dirs: Mapping[int, Sequence[LogDir]]
 ) -> list[PartitionAssignment]:
-    """Return the current assignments, with which users can undo the moves.
+    """Return the current assignments, so that users can undo the moves.
 
     For a partition that is already moving, return the assignment before the move.
     """
