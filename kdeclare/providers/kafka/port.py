@@ -115,7 +115,7 @@ class NewTopic(TopicArgs):
 
     @property
     def config_texts(self) -> dict[str, str]:
-        """The configs as in requests, with list elements separated by commas."""
+        """The configs in the format of requests, with list elements separated by commas."""
         return {
             key: ",".join(value) if isinstance(value, tuple) else value for key, value in self.configs.items()
         }

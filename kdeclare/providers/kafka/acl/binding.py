@@ -114,7 +114,7 @@ class Binding(NamedTuple):
 
 
 _EMPTY = "%"
-"""The text that stands for an empty host, which brokers accept."""
+"""The notation for an empty host, which brokers accept."""
 _ESCAPED_STAR = "%2A"
 _TEXT = re.compile(r"(ALLOW|DENY) (\S+) (\S+) ([^\s:]+):(\S+) from (\S+)")
 _ELEMENT = re.compile(r"(ALLOW|DENY) (\S+) (\S+) from (\S+)")

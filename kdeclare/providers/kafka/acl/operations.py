@@ -34,7 +34,7 @@ from kdeclare.providers.kafka.port import Cluster
 
 KIND = "Acl"
 ACL = "kafka.acl"
-"""The object type of bindings in footprints. The name of an object is the text of its binding."""
+"""The object type of bindings in footprints. The name of an object is its binding in text format."""
 SCRAM_USER = "ScramUser"
 """The object type of users in footprints."""
 PRESENT, ABSENT = "present", "absent"

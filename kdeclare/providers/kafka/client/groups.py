@@ -184,7 +184,7 @@ class KafkaGroups:
         return coordinators
 
     def _require(self, answer: T | Fault) -> T:
-        """Return the answer; if it is a Fault, raise it."""
+        """Return the response, or raise the Fault."""
         if isinstance(answer, Fault):
             self._refresh_after([answer])
             raise answer

@@ -118,7 +118,7 @@ def _ask_leaders(
 
 
 def _join_times(answers: Sequence[_Offsets | Fault]) -> dict[TopicPartition, tuple[int, ...] | Fault]:
-    """Collect the offsets of each partition. Each answer contains the offsets for one time."""
+    """Collect the offsets of each partition. Each response contains the offsets for one time."""
     offsets_by_time: list[_Offsets] = []
     for answer in answers:
         if isinstance(answer, Fault):

@@ -34,7 +34,7 @@ Limits = Mapping[str, int | float | None]
 class QuotaRecord(OwnedRecord):
     """The owned limits of one entity.
 
-    entity: the entity in the form of `QuotaEntity.to_json`.
+    entity: the entity in the format of `QuotaEntity.to_json`.
     labels: the labels of the manifest. Policies use the labels even after the resource becomes an orphan.
     """
 

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from kdeclare.providers.kafka.commands.describe_configs import ResourceQuery
 
 Configs = Mapping[str, object]
-"""Configs as in a manifest. A config is a value, ``{append, subtract}``, or None for no override."""
+"""Configs in the format of manifests.
+
+A config is a value, ``{append, subtract}``, or None for no override.
+"""
 
 _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?=[^\]]*(?:\[|$))")
 """ConfigCommand's regular expression for commas between pairs. It does not match commas in ``[a,b]``."""

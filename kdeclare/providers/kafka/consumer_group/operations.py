@@ -58,7 +58,7 @@ STOP_HINT = "Stop all members of the group, and run the command again."
 
 
 def describe_state(live: LiveGroup | None) -> str:
-    """Return the state of a group in the form that views use."""
+    """Return the state of a group in the format of views."""
     if live is None or live.group.state == "Dead":
         return ABSENT
     return ACTIVE if live.group.is_active else INACTIVE

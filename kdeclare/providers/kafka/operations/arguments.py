@@ -93,7 +93,7 @@ def make_config_argument(value: JsonValue) -> ConfigArgument:
 
 
 def show_config_argument(value: ConfigArgument) -> JsonValue:
-    """Convert an argument that is not a secret to the form that views and changes use."""
+    """Convert an argument that is not a secret to the format of views and changes."""
     if isinstance(value, SecretRef):
         return value.as_json()
     return list(value) if isinstance(value, tuple) else value

@@ -113,7 +113,7 @@ def get_replicas_before(op: Operation, partition: str) -> tuple[int, ...]:
 
 
 def list_replicas(targets: Mapping[str, tuple[int, ...]]) -> dict[str, list[int]]:
-    """Convert the replicas of each partition to a list, which is the form that views use."""
+    """Convert the replicas of each partition to a list, as views require."""
     return {partition: list(replicas) for partition, replicas in targets.items()}
 
 

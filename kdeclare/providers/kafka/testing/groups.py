@@ -70,7 +70,7 @@ class GroupStore:
     times: dict[tuple[str, int], list[int]] = field(default_factory=dict)
 
     def list_group(self, id_: str) -> ListedGroup:
-        """Return one group as in ListGroups."""
+        """Return one group as ListGroups returns it."""
         record = self.groups[id_]
         return ListedGroup(id_, record.type, record.protocol, _STABLE if record.members else _EMPTY)
 

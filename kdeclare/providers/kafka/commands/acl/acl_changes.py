@@ -68,7 +68,7 @@ def change_acls(
 
 
 def _warn_broad_rights(bindings: Sequence[Binding], names: Mapping[Binding, str]) -> Iterator[Diagnostic]:
-    """Warn about broad permissions, as for manifests that grant them."""
+    """Warn about broad permissions, as validation does for manifests."""
     for b in sort_bindings(bindings):
         for text, problem in (
             (f"{b.principal} {b.operation}", check_all_rights(b.principal, b.operation, b.permission)),
