@@ -42,7 +42,7 @@ from kdeclare.providers.kafka.acl.spec import AclBody
 
 BINDINGS_FIELD_PREFIX = "bindings."
 MAX_CREATED, MAX_DELETED = 500, 100
-"""The maximum number of bindings that one operation creates or deletes. Brokers delete more slowly."""
+"""The maximum numbers of bindings that one operation creates and deletes. Brokers delete more slowly."""
 
 _MAX_UNMANAGED = 20
 """The maximum number of unmanaged bindings that a plan lists for each Acl."""

@@ -37,7 +37,7 @@ LOCKOUT_HINT = (
     "pass --allow-acl-lockout (the override is recorded)."
 )
 NEEDED = ("ALTER", "DESCRIBE")
-"""The operations on the cluster with which kdeclare changes and reads ACLs."""
+"""The cluster operations that kdeclare must be allowed to perform to change and to read ACLs."""
 
 _OVERRIDE = "--allow-acl-lockout"
 _OTHER_HOST, _OTHER_PRINCIPAL = "(another host)", "User:(another principal)"

@@ -46,8 +46,7 @@ class AclArgs(Arguments):
 
     whole: whether the operation belongs to the creation or the deletion of the whole resource. The creation
         or deletion can require several operations.
-    roles: the role of the manifest that each binding comes from or, for a deletion, came from. Bindings that
-        do not come from a role are omitted.
+    roles: the manifest role that each binding was expanded from. Bindings without a role are omitted.
     """
 
     bindings: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -230,8 +229,7 @@ def build_acl_operations(change: Change, roles: Mapping[Binding, str]) -> tuple[
 
     The operations of each phase depend on the operations of the previous phase.
 
-    roles: the role that each declared or owned binding comes from; empty for a binding that comes from no
-        role.
+    roles: the manifest role that each declared or owned binding was expanded from; empty if there is no role.
     """
     operations: list[Operation] = []
     previous: list[Operation] = []

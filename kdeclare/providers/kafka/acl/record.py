@@ -21,8 +21,8 @@ class AclRecord(CodedRecord):
     """The owned bindings of one Acl.
 
     labels: the labels of the manifest. Policies use these labels if the resource becomes an orphan.
-    roles: the role of the manifest that each binding comes from. Plans show the roles of the bindings that
-        they delete. Bindings that do not come from a role are omitted.
+    roles: the manifest role that each binding was expanded from. Plans show the roles of the bindings that
+        they delete. Bindings without a role are omitted.
     """
 
     bindings: tuple[Binding, ...]

@@ -10,7 +10,7 @@ from kdeclare.providers.kafka.consumer_group.arguments import AlterOffsetsArgs
 from kdeclare.providers.kafka.consumer_group.operations import AlterOffsets
 
 _MAX_PARTITIONS = 50
-"""The maximum number of partitions of one group in the section."""
+"""The maximum number of partitions that the section lists for one group."""
 _NOTHING = "no record skipped or read again"
 _AUTO_RESET = "consumers start at the position that auto.offset.reset determines"
 

@@ -22,8 +22,8 @@ def merge_offset_results(
 ) -> Result:
     """Merge the results for the partitions of one group. Partitions with the same reason are listed together.
 
-    If only some of the offsets were changed, the merged error indicates this, so that a rollback restores
-    them.
+    If only some of the offsets were changed, the merged error says so, and a rollback restores the changed
+    offsets.
     """
     faults = {name: results[TopicPartition.parse(name)] for name in changes}
     refused = {name: fault for name, fault in faults.items() if fault is not None}

@@ -220,9 +220,7 @@ class ClientMetricsKind(ListedConfigsKind):
 
 
 def _render_spec(configs: Mapping[str, object]) -> list[str]:
-    """Return the lines of a spec. configs: the overrides in the format of plans, each a string or list
-    elements.
-    """
+    """Return the lines of a spec. configs: the overrides in the format of plans."""
     metrics = configs.get(METRICS)
     lines = [f"metrics: [{', '.join(map(scalar, _to_elements(metrics)))}]"] if metrics else []
     match = _parse_match(configs.get(MATCH))

@@ -57,7 +57,7 @@ class DeleteTopic(TopicOperationType):
         return frozenset({ResourceId(TOPIC, get_topic_name(op))}) if _get_args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to its topic and deletes the topic id that it expects."""
+        """Return whether the operation belongs to its topic and deletes the expected topic id."""
         return super().is_confined(op) and _get_args(op).topic_id in (None, op.expect.get(self.element))
 
     def compute_view(self, op: Operation, live: LiveState) -> View:

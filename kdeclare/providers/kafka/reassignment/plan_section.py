@@ -11,7 +11,7 @@ from kdeclare.providers.kafka.reassignment.operations.arguments import find_grou
 from kdeclare.providers.kafka.reassignment.pace import Pace
 
 _MAX_BROKERS = 30
-"""The maximum number of brokers in the section."""
+"""The maximum number of brokers that the section lists."""
 
 
 def build_moves_section(operations: Iterable[Operation]) -> PlanSection | None:

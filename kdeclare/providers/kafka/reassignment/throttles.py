@@ -65,7 +65,7 @@ def build_transfer(
 def build_entries(
     transfers: Iterable[ReplicaTransfer], rate: int, serving_brokers: Collection[int]
 ) -> ThrottleEntries:
-    """Build all throttle entries for these transfers.
+    """Build all throttle entries that the transfers require.
 
     A broker that is not in ``serving_brokers`` gets no rate.
     """

@@ -168,8 +168,7 @@ _SECURITY_TYPES = {
 }
 
 SECURITY_KEYS = frozenset(_SECURITY_TYPES)
-"""SSL keys that can be changed at run time, but only on a broker id and with a ``listener.name.X.`` prefix.
-"""
+"""SSL keys that can be changed at run time, for one broker and with a ``listener.name.X.`` prefix."""
 
 PER_BROKER_KEYS = SECURITY_KEYS | {
     "cordoned.log.dirs",

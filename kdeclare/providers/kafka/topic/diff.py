@@ -307,7 +307,7 @@ def _diff_undeclared(resource: ResourceId, topic: Topic | None, owned: TopicReco
 
 
 def _show_applied(applied: Applied) -> JsonValue:
-    """Return the value of a config that the plan shows when it deletes the topic; None for a secret."""
+    """Return the config value that a plan shows for a deleted topic; None for a secret."""
     if isinstance(applied, SecretRef):
         return None
     value = applied.append if isinstance(applied, AppliedListPatch) else applied.value

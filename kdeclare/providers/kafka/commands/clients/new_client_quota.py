@@ -46,7 +46,9 @@ class EntityOptions:
     ] = False
 
     def list_parts(self) -> Iterator[tuple[str, str, str | None]]:
-        """Yield the field, the option and the name of each part of the entity. None is the default entity.
+        """Yield the field, the option and the name of each part of the entity.
+
+        The name None means the default entity.
 
         Raises BadParameter if the options name no entity, or name the same part twice.
         """
