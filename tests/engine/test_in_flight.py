@@ -116,7 +116,7 @@ def test_await_waits_for_move_and_continues() -> None:
     plan = world.plan(*kept, reassignment_to_five(), scope=AWAIT)
     (diagnostic,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
     assert diagnostic.severity is Severity.WARNING
-    assert "waits for the reassignment" in diagnostic.hint
+    assert "waits until the reassignment is finished" in diagnostic.hint
     assert list_verbs(plan)[0] == "moves.await"
     ended: list[bool] = []
     world.cluster.faults.run_before(
