@@ -220,7 +220,7 @@ def _check_system(workspace: Workspace, connections: Connections, plan: Plan) ->
     """Raise KdeclareError if the plan is for a different system, and Fault if a system does not respond."""
     expected_id = plan.cluster.id
     actual_id = identify_system(observe(connections, ()), expected_id)
-    # The id can belong to a system that is read only if an operation uses it.
+    # The id can belong to a system that observe() reads only if an operation uses the system.
     if expected_id not in ("", actual_id):
         actual_id = (
             identify_system(observe(connections, select_all(plan.operations)), expected_id) or actual_id
@@ -258,11 +258,11 @@ def _recover(
 
 
 def is_manifest_rollback(workspace: Workspace, apply_result: ApplyResult) -> bool:
-    """Return whether a run rolled back changes from manifests, which may still declare these changes.
+    """Return whether a run undid changes that the manifests may still declare.
 
-    Return True as well if it rolled back an ad hoc command that also wrote its change into the manifests.
-    Return False for all other ad hoc changes, and if it rolled back another rollback, because undoing a
-    rollback restores the values of the manifests. Raises KdeclareError.
+    This is the case if the run rolled back an apply of manifests, or an ad hoc command that also wrote its
+    change into the manifests. It is not the case for other ad hoc commands, or if the run rolled back another
+    rollback, because undoing a rollback restores the values of the manifests. Raises KdeclareError.
     """
     undone_run_id = apply_result.plan.undoes
     has_effect = any(result.is_good for result in apply_result.results.values())

@@ -1,6 +1,6 @@
-"""Open the connections of a command to the systems of an environment when needed, and close them once.
+"""Open each connection that a command needs, and close all connections when the command ends.
 
-In a kdeclare shell, a connection that supports it stays open for later commands.
+In a kdeclare shell, a `Keepable` connection stays open for later commands.
 """
 
 import logging
@@ -66,7 +66,7 @@ class Opener:
     KdeclareError.
     is_kept: whether a `Keepable` connection stays open for later commands. The `ConnectionKeeper` that opened
     the connection then closes it.
-    is_named: whether the environment configures the system or must configure it; see `Connections`.
+    is_named: False if the system is optional, see `find_openers`.
     """
 
     makes: type[object]
@@ -140,7 +140,7 @@ class _PendingConnection:
         return self.begin().result()
 
     def close(self) -> None:
-        """Close the connection as soon as it is open, without waiting for it."""
+        """Close the connection now, or as soon as it is open. Returns immediately."""
         with self._lock:
             future = self._future
         if future is not None:
@@ -297,9 +297,9 @@ If there are more, the least recently used connection is closed.
 class ConnectionCache:
     """A thread-safe cache of connections that still respond.
 
-    Callers must not close a `Keepable` connection. A cached connection that no longer responds is replaced
-    with a new connection, within the timeout of the call. The new connection finds a system that has moved to
-    a different address, and raises the same errors as a first connection.
+    Callers must not close a `Keepable` connection. If a cached connection no longer responds, `open` replaces
+    it with a new connection, within the timeout of the call. The new connection resolves the system's address
+    again, and raises the same errors as a first connection.
     """
 
     def __init__(self) -> None:
@@ -362,7 +362,7 @@ def _is_answering(connection: Keepable, timeout_s: float) -> bool:
 
 
 def _close_in_background(connection: object) -> None:
-    """Close a connection in the background, because an unresponsive connection can take long to close."""
+    """Close a connection in the background, because closing an unresponsive connection can take seconds."""
 
     def close() -> None:
         if isinstance(connection, Closable):

@@ -114,7 +114,7 @@ def _check_connection(
     settings: BaseModel,
     surroundings: ConnectionContext,
 ) -> Iterator[Check]:
-    """Check that a system can be reached and read. This is the default for providers without `examine`."""
+    """Check that a system can be reached and read. Used for providers that do not implement `examine`."""
     name = "Connection"
     try:
         connection = connection_type.make_target(settings, surroundings).open(surroundings.timeout_s)

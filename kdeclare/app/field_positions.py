@@ -1,6 +1,6 @@
-"""Find the fields of manifests that the diagnostics of a plan are about, and add their positions.
+"""Add positions in manifests to the diagnostics of a plan that are about a field.
 
-Providers and systems do not know the files of manifests, so their diagnostics name only a field.
+Providers and systems do not know the manifest files, so their diagnostics name only the field.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from kdeclare.manifests.provenance import ProjectSources, Source, read_sources
 
 
 def locate_fields(workspace: Workspace, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics with the positions of the fields that they are about.
+    """Add to each diagnostic about a field the position of that field in the manifest.
 
-    If a manifest does not declare the field, the position is that of the field that contains it.
+    If the manifest does not declare the field, add the position of the innermost declared field around it.
     """
     if not any(map(_is_about_field, diagnostics)):
         return diagnostics  # the usual case, in which no manifest is read again

@@ -79,7 +79,8 @@ class _Rollback:
     def has_undone(self, target: RunSummary) -> bool:
         """Return whether the rollback undid any change of the earlier run.
 
-        If the earlier run only took ownership, the rollback only needs to release this ownership.
+        A rollback without operations only releases ownership. It counts only if the earlier run changed
+        nothing but ownership.
         """
         if not self.has_operations:
             return self.is_over and not target.done

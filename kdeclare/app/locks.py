@@ -12,7 +12,7 @@ def find_lock_holder(workspace: Workspace) -> LockInfo | None:
 
 
 def break_lock(workspace: Workspace, confirm: Callable[[LockInfo], bool]) -> LockInfo | None:
-    """Break the lock if ``confirm`` agrees, and return its previous holder. Raises KdeclareError."""
+    """Break the lock if ``confirm`` returns True, and return the previous holder. Raises KdeclareError."""
     holder = workspace.store.read_holder()
     if holder is None or not confirm(holder):
         return None

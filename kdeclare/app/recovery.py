@@ -224,7 +224,8 @@ def _build_run_in_progress_warning(lock_diagnostic: Diagnostic) -> Diagnostic:
         Severity.WARNING,
         "run-under-way",
         "Run in progress",
-        f"Another run is in progress, so the output below can change at any time. {lock_diagnostic.detail}",
+        "Another run is in progress, so the state shown below can change at any time. "
+        f"{lock_diagnostic.detail}",
         lock_diagnostic.hint,
     )
 

@@ -35,10 +35,9 @@ from kdeclare.manifests.syntax.substitution import resolve_reference
 
 @dataclass(frozen=True, slots=True)
 class ProjectSecrets:
-    """A `SecretSource` that resolves references again, relative to the project.
+    """A `SecretSource` that resolves the references of secrets relative to the project folder.
 
-    known: the values of secrets by hash, from manifests that this process loaded. They include literal
-    secrets.
+    known: the secrets of manifests that this process loaded, by hash, including literal secrets.
     """
 
     project: Project

@@ -183,9 +183,9 @@ def _find_offered_options(annotation: Any) -> tuple["OfferedOption", ...]:
 def _expand_offered(
     parameters: dict[str, inspect.Parameter], offered_options: "dict[str, tuple[OfferedOption, ...]]"
 ) -> tuple[dict[str, inspect.Parameter], list[Diagnostic]]:
-    """Replace each parameter marked with `ProviderOptionsMarker` with the options of installed providers.
+    """Expand each parameter that `ProviderOptionsMarker` marks into the options of installed providers.
 
-    Return the new parameters, and an error for each provider option with the name of another parameter.
+    Return the new parameters, and an error for each provider option that has the name of another parameter.
     """
     expanded: dict[str, inspect.Parameter] = {}
     collisions = []
@@ -207,7 +207,7 @@ def _build_provider_parameter(option: "OfferedOption") -> inspect.Parameter:
 
 
 def _collect_chosen(options: "Iterable[OfferedOption]", values: dict[str, Any]) -> dict[str, object]:
-    """Return the values of the provider options whose values differ from their defaults."""
+    """Return the values of all provider options that do not have their default values."""
     return {
         option.name: values[option.name] for option in options if values.get(option.name) != option.default
     }

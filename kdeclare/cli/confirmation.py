@@ -22,7 +22,8 @@ _POLL_S = 0.1
 class ConfirmationPrompt:
     """Shows the plan of a run and asks for confirmation; see `app.apply.Confirm`.
 
-    plan: the plan that was shown. since: the time of the confirmation (`time.monotonic`); 0 before it.
+    plan: the plan that was shown. since: the time of the confirmation (`time.monotonic`); 0 before the user
+    confirms.
     plan_only: whether the plan is only saved, so that no confirmation is needed. plan_to_stderr: whether to
     show the plan on stderr, because stdout is used for other output.
     """

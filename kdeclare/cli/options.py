@@ -425,7 +425,7 @@ def parse_resource(option: str, text: str) -> "ResourceId":
 def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     """Parse the values of a repeatable KEY=VALUE option. If a key is repeated, its last value is used.
 
-    Raises BadParameter if a text does not have the form KEY=VALUE.
+    Raises BadParameter if an option value does not have the form KEY=VALUE.
     """
     values_by_key = {}
     for text in texts or ():
@@ -441,8 +441,8 @@ def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
 def parse_settings(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     """Parse KEY=VALUE settings. Values can contain commas.
 
-    Raises BadParameter if a text does not have the form KEY=VALUE, or if a key is repeated. The message never
-    contains a value, because values can be secrets.
+    Raises BadParameter if a setting does not have the form KEY=VALUE, or if a key is repeated. The message
+    never contains a value, because values can be secrets.
     """
     settings: dict[str, str] = {}
     for number, pair in enumerate(texts or (), 1):

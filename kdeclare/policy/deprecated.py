@@ -87,7 +87,7 @@ class AlterConfigPolicy(_Configurable, ABC):
 
 
 class CreateTopicAdapter(TopicActionsPolicy):
-    """Adapts a CreateTopicPolicy to the current interface: passes on requests for new topics.
+    """Adapts a CreateTopicPolicy to the current interface. The policy gets only requests for new topics.
 
     As in Kafka, a request contains either the partition count and replication factor, or the assignments.
     """
@@ -121,7 +121,7 @@ class CreateTopicAdapter(TopicActionsPolicy):
 
 
 class AlterConfigAdapter(TopicActionsPolicy):
-    """Adapts an AlterConfigPolicy to the current interface: passes on the configs that a request changes."""
+    """Adapts an AlterConfigPolicy to the current interface. The policy gets only the changed configs."""
 
     def __init__(self, policy: AlterConfigPolicy) -> None:
         self._policy = policy
@@ -179,7 +179,7 @@ class BothAdapter(TopicActionsPolicy):
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
-        """Pass on the request in the form of each interface."""
+        """Pass the request to the policy twice, in the form of each interface."""
         for adapter in self._adapters:
             adapter.validate(request)
 

@@ -194,7 +194,7 @@ def _format_subject(subject: ResourceId) -> str:
 
 
 def _find_passing_groups(applicable: Sequence[ConfiguredPolicy], request: PolicyRequest) -> list[PolicyGroup]:
-    """Return the groups of policies that all allow the request."""
+    """Return the groups in which every policy allows the request."""
     groups: dict[PolicyGroup, list[Policy]] = {}
     for item in applicable:
         if item.group is not None:
@@ -215,7 +215,7 @@ def _find_predecessors(
     kinds: Iterable[str],
     prerequisites: Mapping[tuple[ResourceId, ResourceId], Sequence[ResourceId]],
 ) -> Mapping[str, Mapping[str, str]]:
-    """Return the operations that must run before each operation, because its policy verdict assumes them.
+    """Return, for each operation, the earlier operations that its policy verdicts rely on.
 
     The keys are the ids of operations. The values are the ids of the predecessors, with a reason for each.
     """
@@ -320,8 +320,8 @@ class ProjectPolicyGate(PolicyGate):
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
         """Return pairs of a planned resource and a subject that the planned resource changes.
 
-        A subject is a resource that policies check. It has the same form as in verdicts. It is an empty
-        string if it is the planned resource itself.
+        A subject is a resource that policies check. The subject has the same form as in verdicts. If the
+        subject is the planned resource itself, the second value is an empty string.
         """
         subject_effects = collect_subject_effects(operations, group_by_kind(self.policies))
         return frozenset(

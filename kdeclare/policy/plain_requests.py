@@ -430,7 +430,7 @@ def select_known(
     desired: Mapping[str, DesiredResource],
     owned: Mapping[str, OwnedRecord],
 ) -> tuple[Selection, ...]:
-    """Return the selections with which the live state of these resources is read."""
+    """Return the selections for reading the live state of these resources."""
     bodies = {name: desired[name].body if name in desired else None for name in sorted(names)}
     return tuple(s for name, body in bodies.items() for s in kind.select(name, body, owned.get(name)))
 

@@ -36,8 +36,8 @@ class CheckResult:
 class StaticVerdicts:
     """The denials and warnings for declared resources that can be determined without a connection.
 
-    certain: the verdicts for any change that results in the declared state. They do not apply if a resource
-        already has this state, because it is not changed.
+    certain: the verdicts for any change that results in the declared state. They do not apply to a resource
+        that already has the declared state, because kdeclare does not change it.
     created: the verdicts that apply only if the resource does not exist yet.
     """
 
@@ -145,7 +145,8 @@ def _collect_declared_subjects(
 ) -> Iterator[tuple[DesiredResource, DeclaredSubject, Sequence[ConfiguredPolicy]]]:
     """Yield each subject of each declared resource, with the resource and the policies for the subject.
 
-    A subject is a resource that policies check, such as a topic whose replicas a different resource places.
+    A subject is a resource that policies check. It can be the declared resource itself, or an object that the
+    declared resource changes.
     """
     kinds = [(get_policy_subjects(kind), asked) for kind, asked in group_by_kind(policies).items()]
     for item in desired:

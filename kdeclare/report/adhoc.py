@@ -42,7 +42,7 @@ class ItemOutcome(StrEnum):
 CHANGED_OUTCOMES = frozenset(
     {ItemOutcome.CREATED, ItemOutcome.ALTERED, ItemOutcome.DELETED, ItemOutcome.ONGOING}
 )
-"""The outcomes that mean that the resource was changed."""
+"""The outcomes of resources that were changed."""
 SUCCESS_OUTCOMES = CHANGED_OUTCOMES | {ItemOutcome.UNCHANGED, ItemOutcome.LEFT_OUT}
 """The outcomes that do not cause an error exit code."""
 
@@ -59,7 +59,7 @@ class ItemSummary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdhocLabels:
-    """Texts of a provider for the results of ad hoc commands.
+    """A provider's labels and hints for the results of ad hoc commands.
 
     ongoing: the label of a resource whose change is still in progress in the system.
     follow_hint: a hint on how to follow the progress.
@@ -107,7 +107,7 @@ class AdhocResult:
     written: the paths of the written manifests.
     beforehand: the diagnostics that were printed before the confirmation.
     notices: the diagnostics to print after the results.
-    words: texts of the provider.
+    words: the provider's labels and hints.
     """
 
     run: ApplyResult | None

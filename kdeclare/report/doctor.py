@@ -81,7 +81,7 @@ def build_doctor_document(view: DoctorView) -> DoctorDocument:
 
 
 def build_doctor_schemas() -> Mapping[str, dict[str, Any]]:
-    """Return the JSON Schema of ``doctor`` by name; see `publish_schemas`."""
+    """Return the JSON Schema of ``kdeclare doctor``, by document name; see `publish_schemas`."""
     return publish_schemas({"doctor": DoctorDocument})
 
 
@@ -159,7 +159,7 @@ def _render_check(check: Check, name_width: int, style: Style, width: int | None
 
 
 def _wrap_text(text: str, indent: str, width: int | None) -> list[str]:
-    """Wrap a text into at least one line. Long words, such as paths, are not broken."""
+    """Wrap text. The result has at least one line. Long words, such as paths, are not broken."""
     if width is None:
         return [text]
     available_width = max(30, width - len(indent))

@@ -58,7 +58,7 @@ def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
         [format_planned_counts(plan), f"{left_alone_count:,} not restored" if left_alone_count else ""]
     )
     has_denials = has_denial(plan)
-    if errors:  # of endpoints that did not respond; the remaining changes can be applied
+    if errors:  # about endpoints that did not respond; apply still makes the planned changes
         counts = join_nonempty([counts, format_count(errors, "error")])
         return Outcome("error", f"{headline_start}: {counts}.", ExitCode.ERROR)
     if plan.has_changes or has_denials:
@@ -197,9 +197,9 @@ def format_planned_counts(plan: Plan) -> str:
 
 
 def _format_denied_subjects(plan: Plan) -> str:
-    """Format the number of denied topics or objects, such as ``2 topics denied``.
+    """Format the number of topics or objects with denied changes, such as ``2 topics denied``.
 
-    Resources that are denied completely are not counted.
+    Only resources with some changes that were not denied are considered.
     """
     names = set().union(*find_denied_subjects(plan).values())
     noun = "resource" if any("/" in name for name in names) else "topic"
@@ -297,9 +297,9 @@ def _format_denials(run: ApplyResult) -> str:
 
 
 def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
-    """Return the names of the denied topics or objects, by the resource that changes them.
+    """Return the names of topics or objects with denied changes, by the resource that changes them.
 
-    Resources that are denied completely are omitted.
+    Resources whose changes were all denied are omitted.
     """
     blocked_resources = _find_blocked(plan)
     subjects_by_resource: dict[str, set[str]] = defaultdict(set)
@@ -310,14 +310,17 @@ def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
 
 
 def find_guard_denials(plan: Plan) -> list[str]:
-    """Return the resource of each denial by a guard, if the resource has other changes."""
+    """Return the resource of each denial by a guard, unless all changes of the resource were denied."""
     changing_resources = {str(change.id) for change in plan.changes} - _find_blocked(plan)
     denied_resources = (d.resource for d in plan.diagnostics if d.severity is Severity.DENIED)
     return [resource for resource in denied_resources if resource in changing_resources]
 
 
 def find_denied_fields(plan: Plan) -> Mapping[str, Collection[str]]:
-    """Return the paths of denied fields by resource. Resources that are denied completely are omitted."""
+    """Return the paths of fields whose changes were denied, by resource.
+
+    Resources whose changes were all denied are omitted.
+    """
     denied_subjects, guarded_resources = find_denied_subjects(plan), set(find_guard_denials(plan))
     return {
         name: {

@@ -368,5 +368,5 @@ def _build_case_document(result: "CaseResult") -> CaseDocument:
 
 
 def build_policy_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schemas of ``policy check`` and ``policy test`` by name; see `publish_schemas`."""
+    """Return the JSON Schemas of ``policy check`` and ``policy test``, by document name."""
     return publish_schemas({"policy-check": PolicyCheckDocument, "policy-test": PolicyTestDocument})

@@ -66,5 +66,5 @@ def render_providers_text(
 
 
 def build_providers_schemas() -> Mapping[str, dict[str, Any]]:
-    """Return the JSON Schema of ``providers`` by name; see `publish_schemas`."""
+    """Return the JSON Schema of ``kdeclare providers``, by document name; see `publish_schemas`."""
     return publish_schemas({"providers": ProviderList})

@@ -181,7 +181,7 @@ def start_all(
             )
             if marker is None or not marker.formatted:
                 marker = _create_sandbox(runtime, layout, settings, sandbox_progress)
-            write_marker(layout, marker)  # the number of workers can be higher, or the registry new
+            write_marker(layout, marker)  # workers or a registry may have been added
             startups.append(
                 SandboxStartup(layout, marker, broker_ids, sandbox_progress, worker_startup, registry_startup)
             )

@@ -34,11 +34,11 @@ class ResourceOwnership:
     unread: bool = False
 
     def with_labels(self, desired: Iterable[DesiredResource]) -> tuple[DesiredResource, ...]:
-        """Return the resources with their labels from the manifests or the state. Policies use the labels."""
+        """Return the resources with the labels that policies need, from the manifests or the state."""
         return tuple(replace(item, labels=self._find_labels(str(item.id))) for item in desired)
 
     def protected(self, removals: Iterable[ResourceId]) -> frozenset[ResourceId]:
-        """Return the resources whose manifests set ``preventDestroy``, even if it was never applied."""
+        """Return the resources whose manifests set ``preventDestroy``, including settings not applied yet."""
         return frozenset(id_ for id_ in removals if self._encode_declared(str(id_)).get("preventDestroy"))
 
     def _find_labels(self, resource: str) -> Mapping[str, str]:
@@ -67,7 +67,8 @@ def warn_owned_changes(
 ) -> tuple[Diagnostic, ...]:
     """Return warnings about planned ad hoc changes to declared or owned resources.
 
-    They are shown before the user confirms the changes."""
+    The warnings are shown before the user confirms the changes.
+    """
     notices = (_build_unreadable_warning(),) if ownership.unread and plan.has_changes else ()
     claimed_changes = find_claimed_changes(plan.changes, ownership.declared.values(), ownership.owned)
     declared_changes = [item.change for item in claimed_changes if item.place]
@@ -111,7 +112,7 @@ def _build_owned_warning(claimed: ClaimedChange) -> Diagnostic:
 
 
 def _suggest_edit(change: Change) -> str:
-    """Return a hint about the manifest. kdeclare cannot edit the manifests of every kind."""
+    """Return a hint that says how to make the same change in the manifest."""
     if find_editable(change.id.kind) is None:
         return "Change the manifest, too."
     return "Pass --write-manifest to write the change into the manifest."

@@ -227,7 +227,7 @@ def _write_manifests(workspace: Workspace, result: AdhocResult) -> AdhocResult:
 def _report_unwritten_manifests(
     result: AdhocResult, written_resources: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Report each resource whose manifest is not written because some operations on it did not succeed."""
+    """Report each changed resource whose manifest was not written because another operation on it failed."""
     apply_result = result.run
     for op in apply_result.plan.operations if apply_result else ():
         operation_result = apply_result.results.get(op.id) if apply_result else None

@@ -124,9 +124,9 @@ class NewManifest:
 
 
 def render_value(value: str, *, text: bool = False) -> str:
-    """Return a value from the command line as a YAML scalar. References such as ``${var.NAME}`` stay.
+    """Return a value from the command line as a YAML scalar. References such as ``${var.NAME}`` are kept.
 
-    text: whether the value is a string even if it looks like a number.
+    text: whether to write the value as a string even if it looks like a number.
     """
     return scalar(value, text=text).replace("$${", "${")
 

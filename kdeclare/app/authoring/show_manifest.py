@@ -65,7 +65,10 @@ def show_manifest(
 
 
 def _require_declared(manifests: LoadedManifests, resource: ResourceId) -> tuple[DesiredResource, Layers]:
-    """Return the declared resource and its layers. Raises KdeclareError if it is missing or has errors."""
+    """Return the resource and the documents that it was merged from: base manifest, overlays and defaults.
+
+    Raises KdeclareError if the resource is missing or has errors.
+    """
     errors = [d for d in manifests.diagnostics if d.is_error and _is_about(d, resource)]
     declared = next((item for item in manifests.desired if item.id == resource), None)
     if declared is not None and manifests.layers is not None and not errors:
@@ -81,7 +84,7 @@ def _require_declared(manifests: LoadedManifests, resource: ResourceId) -> tuple
 def _is_about(problem: Diagnostic, resource: ResourceId) -> bool:
     """Return whether a problem may affect this resource.
 
-    Problems in defaults can affect every resource. Problems that name no resource can, too: for example, an
+    Problems in defaults can affect every resource. So can problems that name no resource. For example, an
     unreadable document may be an overlay for this resource.
     """
     resource_name = problem.resource
@@ -91,8 +94,9 @@ def _is_about(problem: Diagnostic, resource: ResourceId) -> bool:
 def _find_hidden_fields(desired: DesiredResource, leaves: Mapping[NodePath, Any]) -> set[NodePath]:
     """Return the paths of the spec fields that must be hidden, because they contain secrets.
 
-    The model of the spec marks some of these fields. The others are found by comparing the fields with the
-    secrets in the body. If no field contains a secret of the body, the whole spec is hidden.
+    The model of the spec marks some of these fields. To find the other fields, the function compares the
+    fields with the secrets in the body. If the body has a secret that no field contains, all fields of the
+    spec are hidden.
     """
     model = KINDS[desired.id.kind].spec
     hidden = {
@@ -110,8 +114,8 @@ def _find_hidden_fields(desired: DesiredResource, leaves: Mapping[NodePath, Any]
 def _is_beside_value(body: object, secret_path: NodePath) -> bool:
     """Return whether the body contains a plain value at the path of a secret.
 
-    This is the case if only the system can tell whether the value is sensitive: the body then contains both
-    the value and a secret. The value is shown.
+    If only the system knows whether a config is sensitive, the body contains its value twice: as a plain
+    value and as a secret. Such a value is not hidden.
     """
     value: Any = body
     for step in secret_path:
@@ -133,7 +137,7 @@ def _find_fields(
 
 
 def _has_secret_text(value: Any, secret: str) -> bool:
-    """Return whether a field contains a secret: as a whole value, inside a value, or split into a list."""
+    """Return whether a value contains the secret. The list ``[a, b]`` also matches the secret ``a,b``."""
     texts = [str(scalar) for _, scalar in _list_scalars(value, ())]
     if any(text == secret or (len(secret) >= _MIN_PARTIAL_LENGTH and secret in text) for text in texts):
         return True

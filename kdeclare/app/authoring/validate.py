@@ -53,7 +53,7 @@ def validate(
 
 
 def _check_statically(manifests: LoadedManifests) -> Iterator[Diagnostic]:
-    """Yield the diagnostics that a plan would have on any cluster, or none if the manifests have errors."""
+    """Yield the problems that a plan for any cluster would report, or none if the manifests have errors."""
     if has_mistakes(manifests):
         return
     for resource in manifests.desired:

@@ -72,8 +72,8 @@ def prepare_edits(workspace: Workspace, changes: Iterable[Change]) -> PreparedEd
     """Prepare the edits of the project's manifests for completed or planned ``changes``.
 
     Changes that are blocked, release a resource or do nothing are skipped. Call this function before the
-    cluster is changed, because it finds all reasons to refuse an edit. If only some changes succeed in the
-    cluster, call it again with these changes.
+    cluster is changed, so that an edit that is not possible is reported first. If only some changes succeed
+    in the cluster, call the function again with the successful changes.
     Raises KdeclareError with a diagnostic for each edit that is not possible, and if the manifests have
     errors.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    group.callback()(lambda: None)  # otherwise typer turns a single command into the group itself
+    group.callback()(lambda: None)  # without a callback, typer turns a group of one command into this command
     add_commands(group, NEW_GROUP)
     app.add_typer(group, name="new", help="Create a manifest.")
 
@@ -46,7 +46,7 @@ def write_new_manifest(
     path_arguments = (
         "" if created.in_project else f" {shlex.quote(str(created.file))} --bootstrap-server HOST:PORT"
     )
-    # only the options of this line: the options of a kdeclare shell also apply to its next line
+    # without the options of the kdeclare shell, because the shell adds them to the next line, too
     typed_options = (("--project", project_options.project), ("--env", project_options.env))
     option_words = "".join(
         f" {option} {shlex.quote(str(value))}" for option, value in typed_options if value is not None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def list_clusters(sandbox: "Sandbox") -> tuple[SandboxStatus, ...]:
-    """Return the status of each cluster of a sandbox, which has one or several clusters."""
+    """Return the status of each cluster of a sandbox."""
     return (sandbox,) if isinstance(sandbox, SandboxStatus) else sandbox.clusters
 
 
@@ -148,5 +148,5 @@ def describe_sandbox(sandbox: "Sandbox") -> SandboxDocument:
 
 
 def sandbox_schemas() -> Mapping[str, dict[str, Any]]:
-    """Return the JSON Schemas of the sandbox documents by name; see `publish_schemas`."""
+    """Return the JSON Schemas of the sandbox documents, by document name; see `publish_schemas`."""
     return publish_schemas({"sandbox-status": SandboxDocument})

@@ -43,7 +43,7 @@ CompletionRule = Callable[[CursorContext, Names], CompletionOffer]
 def make_plain_rule(
     list_values: Callable[[CursorContext, Names], Iterable[CompletionValue]],
 ) -> CompletionRule:
-    """Return a completion rule whose values replace the whole value typed so far."""
+    """Return a completion rule for values that replace everything typed so far for the parameter."""
     return lambda place, names: CompletionOffer(list_values(place, names), place.text)
 
 

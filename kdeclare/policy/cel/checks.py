@@ -21,20 +21,20 @@ from kdeclare.policy.cel.source import (
 from kdeclare.policy.cel.vocabulary import Vocabulary
 
 MAX_GROWTH = 50_000
-"""The maximum size of the values that an expression creates, relative to the size of its input."""
+"""The maximum size of the values that an expression creates, as a multiple of the size of its input."""
 
 _ASSUMED_ELEMENTS = 1_000  # the assumed length of a list whose length is unknown
 _MAX_STEPS = 10_000  # evaluation stops after this many steps
 _ASSUMED_NAME_LENGTH = 100  # characters
-_LOOP_FACTOR = 5  # makes the limit stricter inside a loop, because values are created in every round
+_LOOP_FACTOR = 5  # makes the limit stricter inside a loop, because values are created in every iteration
 _CLOSING = (")", "]", "}")
 
 
 class _LoopVariable(NamedTuple):
     """The variable of a loop in a CEL expression.
 
-    size: the total size of the variable's values in all rounds of the loop.
-    rounds: the number of rounds.
+    size: the total size of the variable's values in all iterations of the loop.
+    rounds: the number of iterations.
     """
 
     size: float
@@ -112,7 +112,11 @@ class _SizeEstimator:
         rounds: int,
         depth: int,
     ) -> float:
-        """Return the size of a loop's result: a list for ``map`` and ``filter``; otherwise a boolean (0)."""
+        """Return the size of a loop's result.
+
+        The result of ``map`` and ``filter`` is a list. The result of every other loop is a boolean, whose
+        size counts as 0.
+        """
         is_map = loop.token.text == "map"
         inner_rounds = (
             min(rounds * self._count_elements(first, loop.at), max(_MAX_STEPS, rounds)) if is_map else rounds
@@ -174,12 +178,12 @@ class _SizeEstimator:
 MAX_COST = 5_000_000
 """The maximum cost of all calls of ``matches`` in a rule. The unit is arbitrary.
 
-Each loop is assumed to have a fixed, large number of rounds.
+Each loop is assumed to have a fixed, large number of iterations.
 """
 
 _MAX_PATTERN_COST = 200_000  # RE2 rejects larger patterns
 _MATCH_COST = 40
-# the assumed number of evaluations outside loops, in one loop and in nested loops; there can be many topics
+# the assumed number of evaluations of a call: outside loops, in one loop, and in nested loops
 _ROUNDS_BY_DEPTH = (50, 1_000, 10_000)
 _IGNORE_CASE_FACTOR = 3  # (?i)
 _PIECE = re.compile(

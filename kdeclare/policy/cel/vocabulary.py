@@ -37,8 +37,8 @@ _TEXT_MAP = dict[str, str]
 class Vocabulary:
     """The variables that rules for one kind can use. The name of a state's field contains a dot.
 
-    sides: the names of the states, such as ``pre`` and ``post``. The value is True for the state before the
-        change.
+    sides: whether a state is the state before the change, by the name of the state (such as ``pre`` or
+        ``post``).
     types: the types of all variables except the states and ``principal``.
     nullable: the names of the variables in ``types`` that can be null.
     readers: the functions that read the values of the variables from a request.
@@ -156,7 +156,7 @@ def _make_field_reader(is_before: bool, read: Callable[[object], object]) -> Req
 
 
 def _find_converter(value_type: type) -> Converter | None:
-    """Return a function that converts values to types that CEL accepts, or None if it is not needed.
+    """Return a function that converts values to types that CEL accepts, or None if no conversion is needed.
 
     For example, the value of a reference (``${…}``) has a subclass of str, which CEL does not accept.
     """

@@ -105,7 +105,7 @@ def has_overridable_denial(verdicts: Iterable[Verdict]) -> bool:
 
 
 def find_policy_noun(verdict: Verdict) -> str:
-    """Return the word that reports put before the name of a policy, and of a guard."""
+    """Return the noun for the source of a verdict: ``policy`` or ``guard``."""
     return "guard" if verdict.policy in find_guards() else "policy"
 
 

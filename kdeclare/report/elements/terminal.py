@@ -62,7 +62,7 @@ Cell = str | StyledCell
 
 
 class Elision(Enum):
-    """Where a cell that is too long is shortened."""
+    """The position at which a cell that is too long is shortened."""
 
     NEVER = "never"
     MIDDLE = "middle"
@@ -128,7 +128,7 @@ def measure_width(text: str) -> int:
 
 
 def elide(text: str, width: int, elision: Elision) -> str:
-    """Shorten a text to ``width`` terminal columns. ``…`` replaces the removed characters."""
+    """Shorten text to ``width`` terminal columns. ``…`` replaces the removed characters."""
     if measure_width(text) <= width:
         return text
     kept_width = width - 1
@@ -138,7 +138,7 @@ def elide(text: str, width: int, elision: Elision) -> str:
 
 
 def _measure_columns(columns: Sequence[Column], cell_texts: Sequence[Sequence[str]]) -> dict[int, int]:
-    """Return the full width of each visible column, which shows all cells and the title."""
+    """For each visible column, return the width that shows the title and all cells in full."""
     widths = [max((measure_width(row[i]) for row in cell_texts), default=0) for i in range(len(columns))]
     visible = [i for i, widest in enumerate(widths) if widest or not cell_texts]
     return {i: max(widths[i], measure_width(columns[i].title)) for i in visible}

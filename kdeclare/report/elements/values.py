@@ -51,12 +51,12 @@ def strip_configs_prefix(path: str) -> str:
 
 
 def truncate(text: str, max_length: int) -> str:
-    """Truncate a text to ``max_length`` characters, including the ``…`` at the end of a truncated text."""
+    """Truncate text to ``max_length`` characters. The ``…`` at the end of truncated text is included."""
     return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
 def _format_object(value: dict[str, JsonValue]) -> str:
-    """Format an object as ``iterations 8192, password (sensitive)``; an object with objects as JSON."""
+    """Format an object as ``iterations 8192, password (sensitive)``, or as JSON if it is nested or empty."""
     if not value or any(isinstance(item, dict | list) and not is_secret(item) for item in value.values()):
         return sanitize_for_terminal(json.dumps(value, ensure_ascii=False))
     return ", ".join(

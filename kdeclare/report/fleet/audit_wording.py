@@ -161,7 +161,7 @@ def sort_worst_first(rows: Iterable[AuditRow]) -> list[AuditRow]:
 
 
 def format_sides(row: AuditRow) -> tuple[str, str]:
-    """Return the values of a finding before and after, as text. Both are empty if it has no values."""
+    """Return the old and the new value of a finding, as text. Both are empty if the finding has no values."""
     if row.before is None and row.after is None:
         return "", ""
     before, after = (_format_side(text, row.path) for text in (row.before, row.after))

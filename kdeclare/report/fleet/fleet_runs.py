@@ -284,10 +284,9 @@ _EXIT_WITHOUT_CHANGES = {
     AppliedStatus.STALE: ExitCode.STALE,
     AppliedStatus.LOCKED: ExitCode.LOCKED,
 }
-"""The exit code of ``fleet apply``, by the status that all clusters have.
+"""The exit code of ``fleet apply``, by the status of the clusters, if nothing was changed.
 
-These statuses mean that nothing was changed. Clusters that ``fleet apply`` did not try to change are not
-considered.
+Only clusters whose plans ``fleet apply`` tried to apply are considered.
 """
 
 

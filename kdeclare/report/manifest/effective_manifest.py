@@ -13,7 +13,7 @@ from kdeclare.report.elements.values import sanitize_for_terminal
 
 
 def build_manifest_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of ``show-manifest`` by name; see `publish_schemas`."""
+    """Return the JSON Schema of ``kdeclare show-manifest``, by document name; see `publish_schemas`."""
     return publish_schemas({"show-manifest": EffectiveManifest})
 
 

@@ -113,7 +113,7 @@ def _build_change_columns(
 
 
 def _format_reason(change: Change, plan: Plan, targets: Iterable[tuple[str, str]]) -> str:
-    """Return a text with the reason and the targets of a change."""
+    """Return the reason and the targets of a change as one string."""
     return join_nonempty(
         [
             sanitize_for_terminal(explain_change(change, plan)),

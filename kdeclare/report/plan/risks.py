@@ -120,7 +120,7 @@ def _get_resource_cause(change: Change) -> str:
 
 
 def find_irreversible_reasons(plan: Plan) -> Mapping[str, Sequence[str]]:
-    """Return up to three reasons for each resource why its operations cannot be undone.
+    """For each resource, return up to three reasons why its operations cannot be undone.
 
     Reasons that are already shown as the cause of a field's risk are omitted.
     """

@@ -190,7 +190,7 @@ class LockStatusDocument:
 
 
 def build_run_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schemas of all documents about runs by name; see `publish_schemas`."""
+    """Return the JSON Schemas of all documents about runs, by document name; see `publish_schemas`."""
     return publish_schemas(
         {
             "history": History,

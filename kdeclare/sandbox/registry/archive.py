@@ -52,7 +52,7 @@ def resolve_archive(
 
 
 def install_archive(archive: Path, folder: Path) -> None:
-    """Unpack the archive into ``folder``, unless this was done before. Other content is deleted."""
+    """Unpack the archive into ``folder`` and delete other content, unless the archive is already unpacked."""
     complete = folder / _COMPLETE
     if complete.exists() and complete.read_text("utf-8") == archive.name:
         return
