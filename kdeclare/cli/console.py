@@ -101,9 +101,9 @@ class Console:
     def concerns(self, project: Path | None, category: Callable[[], str | None] | None = None) -> None:
         """Set the project file and the category for SARIF logs.
 
-        project: the project file given on the command line, to which findings that are not about a file are
-        attached. category: a function that returns the category, or None if the category is unknown. The
-        function is called only if the command fails.
+        project: the project file given on the command line. Findings that are not about a file are attached
+        to the project file. category: a function that returns the category, or None if the category is
+        unknown. The function is called only if the command fails.
         """
         self._project = project
         self._category = category or self._category

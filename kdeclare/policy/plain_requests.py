@@ -145,7 +145,7 @@ class PlainRequest:
 
     find_before, find_after: functions that return the state before and after the request. ``find_before`` is
         not called for CREATE, and ``find_after`` is not called for DELETE.
-    find_principal: a function that returns the principal with which kdeclare is authenticated.
+    find_principal: a function that returns kdeclare's own principal in the system.
     """
 
     action: PolicyAction
@@ -160,7 +160,7 @@ class PlainRequest:
 
     @property
     def principal(self) -> str | None:
-        """The principal with which kdeclare is authenticated."""
+        """kdeclare's own principal in the system."""
         return self.find_principal()
 
     @cached_property

@@ -24,8 +24,7 @@ from kdeclare.policy.subjects import PolicyContext, get_policy_subjects
 class CheckResult:
     """The verdicts of policies about resources.
 
-    open: pairs of a policy and a resource for which there is no verdict, because the policy needs data from a
-        system.
+    open: pairs of a policy and a resource without a verdict, because the policy needs data from a system.
     """
 
     verdicts: tuple[Verdict, ...] = ()

@@ -1,4 +1,4 @@
-"""The kinds that policies can check, and the data with which policies are evaluated."""
+"""The kinds that policies can check, and the input data of policies."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
@@ -53,7 +53,7 @@ def get_policy_subjects(kind: str) -> MakesPolicyRequests:
 
 @dataclass(frozen=True, slots=True)
 class PolicyContext:
-    """The data with which policies are evaluated: connections, live state, and known resources.
+    """The input data of policies: connections, live state, and known resources.
 
     live: the live state for ``selections``, or None if it has not been read yet.
     labels: the labels of each resource after the change.

@@ -1,4 +1,4 @@
-"""The outcome of a plan, run or validation, on which text, JSON and exit codes are based."""
+"""The outcome of a plan, run or validation. All output formats and the exit code show this outcome."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -39,7 +39,7 @@ class PolicyCheckView:
     topics: the number of checked resources of all kinds.
     noun: the word for these resources in messages.
     policies: the names of all policies of the project, including policies that were not evaluated.
-    open: pairs of a policy and a resource for which there is no verdict, because the policy needs live state.
+    open: pairs of a policy and a resource without a verdict, because the policy needs live state.
     places: the positions of the declared resources in the manifests.
     """
 

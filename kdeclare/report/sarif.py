@@ -1,4 +1,4 @@
-"""Build SARIF 2.1.0 logs, with which code hosts show diagnostics, verdicts and risks in manifests.
+"""Build SARIF 2.1.0 logs. Code hosts show the diagnostics, verdicts and risks of a log in manifests.
 
 A SARIF rule is a diagnostic code, a policy or a type of risk. A SARIF result is a diagnostic, a verdict other
 than "allow", or a risk of a change.
@@ -38,7 +38,7 @@ ROOT = "%SRCROOT%"
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """The paths with which source positions are resolved.
+    """The paths for resolving source positions.
 
     root: the absolute path of the top folder of the checkout.
     folder: the absolute path to which source positions are relative.

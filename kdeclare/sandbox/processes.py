@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """The data that identifies a process that was started.
+    """The data that identifies a started process.
 
     began: the start time, in a format that depends on the operating system. mark: an argument on the command
         line of the process.

@@ -199,8 +199,8 @@ def _fail(calls: list[_Call], call: _Call, error: BaseException, when: str) -> N
 class FaultyOperations:
     """Logs the execution of operations, and injects faults.
 
-    This also works with a real system. In the log, ``Call.method`` is the operation type, and ``Call.items``
-    are the resources.
+    The system can be a fake or a real system. In the log, ``Call.method`` is the operation type, and
+    ``Call.items`` are the resources.
     """
 
     faults: FaultPlan[None] = field(default_factory=FaultPlan)

@@ -294,7 +294,7 @@ def _pair_operators(pieces: Sequence[Token]) -> Iterator[Token]:
 
 
 def _find_compared_texts(name: str, pieces: Sequence[Token], begin: int, end: int) -> Iterator[Token]:
-    """Yield the string literals with which a variable is compared.
+    """Yield the string literals that an expression compares with a variable.
 
     name: the name of the variable. Comparisons are ``name == 'a'``, ``'a' == name`` and ``name in ['a',
         'b']``.

@@ -117,7 +117,7 @@ class Vocabulary:
 
     @property
     def example_map(self) -> str:
-        """An example of a mapping in which a key can be missing, for hints."""
+        """A mapping that can lack a key. Hints use this mapping as an example."""
         maps = [name for name in self.fields if is_text_mapping(self.words.fields[name])]
         return f"{self.words.after}.{maps[0]}" if maps else "labels"
 

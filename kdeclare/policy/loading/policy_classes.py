@@ -60,7 +60,7 @@ def make_policy(class_name: str, interfaces: tuple[type[AnyPolicy], ...] = INTER
     """Create an instance of a policy class. Raises UnusablePolicy.
 
     class_name: the name of the class, in the form ``module:Class``.
-    interfaces: the interfaces of which the class must implement at least one.
+    interfaces: the class must implement at least one of these interfaces.
     """
     module, _, name = class_name.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), name)):

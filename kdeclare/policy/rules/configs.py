@@ -201,7 +201,7 @@ class AllowedConfigsSettings(Settings):
 
 
 class AllowedConfigs(ConfigRule[AllowedConfigsSettings]):
-    """Restricts which configs can be set, or to which values."""
+    """Restricts the configs that can be set, and the values of particular configs."""
 
     settings_model = AllowedConfigsSettings
 

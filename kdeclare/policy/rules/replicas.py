@@ -1,4 +1,4 @@
-"""Rules for ``min.insync.replicas``, and for the racks on which replicas are placed."""
+"""Rules for ``min.insync.replicas``, and for the racks of replicas."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated

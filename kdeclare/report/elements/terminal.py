@@ -62,7 +62,7 @@ Cell = str | StyledCell
 
 
 class Elision(Enum):
-    """The position at which a cell that is too long is shortened."""
+    """The position at which a long cell is shortened."""
 
     NEVER = "never"
     MIDDLE = "middle"

@@ -276,7 +276,7 @@ class ReplicaAssignments:
         other topics share.
     held: the counts of replicas by the index of the topic and the index of the broker.
     partitions: the number of partitions whose replicas are placed.
-    copied: the number of replicas that are copied to a broker that did not have the partition before.
+    copied: the number of replicas on brokers that had no replica of the partition before.
     narrowed_count: the number of partitions that will be on fewer racks than before.
     others: the number of topics that share one row.
     unplaced_count: the number of new topics for which the brokers choose the placement.

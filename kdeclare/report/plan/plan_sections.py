@@ -1,4 +1,4 @@
-"""Render the sections in which providers describe a plan as a whole, for text, Markdown and HTML."""
+"""Render the sections that providers add to a plan, as text, Markdown and HTML."""
 
 from html import escape
 

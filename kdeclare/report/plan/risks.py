@@ -49,7 +49,7 @@ def list_risks(plan: Plan) -> list[Diagnostic | Verdict | Change]:
 
     1. changes that delete a resource
     2. errors, then denials, which block changes
-    3. blocked changes for which no diagnostic or verdict contains the reason
+    3. blocked changes without a diagnostic or verdict that explains the reason
     4. changes that cannot be undone or can lose records
     """
     blocking = [d for d in sort_diagnostics(plan.diagnostics) if d.is_blocking]

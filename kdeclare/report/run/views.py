@@ -148,7 +148,7 @@ class RunDetail(RunSummary):
 class UnfinishedRun(RunSummary):
     """A run that has not ended.
 
-    unknown: the operations that were started and whose outcome is unknown.
+    unknown: the started operations with an unknown outcome.
     not_begun: the number of operations that were not started.
     """
 

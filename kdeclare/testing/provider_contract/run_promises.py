@@ -91,7 +91,7 @@ class RunPromises(ContractBase):
         assert self._read_state(bench) == before
 
     def test_a_rollback_leaves_alone_what_others_have_changed(self, make_bench: Callable[[], Bench]) -> None:
-        """A rollback reports changes that another client made after the run as conflicts, and keeps them."""
+        """If another client changed a resource after the run, a rollback reports and keeps the change."""
         bench = self._apply_before(make_bench)
         run = bench.apply(self._declare(self.after))
         changed = self._change_elsewhere(bench, self.elsewhere)
