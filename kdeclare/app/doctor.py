@@ -169,7 +169,7 @@ def _check_java(environ: Mapping[str, str]) -> tuple[Check, ...]:
 # the project file and its manifests
 
 _ProjectCheck = tuple[CheckSection, Workspace | None, LoadedManifests | None]
-"""The results of the checks, and the workspace and the manifests, which are None if they cannot be loaded."""
+"""The check results, the workspace and the manifests. None stands for data that could not be loaded."""
 
 
 def _check_project(options: WorkspaceOptions, environ: Mapping[str, str]) -> _ProjectCheck:

@@ -20,7 +20,7 @@ from kdeclare.policy.configured_policy import ConfiguredPolicy
 _KIND = PolicyKind()
 
 RULES = {_KIND.name: _KIND}
-"""The kinds of manifests that apply to a whole project, by name."""
+"""The kinds of manifests that declare policies instead of resources, by the name of the kind."""
 
 _log = logging.getLogger(__name__)
 

@@ -243,7 +243,7 @@ def _hide_argument_types(click_command: Any) -> None:
 
 
 def _reject_unusable_values(click_command: Any) -> None:
-    """Report empty values, and values with a NUL character, as wrong usage for all parameters of a command.
+    """Report empty values, and values with a NUL character, as usage errors for all parameters of a command.
 
     An empty value usually comes from an unset variable of a script. Without this check, `pathlib` would take
     an empty path for the current folder, and an empty ``--env`` would mean the default environment.

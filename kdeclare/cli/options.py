@@ -240,7 +240,7 @@ class OutputOptions:
     ] = False
 
     def over(self, other: "OutputOptions") -> "OutputOptions":
-        """Return options in which each flag is set if it is set in ``self`` or in ``other``."""
+        """Return options with the flags that ``self`` or ``other`` sets."""
         return OutputOptions(
             self.quiet or other.quiet, self.verbose or other.verbose, self.no_color or other.no_color
         )
@@ -293,7 +293,7 @@ class OverrideOptions(PolicyOverrideOptions):
     choices: PlanChoices = field(default_factory=dict)
 
     def chosen(self) -> ChosenOptions:
-        """Return the given options of providers."""
+        """Return the provider options that the command line contains."""
         return self.choices
 
     def scope(self) -> "PlanScope":
@@ -373,7 +373,7 @@ class PlanningOptions(OverrideOptions):
         return self != PlanningOptions()
 
     def chosen(self) -> ChosenOptions:
-        """Return the given options of providers."""
+        """Return the provider options that the command line contains."""
         return {**self.choices, **self.deletion_choices}
 
     def scope(self) -> "PlanScope":

@@ -27,7 +27,7 @@ _MANIFESTS_UNCHANGED = (
 
 @dataclass(frozen=True, slots=True)
 class ApplyFlags:
-    """The options of a run from the command line. None stands for the default timeout."""
+    """The options of a run from the command line. A timeout of None means the default timeout."""
 
     fail_fast: bool = False
     wait: bool = True
@@ -126,7 +126,7 @@ def _render_page(workspace: "Workspace", result: "ApplyResult", identity: str | 
 
 
 def announce_stop() -> None:
-    """Announce that the run is stopping. Signal handlers must not use buffered streams."""
+    """Announce that the run is stopping. Called in a signal handler, which must not use buffered streams."""
     os.write(
         2,
         b"\nStopping: waiting for operations in progress; no new operations start. "

@@ -404,7 +404,7 @@ class PlainSubjects:
     def review_snapshot(self, inputs: ReviewInputs) -> SnapshotReview:
         """Return a `Review` for resources in a snapshot.
 
-        inputs: the inputs of the evaluation. Their live state is that of the snapshot.
+        inputs: the inputs of the evaluation, with the live state of the snapshot.
         """
         return SnapshotReview(self.kind, self.subject, inputs)
 

@@ -16,7 +16,7 @@ from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 @dataclass(frozen=True, slots=True)
 class DoctorView:
-    """The results of all checks of ``kdeclare doctor``. Each section depends on earlier sections."""
+    """The results of all checks of ``kdeclare doctor``. A section can depend on earlier sections."""
 
     sections: tuple[CheckSection, ...]
 

@@ -120,7 +120,7 @@ def require_consistent(plan: Plan) -> Plan:
 
 
 def _read_back(desired: DesiredResource) -> object:
-    """Return the body. If the kind has a codec, convert the body to plain data and back."""
+    """Convert the body of a resource to plain data and back, if the kind of the resource has a codec."""
     if not isinstance(KINDS[desired.id.kind], BodyCodec):
         return desired.body
     return decode_body(desired.id.kind, as_object(parse_json(dump_canonical_json(encode_body(desired)))))

@@ -29,7 +29,7 @@ class Names(Protocol):
         """Return the names of the live objects of a kind."""
 
     def ask(self, key: Hashable, question: "Callable[[Connections], T]", nothing: T) -> T:
-        """Return the result of ``question``, called with the connections; return ``nothing`` if it fails.
+        """Call ``question`` with the connections, and return the result; ``nothing`` if the call fails.
 
         Providers use this method to complete their own parameters. key: the key under which the result is
         cached.

@@ -70,11 +70,11 @@ class _SizeEstimator:
         self._opens = {end: begin for begin, end in self._closes.items()}
 
     def size(self, begin: int, end: int, held: Mapping[str, _LoopVariable], rounds: int, depth: int) -> float:
-        """Return the total size of the values that a range of tokens creates.
+        """Return the total size of the values that a part of the expression creates.
 
-        begin, end: the range of token indexes.
+        begin, end: the range of token indexes of this part.
         held: the variables of the enclosing loops, by name.
-        rounds: the number of times that the tokens are evaluated.
+        rounds: the number of times that this part is evaluated.
         depth: the number of enclosing loops other than ``map``.
         Raises _UnboundedLoop.
         """

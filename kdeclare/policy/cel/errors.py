@@ -385,7 +385,7 @@ def _explain_missing_key(key: str, source: str, vocabulary: Vocabulary) -> tuple
 
 
 def _explain_missing_number(key: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
-    """Return the reason and a suggestion for a key that is missing in a mapping with integer keys."""
+    """Explain that a mapping with integer keys lacks a key. Return the reason and a suggestion."""
     for name, policy_field in vocabulary.words.fields.items():
         if get_args(policy_field.value_type)[:1] == (int,) and name in source:
             words = vocabulary.words

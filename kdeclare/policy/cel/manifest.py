@@ -57,7 +57,7 @@ class PolicyBody:
 class PolicyKind:
     """Reads Policy manifests, and creates policies from them.
 
-    All policies that one instance creates share a cache of the values that were read from a request.
+    All policies that one instance creates share a cache of the values read from a request.
     """
 
     name = "Policy"

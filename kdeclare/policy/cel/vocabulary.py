@@ -111,7 +111,7 @@ class Vocabulary:
 
     @property
     def text_maps(self) -> tuple[str, ...]:
-        """The fields of states that are mappings with string keys, such as ``post.configs``."""
+        """The names of state fields whose values are mappings with string keys, such as ``post.configs``."""
         maps = [name for name, known in self.words.fields.items() if is_text_mapping(known)]
         return tuple(f"{side}.{name}" for side in self.sides for name in maps)
 

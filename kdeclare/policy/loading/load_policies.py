@@ -85,7 +85,7 @@ class _PolicyLoader:
     new: list[_NamedPolicy] = field(default_factory=list)
 
     def entry(self, entry: PolicyEntry) -> None:
-        """Load a policy that is configured in the project file, and add the policy."""
+        """Load a policy of the project file, and add it to the loaded policies."""
         problems = list(_check_selector(entry))
         try:
             made = make_policy(entry.class_name)
@@ -99,7 +99,7 @@ class _PolicyLoader:
             self.policies.append(_build_policy(entry, made))
 
     def add_manifest(self, desired: DesiredResource, kind: PolicyKind) -> None:
-        """Add the policy that a manifest declares."""
+        """Add the policy that a manifest declares to the loaded policies."""
         body = desired.get_body(PolicyBody)
         if body.kind == TOPIC:
             self.new.append(_NamedPolicy(desired.id.name, desired.source))

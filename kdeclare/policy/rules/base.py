@@ -70,7 +70,7 @@ class StateRule(Rule[S]):
 
     @abstractmethod
     def concerns(self, field: str) -> bool:
-        """Return whether a change to the field can cause a violation. If not, the states are not read."""
+        """Return whether a change to the field can cause a violation. If not, the rule ignores the change."""
 
     @abstractmethod
     def find_violations(self, topic: str, state: TopicState) -> Iterable[Violation]:

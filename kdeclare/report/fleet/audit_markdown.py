@@ -149,7 +149,7 @@ def _render_finding(row: AuditRow) -> str:
 
 
 def _render_fitting_lines(title: str, lines: Iterable[str], count: int, noun: str, max_length: int) -> str:
-    """Render the lines that fit, and the number of omitted lines."""
+    """Render the lines that fit into the report, and the number of omitted lines."""
     fitting_lines = take_fitting(lines, max_length - len(title) - 80)
     omitted_count = count - len(fitting_lines)
     omission_note = (

@@ -40,7 +40,7 @@ def _split_masked_lines(data: bytes | None) -> list[str]:
 
 
 def _mask_secrets(lines: Sequence[str]) -> Iterator[str]:
-    """Mask the values of sensitive keys: the rest of the line, and the lines of a block scalar."""
+    """Mask the values of sensitive keys. If a value is a block scalar, all lines of the value are masked."""
     secret_depth: int | None = None
     for line in lines:
         depth = len(line) - len(line.lstrip())

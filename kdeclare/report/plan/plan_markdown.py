@@ -455,7 +455,7 @@ def _render_section(title: str, text: str) -> str:
 
 
 def _render_fitting_items(items: Sequence[RenderItem], noun: str, max_length: int) -> str:
-    """Render the items that fit, and the number of omitted items."""
+    """Render the items that fit into the comment, and the number of omitted items."""
     fitting_items = take_fitting((item() for item in items), max_length - 60)
     omitted_count = len(items) - len(fitting_items)
     omission_note = (
@@ -465,7 +465,7 @@ def _render_fitting_items(items: Sequence[RenderItem], noun: str, max_length: in
 
 
 def _render_table(table_header: str, rows: Iterator[str], changes: Sequence[Change], max_length: int) -> str:
-    """Render the rows that fit, and the number of omitted changes by action."""
+    """Render the rows that fit into the comment, and the number of omitted changes by action."""
     if not changes:
         return ""
     fitting_rows = take_fitting(rows, max_length - len(table_header) - 200)
@@ -486,9 +486,9 @@ def _render_table(table_header: str, rows: Iterator[str], changes: Sequence[Chan
 
 
 def take_fitting(rows: Iterable[str], max_length: int) -> list[str]:
-    """Return the rows before the first row that does not fit. Each row is followed by a newline.
+    """Return the rows that fit into ``max_length`` characters, including a newline after each row.
 
-    The remaining rows are not read from the iterable, so that a generator does not render them.
+    Stop at the first row that does not fit, so that a generator does not render further rows.
     """
     taken = []
     for row in rows:

@@ -302,7 +302,7 @@ class _ReplicaTally:
     copied: int = 0
 
     def add(self, before: Sequence[int], after: Sequence[int]) -> None:
-        """Add the replicas of one partition."""
+        """Add the replicas of one partition to the counts."""
         self.before.update(before)
         self.after.update(after)
         self.leads_before.update(before[:1])

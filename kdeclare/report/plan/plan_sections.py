@@ -18,7 +18,7 @@ _MAX_LINE_LENGTH = 4_000
 
 
 def render_section_text(section: PlanSection, style: Style) -> str:
-    """Render the title and the lines as text."""
+    """Render a section as text: the title, then the lines."""
     lines = [style.bold(f"{sanitize_for_terminal(section.title)}:")]
     for line in section.lines:
         paint = {"+": style.green, "-": style.red}.get(line.sign, style.dim if line.is_secondary else str)
