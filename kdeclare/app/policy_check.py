@@ -80,7 +80,7 @@ def _check_live(
 
 
 def _find_kinds(active_policies: ActivePolicies) -> tuple[str, ...]:
-    """Return the kinds that the policies apply to. Without policies, topics are the only kind."""
+    """Return the kinds that the policies apply to. If there are no policies, return only the kind Topic."""
     return tuple(group_by_kind(active_policies.policies)) or (TOPIC,)
 
 

@@ -270,7 +270,7 @@ class PlainReview:
         )
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
-        """Record effects on a resource that no policy denied.
+        """Record the effects on a resource after no policy has denied them.
 
         Later requests assume that the effects are applied.
         """

@@ -1,4 +1,4 @@
-"""Build SARIF 2.1.0 logs. Code hosts show the diagnostics, verdicts and risks of a log in manifests.
+"""Build SARIF 2.1.0 logs, so that code hosts can show diagnostics, verdicts and risks in manifests.
 
 A SARIF rule is a diagnostic code, a policy or a type of risk. A SARIF result is a diagnostic, a verdict other
 than "allow", or a risk of a change.

@@ -80,7 +80,8 @@ class FaultPlan(Generic[_System]):
     The methods have these parameters:
     method: the method of matching requests; None for all requests that are not validate-only.
     item: an item that matching requests contain, in the form of ``Call.items``; None for any items.
-    nth: the number of the matching request that the rule applies to, from 1; None for every matching request.
+    nth: the number of the matching request that the rule applies to, counted from 1; None for every matching
+    request.
     """
 
     _rules: list[FaultRule[_System]] = field(default_factory=list)

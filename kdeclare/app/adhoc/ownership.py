@@ -34,7 +34,7 @@ class ResourceOwnership:
     unread: bool = False
 
     def with_labels(self, desired: Iterable[DesiredResource]) -> tuple[DesiredResource, ...]:
-        """Return the resources with the labels that policies need, from the manifests or the state."""
+        """Add labels to the resources, for policies. The labels come from the manifests or the state."""
         return tuple(replace(item, labels=self._find_labels(str(item.id))) for item in desired)
 
     def protected(self, removals: Iterable[ResourceId]) -> frozenset[ResourceId]:

@@ -134,8 +134,7 @@ def _compile_match(match: str | None) -> Pattern:
                 "bad-pattern",
                 "Invalid regular expression",
                 f"--match '{match}': {pattern_error.located_reason}.",
-                hint="Pass the name of one topic, or a prefix followed by '.*' for several topics. "
-                f"{RE2_HINT}",
+                hint=f"Pass one name, or a prefix followed by '.*' to match several names. {RE2_HINT}",
             ),
             exit_code=ExitCode.USAGE,
         ) from None

@@ -55,7 +55,7 @@ def split_words(line: str) -> list[Word]:
 
 
 def _consume(word: Word, upcoming: str) -> int:
-    """Parse the next character or escape of a word. Return the number of characters consumed."""
+    """Parse the next character or escape sequence of a word. Return the number of characters consumed."""
     character, next_character = upcoming[0], upcoming[1:]
     if word.quote:
         if character == word.quote:

@@ -131,7 +131,7 @@ class CaseRequest:
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The labels before the change. If not set, the unchanged labels; empty on CREATE."""
+        """The labels before the change, which by default are the labels after it. On CREATE, none."""
         if self.given_before is not None:
             return dict(self.given_before)
         return {} if self.action is Action.CREATE else self.labels

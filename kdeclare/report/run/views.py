@@ -112,7 +112,7 @@ class RunStep:
 
 @dataclass(frozen=True, slots=True)
 class RunOverride:
-    """A denial by a policy that was overridden for a run."""
+    """A policy denial that was overridden for a run."""
 
     schema_name = "OverrideDocument"
 

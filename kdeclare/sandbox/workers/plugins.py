@@ -14,7 +14,7 @@ _EXTENSIONS = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtens
 
 
 def install(folder: Path, jars: ConnectJars, progress: Progress) -> None:
-    """Copy the FileStream connectors and kdeclare's plug-in into the folder, and delete other versions.
+    """Copy the FileStream connectors and kdeclare's plug-in into ``folder``, and delete other versions.
 
     If there is no Java compiler, kdeclare's plug-in is omitted. Raises KdeclareError ``plugin-build`` or
     ``plugin-folder``.
