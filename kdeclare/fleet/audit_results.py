@@ -1,4 +1,4 @@
-"""Parts of snapshots and audits that do not depend on the engine that compares the tables."""
+"""Build the results of snapshots and audits, independently of the engine that compares the tables."""
 
 import json
 from collections.abc import Mapping, Sequence

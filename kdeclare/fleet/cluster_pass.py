@@ -189,7 +189,7 @@ def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mappin
 
 
 def _build_request(cluster: ClusterTables) -> PlanRequest:
-    """Return a plan request with all declared resources, whose scope is the selected resources."""
+    """Return a plan request with all declared resources. Its scope is the selected resources."""
     resources = _list_resources(cluster)
     cleanup = json.loads(cluster.own) if cluster.own is not None else {}
     return PlanRequest(
@@ -290,8 +290,10 @@ def _get_declared_key(row: Row) -> LiveKey:
 
 
 def _is_element(row: Row) -> bool:
-    """Whether the row represents one element of a resource that is a set of live objects, or a group whose
-    unmanaged objects the resource removes.
+    """Whether the row represents only a part of a resource.
+
+    The part is one element of a set of live objects, or a group in which the resource removes unmanaged
+    objects.
     """
     return is_set_like(row["kind"]) and (row["live_sort"] != "" or row["live_key"] != "")
 

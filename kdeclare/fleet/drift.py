@@ -318,7 +318,7 @@ def _explain_blocking(
 
 
 def _format_owner(desired: DesiredResource) -> str:
-    """Return the position of a manifest, and its team or labels, as part of a message."""
+    """Format the position of a manifest, and its team or labels, for a message."""
     team = desired.labels.get(_TEAM)
     label_text = ", ".join(f"{key}={value}" for key, value in sorted(desired.labels.items()))
     owner = f" of team {team}" if team else f" labeled {label_text}" if label_text else ""

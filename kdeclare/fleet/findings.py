@@ -53,7 +53,7 @@ class Finding:
 
     @property
     def is_unmanaged_key(self) -> bool:
-        """Whether the finding is about a key that is set on a declared resource without being declared."""
+        """Whether the finding is about an undeclared key that is set on a declared resource."""
         return self.finding is FindingKind.UNMANAGED and self.path is not None
 
 
@@ -133,7 +133,7 @@ class Since:
     audit_id, taken_at: the id and the time of the baseline.
     new: the number of findings that the baseline does not contain.
     known: the number of findings that the baseline also contains.
-    ``mended``: the number of findings of the baseline that are fixed.
+    ``mended``: the number of fixed findings of the baseline.
     """
 
     audit_id: str

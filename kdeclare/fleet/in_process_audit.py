@@ -145,7 +145,7 @@ def _is_group_row(row: Row) -> bool:
 
 
 def _index_removing_rows(rows: Iterable[Row]) -> Mapping[RowKey, Row]:
-    """Return the row of the resource that removes the objects of each group.
+    """For each group, return the row of the resource that removes the group's objects.
 
     If several resources remove the same objects, the first resource removes them, as in a plan.
     """

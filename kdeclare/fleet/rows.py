@@ -128,7 +128,7 @@ SUMMARY = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """A file format, and the texts of errors about files that do not have the format.
+    """A file format, and the wording of errors about files that do not have the format.
 
     code: the code of all errors.
     name: the thing that a file in this format describes, such as a snapshot.

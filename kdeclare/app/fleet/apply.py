@@ -1,6 +1,6 @@
 """Apply the saved plans of a fleet in waves, with the same code as ``kdeclare apply``.
 
-This runs on the driver, not in Spark tasks.
+The code runs on the driver, not in Spark tasks.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -83,8 +83,7 @@ class _RolloutState:
     def add(self, result: AppliedCluster, plan_id: str | None) -> None:
         """Add the result of a cluster, and record finished clusters, which the next apply skips.
 
-        A canary with a denied change is not recorded, because the change was not tried. The canary then stops
-        the next apply, too.
+        A canary with a denied change is not recorded, so that the canary also stops the next apply.
         """
         self.results[result.name] = result
         failed_canary = result.name in self.canaries and not result.status.is_done
@@ -174,7 +173,7 @@ def _require_planned_canaries(fleet: Fleet, fleet_plan: FleetPlan, rollout: Roll
 
 
 def _check_adoption(fleet_plan: FleetPlan, plans: Mapping[str, Plan], *, adopt: bool) -> None:
-    """Raise KdeclareError if a plan adopts resources and only one of plan and apply has ``--adopt``."""
+    """Raise KdeclareError if a plan contains adoptions, and ``--adopt`` differs between plan and apply."""
     if adopt == fleet_plan.adopt:
         return
     affected_names = [

@@ -251,7 +251,7 @@ class UnpackedArchive:
         os.chdir(self.folder)
 
     def moved(self, path: Path) -> Path:
-        """Return the path of a file of the driver, relative to ``folder``."""
+        """Convert the path of a file on the driver to the path of its copy, relative to ``folder``."""
         return Path(os.path.relpath(path, self.cwd)) if path.is_absolute() else path
 
     def map_project(self, project: Project) -> Project:
@@ -289,7 +289,7 @@ def find_state_folder(location: str) -> Path | None:
 _unpacked_archives: dict[bytes, UnpackedArchive] = {}
 """The archives that this process has unpacked, by hash."""
 _entered_archives: list[UnpackedArchive] = []
-"""The archives that this process has entered (see `enter_archive`), innermost last."""
+"""The archives in which this process currently works (see `enter_archive`), innermost last."""
 
 
 @contextmanager
@@ -313,7 +313,7 @@ def enter_archive(archive: bytes) -> Iterator[None]:
 
 
 def get_entered_archive() -> UnpackedArchive:
-    """Return the archive that this process has entered. Raises KdeclareError if there is none."""
+    """Return the archive in which this process currently works. Raises KdeclareError if there is none."""
     if _entered_archives:
         return _entered_archives[-1]
     raise KdeclareError(

@@ -52,7 +52,7 @@ class ClusterLocator:
         return replace(self, archive=archive)
 
     def files(self) -> AbstractContextManager[None]:
-        """Make the files available inside the block.
+        """Make the files of the fleet available inside the block.
 
         Use all other methods only inside this block, except `load_providers`.
         """
@@ -96,7 +96,7 @@ class ClusterLocator:
         return build_workspace(project, options, environ, attempts=_ATTEMPTS)
 
     def _find_archive(self) -> UnpackedArchive | None:
-        """Return the archive that this process has entered, or None if it does not use an archive."""
+        """Return the archive in which this process currently works, or None if no archive is used."""
         return None if self.archive is None else get_entered_archive()
 
     def _open_fleet(self) -> "_OpenedFleet":

@@ -40,7 +40,10 @@ from kdeclare.manifests.fleet import ClusterEntry
 
 
 def read_live(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
-    """Read the live state of one cluster as batches of `rows.LIVE`. If this fails, a row has the error."""
+    """Read the live state of one cluster as batches of `rows.LIVE`.
+
+    If the cluster cannot be read, a row contains the error.
+    """
     return batch_rows(_generate_live_rows(locator, name), LIVE)
 
 

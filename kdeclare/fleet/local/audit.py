@@ -179,7 +179,7 @@ def find_unchecked(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
 
 
 def _make_unreadable_filter(findings: Iterable[Row]) -> Callable[[Row], bool]:
-    """Return a function that tells whether an earlier finding is about something that could not be read."""
+    """Return a function that tells whether the object of an earlier finding could not be read."""
     unreadable = [row for row in findings if row["finding"] == str(FindingKind.UNREACHABLE)]
     clusters = {row["cluster"] for row in unreadable if row["kind"] == CLUSTER}
     resources = {(row["cluster"], row["kind"], row["name"]) for row in unreadable}

@@ -26,7 +26,7 @@ def count_cluster_rows(rows: Iterable[Row]) -> Counter[str]:
 
 
 def group_by_cluster(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Return the rows of each cluster, in their order."""
+    """Group rows by cluster. The rows of a cluster keep their order."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(row["cluster"], []).append(row)

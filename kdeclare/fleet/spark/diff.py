@@ -196,7 +196,7 @@ class AuditCoverage:
 
     clusters: the names of the audited clusters.
     left_out: the names of the other clusters of the fleet.
-    unmanaged_keys: whether the audit reports keys that are set on a declared resource without being declared.
+    unmanaged_keys: whether the audit reports undeclared keys that are set on declared resources.
     """
 
     clusters: Collection[str]
@@ -281,7 +281,7 @@ def _select_first_seen(memory: DataFrame, name: str) -> DataFrame:
 
 
 def _join_unreadable(memory: DataFrame, findings: DataFrame, join_type: str) -> DataFrame:
-    """Find earlier findings about what could not be read (semi join), or all other findings (anti join)."""
+    """Return the earlier findings whose objects could not be read (semi join), or all others (anti join)."""
     unreadable = findings.where(f.col("finding") == str(FindingKind.UNREACHABLE)).alias("now")
     of_cluster = f.col("now.kind") == CLUSTER
     same_resource = (f.col("was.kind") == f.col("now.kind")) & (f.col("was.name") == f.col("now.name"))

@@ -110,7 +110,7 @@ def _create_session(
         settings.setIfMissing(key, value)
     check_settings(settings)
     context = SparkContext(conf=settings)
-    # If the JVM dies, the failed call reports this. The accumulator server must not also print to stderr.
+    # If the JVM dies, the failed call reports the error. The accumulator server must not print it again.
     context._accumulatorServer.handle_error = _log_accumulator_error  # type: ignore[method-assign]
     return SparkSession(context)
 
@@ -124,7 +124,7 @@ def _stop_session(spark: SparkSession) -> None:
         with warnings.catch_warnings(action="ignore"):
             spark.stop()
     except (Py4JError, OSError):
-        # The JVM died earlier, and the block reported this. Calling stop again stops the Python side.
+        # The JVM died earlier, and the error was reported. The second call stops the Python side.
         _log.debug("Spark could not be stopped", exc_info=True)
         spark.sparkContext.stop()
         SparkSession._instantiatedSession = SparkSession._activeSession = None

@@ -63,7 +63,7 @@ class _ClusterReader(DataSourceReader):
         self._schema = to_arrow_schema(schema, timezone="UTC")
 
     def partitions(self) -> Sequence[InputPartition]:
-        return list(self._shares) or [_ClusterShare(())]  # without partitions, Spark would create one itself
+        return list(self._shares) or [_ClusterShare(())]  # for an empty list, Spark would create a partition
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _ClusterShare)
