@@ -21,7 +21,7 @@ IDENTITY = ("cluster", "kind", "name", "finding", "path")
 """The columns that identify a finding across audits."""
 
 MEMORY_TABLES = ("findings", "unseen")
-"""The tables with which later audits are compared. ``unseen`` contains the findings that were not checked."""
+"""The tables that later audits are compared with. ``unseen`` contains the findings that were not checked."""
 AUDIT_TABLES = (*MEMORY_TABLES, "summary")
 """The tables that an audit writes."""
 
@@ -123,7 +123,7 @@ def build_audit_row(row: Any) -> AuditRow:
 
 
 def build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
-    """Return the trend of the latest earlier audit, extended by the counts of that audit itself."""
+    """Return the trend of the latest earlier audit, and add the counts of that audit."""
     current_point = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
     return (*earlier.trend[1 - _MAX_TREND_POINTS :], current_point)
 

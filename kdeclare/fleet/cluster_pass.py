@@ -92,7 +92,7 @@ class ClusterTables:
     """The rows of one cluster in the tables `DECLARED` and `LIVE`.
 
     own: the pending cleanup of the cluster as JSON; None if no cleanup is pending.
-    within: the live state of the cluster itself as JSON, see `fleet.live_state`.
+    within: the cluster-level live state as JSON, see `fleet.live_state`.
     declared: the rows of the declared and owned resources.
     live: the rows of the live objects.
     """
@@ -232,11 +232,11 @@ def _build_known_resources(cluster: ClusterTables) -> KnownResources:
 
 
 def _list_evaluated_objects(cluster: ClusterTables, live: LiveState) -> list[ResourceId]:
-    """Return the ids of the objects for which policies are evaluated.
+    """Return the ids of the objects that policies check.
 
-    ``kdeclare policy check --live`` evaluates the same objects. Objects that the selector excludes and
-    objects that were not read are omitted. If a resource declares or owns an object, the object has the id of
-    the resource.
+    ``kdeclare policy check --live`` checks the same objects. Objects that the selector excludes and objects
+    that were not read are omitted. If a resource declares or owns an object, the object has the id of the
+    resource.
     """
     rows_by_key = {_get_declared_key(row): row for row in cluster.declared}
     excluded_keys = {

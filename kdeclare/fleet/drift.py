@@ -66,8 +66,8 @@ def find_drift(
     owned_json: the ownership record as JSON; None if the resource is not owned.
     live_json: the live object as JSON; None if the object does not exist or could not be read.
     error: the reason why the object could not be read; otherwise None.
-    cluster_body: the live state of the cluster itself as JSON. None if the cluster or its project could not
-        be read; the result is then empty.
+    cluster_body: the cluster-level live state as JSON (see `fleet.live_state`). None if the cluster or its
+        project could not be read; the result is then empty.
     labels, source: the labels and the position of the manifest. Messages about required changes contain them.
     removed_key: the key of the live object, if it is an unmanaged object that the resource removes. Its type
         is ``kind``.

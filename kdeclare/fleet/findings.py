@@ -242,7 +242,7 @@ class AuditRun:
 
 @dataclass(frozen=True, slots=True)
 class EarlierAudits:
-    """Two earlier audits of a fleet, with which a new audit is compared.
+    """The two earlier audits that a new audit of a fleet is compared with.
 
     newest: the latest audit. It contains the time at which each finding was first seen.
     since: the baseline. Findings that the baseline does not contain are new.

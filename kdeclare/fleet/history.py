@@ -58,7 +58,7 @@ class ObjectTurn:
 
     version: the object in the later snapshot.
     turn: the type of the change.
-    seen_before: the time of the latest earlier snapshot in which the object was read; None without one.
+    seen_before: the time of the latest earlier snapshot in which the object was read; None if there is none.
     fields: the changed fields if ``turn`` is CHANGED; otherwise empty.
     """
 

@@ -22,8 +22,8 @@ def audit_rows(
     """Yield the findings of resources that can be compared independently of others.
 
     A finding is a row with the columns cluster, kind, name and those of `FINDING`. The rows are sorted by
-    cluster, kind and name. The resources of a cluster are compared only if both tables contain a row for the
-    cluster itself and neither row has an error. Raises KdeclareError if a table contains a resource twice.
+    cluster, kind and name. The resources of a cluster are compared only if both tables contain the cluster's
+    own row and neither of these rows has an error. Raises KdeclareError if a table contains a resource twice.
 
     declared, live: the rows of the tables `DECLARED` and `LIVE`.
     unmanaged_keys: whether to report keys that are neither declared nor owned.
@@ -35,10 +35,10 @@ def audit_rows(
 def find_drift_in_rows(
     declared: Iterable[Row], live: Iterable[Row], *, unmanaged_keys: bool = True, skip_proven: bool = False
 ) -> list[LabeledFinding]:
-    """Return what `audit_rows` yields, as findings with the labels of their resources. Raises KdeclareError.
+    """Like `audit_rows`, but return each finding with the labels of its resource. Raises KdeclareError.
 
     skip_proven: whether to skip resources whose facts prove that nothing differs (see `proves_no_drift`).
-        This is faster and does not change the result.
+        Skipping them is faster and does not change the result.
     """
     live_rows = dict(_index_unique(live, _get_row_key, "live"))
     declared_rows = [
@@ -167,9 +167,9 @@ def _index_unique(rows: Iterable[Row], key_of: Callable[[Row], _K], side: str) -
 
 
 def get_cluster_body(declared: Row | None, live: Row) -> str | None:
-    """Return the live state of a cluster itself as JSON; None if its resources cannot be compared.
+    """Return the cluster-level live state as JSON; None if the resources of the cluster cannot be compared.
 
-    declared, live: the rows of the cluster itself, of kind `CLUSTER`.
+    declared, live: the cluster's own rows, of kind `CLUSTER`.
     """
     if declared is None or _explain_unknown(declared, live) is not None:
         return None

@@ -1,8 +1,8 @@
 """Decode the live state of a cluster from the rows of a snapshot.
 
-The row of the cluster itself contains the state that all objects of the cluster share, as JSON. Its field
-`OTHER_SYSTEMS` contains the shared state of every other system, by the name of the system's collector:
-``{"system": …}``, or ``{"error": "…"}`` if the system could not be read.
+The cluster's own row contains the cluster-level live state as JSON: the state that all objects of the cluster
+share. The field `OTHER_SYSTEMS` contains the shared state of every other system, by the name of the system's
+collector: ``{"system": …}``, or ``{"error": "…"}`` if the system could not be read.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ def decode_object(key: LiveKey, body: str | None, cluster: str) -> LiveState:
     """Return the live state that is needed to compare one resource.
 
     body: the live object as JSON; None if the object does not exist.
-    cluster: the live state of the cluster itself as JSON.
+    cluster: the cluster-level live state as JSON.
 
     Raises NotReadError if objects of this type were not read.
     """
@@ -47,7 +47,7 @@ def decode_object(key: LiveKey, body: str | None, cluster: str) -> LiveState:
 def decode_cluster(cluster: str, objects: Iterable[tuple[LiveKey, str]]) -> LiveState:
     """Return the live state of a whole cluster. Systems that could not be read are omitted.
 
-    cluster: the live state of the cluster itself as JSON.
+    cluster: the cluster-level live state as JSON.
     objects: the keys of the live objects, with the objects as JSON.
     """
     by_sort: dict[str, list[tuple[LiveKey, str]]] = {}
@@ -63,7 +63,7 @@ def decode_cluster(cluster: str, objects: Iterable[tuple[LiveKey, str]]) -> Live
 def list_readable_codecs(cluster: str) -> tuple[LiveCodec, ...]:
     """Return the codecs of all systems that were read.
 
-    cluster: the live state of the cluster itself as JSON.
+    cluster: the cluster-level live state as JSON.
     """
     return tuple(codec for codec in load_codecs() if _is_readable(codec, cluster))
 
@@ -83,7 +83,7 @@ def get_plan_context(codec: LiveCodec) -> PlanContext:
 def explain_unread(key: LiveKey, cluster: str) -> str | None:
     """Return the reason why objects of this type were not read; None if they were read.
 
-    cluster: the live state of the cluster itself as JSON.
+    cluster: the cluster-level live state as JSON.
     """
     try:
         codec = CODECS.get(key.sort)
@@ -111,7 +111,7 @@ def _get_system(codec: LiveCodec, cluster: str) -> str:
 
 @lru_cache(maxsize=256)
 def _parse_other_systems(cluster: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the shared state or the error of each system other than the cluster itself, by collector name.
+    """Return the shared state or the error of each system other than the cluster, by collector name.
 
     The values are JSON strings, because codecs use the strings as keys of their caches.
     """
@@ -121,7 +121,7 @@ def _parse_other_systems(cluster: str) -> Mapping[str, Mapping[str, str]]:
 
 @lru_cache(maxsize=256)
 def _has_own_state(cluster: str) -> bool:
-    """Whether the cluster itself was read. If not, only other systems were read."""
+    """Whether the cluster was read. If not, only other systems were read."""
     return bool(as_object(parse_json(cluster)).keys() - {OTHER_SYSTEMS})
 
 

@@ -39,7 +39,7 @@ _NO_FACTS = DeclaredFacts([], [], [], None)
 
 @dataclass(frozen=True, slots=True)
 class RowOrigin:
-    """The cluster from which live objects were read, and the time at which reading started.
+    """The cluster whose live objects were read, and the time at which reading started.
 
     cluster_id: the id of the cluster; None if the cluster could not be reached.
     labels: the labels of the cluster in the fleet file.
@@ -52,7 +52,7 @@ class RowOrigin:
 
 
 def build_cluster_row(origin: RowOrigin, body: JsonValue) -> Row:
-    """Build the row of the cluster itself in the table `LIVE`. body: see `fleet.live_state`."""
+    """Build the cluster's own row in the table `LIVE`. body: see `fleet.live_state`."""
     return _build_live_columns(origin, CLUSTER, origin.cluster, body)
 
 
@@ -160,7 +160,7 @@ def build_declared_cluster_row(
     cleanup: PendingCleanup | None = None,
     policies: bool = False,
 ) -> Row:
-    """Build the row of the cluster itself in the table `DECLARED`.
+    """Build the cluster's own row in the table `DECLARED`.
 
     error: the reason why the project or the state of the cluster could not be read; otherwise None.
     cluster_id: the id of the cluster to which the state belongs.
@@ -192,7 +192,8 @@ def _get_body(desired: DesiredResource | None) -> object | None:
 def _build_key_columns(id_: ResourceId, key: LiveKey | None) -> Row:
     """Return the columns with the type and key of the live object.
 
-    If they equal the kind and name of the resource, return no columns. This halves the size of the table.
+    If they equal the kind and name of the resource, return no columns. Omitting them halves the size of the
+    table.
     """
     if key is None or key == (id_.kind, id_.name):
         return {}
@@ -254,7 +255,7 @@ ROWS_A_BATCH = 5_000
 def read_live_rows(
     connections: Connections, name: str, labels: Mapping[str, str], now: datetime
 ) -> Iterator[Row]:
-    """Read a cluster, and yield the row of the cluster itself, then the rows of its live objects.
+    """Read a cluster, and yield the cluster's own row, then the rows of its live objects.
 
     Raises Fault before the first row if the cluster cannot be read. If a different system of the environment
     cannot be read, yield one row with the error for each object type of that system.

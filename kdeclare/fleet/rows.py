@@ -18,7 +18,7 @@ FORMAT_VERSION = "1.0"
 _Shape = TypeVar("_Shape")
 
 CLUSTER = "Cluster"
-"""The kind of the row that describes a cluster itself, not one of its objects.
+"""The kind of a cluster's own row, which describes the cluster instead of one of its objects.
 
 If the cluster could not be read, this row contains the error.
 """
@@ -44,7 +44,7 @@ LIVE = pa.schema(
         ("group_name", _TEXT),  # the group in which an unmanaged object is counted; null if it is listed
     ]
 )
-"""The table of live objects, with one row for each object and one row for each cluster itself.
+"""The table of live objects, with one row for each object and one row for each cluster.
 
 ``kind`` and ``name`` are the type and the key of the object (`LiveKey`). If a snapshot by an older kdeclare
 lacks a column or a fact, the object is compared in full.
@@ -72,15 +72,14 @@ DECLARED = pa.schema(
         ("error", _TEXT),  # for a cluster: the reason why its project could not be read
     ]
 )
-"""The table of declared and owned resources, with one row for each resource and one for each cluster itself.
+"""The table of declared and owned resources, with one row for each resource and one row for each cluster.
 
 A resource that is a set of live objects also has a row for each element. The table is joined with `LIVE` on
 the cluster, the type and the key of the live object.
 
 If such a resource removes the unmanaged objects of a group, it also has a row for the group. In this row,
-``live_sort`` is empty, ``live_key`` is the name of the group, and ``desired`` is the body with which the
-unmanaged objects of the group are compared. In the row for the whole set, ``live_sort`` and ``live_key`` are
-empty.
+``live_sort`` is empty, ``live_key`` is the name of the group, and ``desired`` is the body to compare the
+unmanaged objects of the group with. In the row for the whole set, ``live_sort`` and ``live_key`` are empty.
 """
 
 FINDING = pa.struct(

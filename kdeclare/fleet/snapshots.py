@@ -57,7 +57,7 @@ class SnapshotCluster:
 
     @property
     def rows(self) -> int:
-        """The number of rows that were written for the cluster, including the row of the cluster itself."""
+        """The number of rows that were written for the cluster, including the cluster's own row."""
         return 1 + self.resources + self.failed
 
 

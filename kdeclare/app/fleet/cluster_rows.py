@@ -1,6 +1,6 @@
 """Functions that Spark tasks run: they read one cluster, or its project, into rows of a table.
 
-If reading fails, the row of the cluster itself contains the error, so that other clusters are not affected.
+If reading fails, the cluster's own row contains the error, so that other clusters are not affected.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,9 +50,9 @@ def read_live(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
 def read_declared(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
     """Read the declared and owned resources of one cluster as batches of `rows.DECLARED`.
 
-    If the project or its state is invalid, the only row is the row of the cluster itself, with the error. If
-    the project has policies, the row of the cluster has ``always`` set, because policies must be evaluated
-    for all resources.
+    If the project or its state is invalid, the only row is the cluster's own row, with the error. If the
+    project has policies, ``always`` is set in the cluster's own row, because policies must be evaluated for
+    all resources.
     """
     return batch_rows(_generate_declared_rows(locator, name), DECLARED)
 

@@ -156,7 +156,7 @@ def _add_first_seen(
 
 
 def find_fixed(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
-    """Return the findings of the baseline that this audit checked again and that no longer exist."""
+    """Return the findings of the baseline that this audit checked again and no longer found."""
     is_unreadable, found = _make_unreadable_filter(findings), set(map(_get_identity, findings))
     return [
         row

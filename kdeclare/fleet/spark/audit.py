@@ -69,7 +69,7 @@ _COLUMNS = (
     "error",
 )
 _ROW_ORIGINS = ("cluster", "declared", "live")
-"""The possible values of the column ``side``. They sort so that the row of the cluster itself comes first."""
+"""The possible values of the column ``side``. In sort order, the cluster's own row comes first."""
 
 
 def find_in_whole_clusters(declared: DataFrame, live: DataFrame, make_evaluator: MakeEvaluator) -> DataFrame:
@@ -280,7 +280,7 @@ def summarize_audit(
 ) -> Audit:
     """Write the table ``summary``, and return the audit. Call `write_findings` first.
 
-    earlier_audits: the earlier audits with which this audit is compared; None if there is no earlier audit.
+    earlier_audits: the earlier audits to compare this audit with; None if there are none.
     cluster_notes: the result of `write_findings`.
 
     Raises KdeclareError.

@@ -70,9 +70,8 @@ _IS_GROUP_ROW = "coalesce(live_sort = '' and live_key <> '', false)"
 def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
     """Compare resources and undeclared live objects independently of each other, and return the findings.
 
-    The result has the columns `RESULT`. If a row of a cluster itself has an error, the error is the only
-    finding of the cluster. The executors must have the same providers as this process; otherwise, the Spark
-    job fails.
+    The result has the columns `RESULT`. If a cluster's own row has an error, the error is the only finding of
+    the cluster. The executors must have the same providers as this process; otherwise, the Spark job fails.
 
     declared, live: the tables `rows.DECLARED` and `rows.LIVE`.
     unmanaged_keys: whether to report keys that are neither declared nor owned. If many resources have such
@@ -254,7 +253,7 @@ def add_first_seen(
 
 
 def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
-    """Return the findings of an earlier audit that this audit checked again and that no longer exist.
+    """Return the findings of an earlier audit that this audit checked again and no longer found.
 
     baseline_memory: the findings of the earlier audit.
     """

@@ -15,9 +15,10 @@ from kdeclare.fleet.spark.spark_errors import list_causes, mask_uri_passwords
 from kdeclare.fleet.storage import Storage, build_read_error, build_write_error, find_local_storage
 
 _OBJECT_STORE_SCHEMES = frozenset({"s3a", "s3", "s3n", "gs", "oss", "cosn", "obs"})
-"""The URI schemes of object stores, in which a file becomes visible atomically when it is closed.
+"""The URI schemes of object stores.
 
-Files in object stores are written directly, because renaming a temporary file would copy it.
+In an object store, a file becomes visible atomically when it is closed. Files are therefore written directly,
+because renaming a temporary file would copy it.
 """
 
 _FILE_NOT_FOUND = "java.io.FileNotFoundException"

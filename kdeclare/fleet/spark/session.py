@@ -263,7 +263,7 @@ def _launch_jvm(master: str | None, conf: Mapping[str, str], log: Path) -> JavaG
 
 
 def _build_start_variables(master: str | None, conf: Mapping[str, str], log4j: Path) -> Mapping[str, str]:
-    """Return the environment variables with which a JVM is started.
+    """Return the environment variables for starting a JVM.
 
     The user's settings take precedence over all others, and kdeclare's defaults have the lowest precedence.
     """

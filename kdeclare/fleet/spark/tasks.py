@@ -158,7 +158,7 @@ def build_package_zip() -> bytes:
 
 
 def _build_metadata() -> Mapping[str, str]:
-    """Return the package metadata with which tasks find the providers of kdeclare."""
+    """Return the package metadata that tasks need to find the providers of kdeclare."""
     installed = distribution(_PACKAGE)
     entry_points = installed.read_text("entry_points.txt") or ""
     # Tasks compare this version with the version of the providers on the driver, see `use_providers`.
