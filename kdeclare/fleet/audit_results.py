@@ -39,8 +39,10 @@ def build_snapshot_cluster(cluster_row: Any, count_row: Any, sorts: Sequence[Cou
     """Return the summary of one cluster of a snapshot.
 
     cluster_row: the cluster's own row in the table `rows.LIVE`.
-    count_row: the counts ``resources``, ``failed``, ``unread`` and, for each number of a type in ``sorts``,
-        ``count_N`` and ``internal_N``. Both rows are looked up by column name.
+    count_row: the columns ``resources``, ``failed`` and ``unread``, and for each type in ``sorts`` the
+        columns ``count_N`` and ``internal_N``, where N is the index of the type.
+
+    Both rows are mappings by column name.
     """
     counts = {
         sort.sort: ObjectCount(
@@ -70,7 +72,7 @@ def build_cluster_summary(
 ) -> ClusterSummary:
     """Return the summary of one cluster of an audit.
 
-    cluster_row: the cluster's own row in the table `rows.DECLARED`, looked up by column name.
+    cluster_row: the cluster's own row in the table `rows.DECLARED`, as a mapping by column name.
     declared: the number of declared resources.
     notice: the notice about policies that could not be evaluated, or None.
     """

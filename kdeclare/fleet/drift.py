@@ -292,7 +292,7 @@ def _find_unmanaged_fields(
 
 
 def _is_present(key: LiveKey | None, live: LiveState) -> bool:
-    """Whether the live object exists. If the resource has no live object (no key), the result is True."""
+    """Whether the live object with this key exists. True for a resource that is not one object (no key)."""
     return key is None or CODECS[key.sort].has_object(key, live)
 
 

@@ -263,8 +263,8 @@ class _FleetRun:
     def _run_wave(self, number: int, wave: Sequence[str]) -> Iterator[Iterator[AppliedCluster]]:
         """Apply the plans of a wave, and yield the result of each cluster when its plan has been applied.
 
-        If a result cannot be recorded, or on any other exception, no further plans of the wave are applied.
-        After a second Ctrl-C, the function does not wait for plans that are still being applied.
+        After an exception, for example if a result cannot be recorded, no further plans of the wave are
+        applied. After a second Ctrl-C, the function does not wait for plans that are still being applied.
         """
         pool = ThreadPoolExecutor(min(self.max_concurrent, len(wave)), thread_name_prefix="apply")
         try:

@@ -264,7 +264,7 @@ def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditC
 
 
 def find_unchecked(findings: DataFrame, newest_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
-    """Return the findings of an earlier audit whose state is unknown, because they were not checked again.
+    """Return the findings of an earlier audit that were not checked again, so that their state is unknown.
 
     newest_memory: the findings of the earlier audit.
     """
