@@ -292,8 +292,8 @@ def _get_declared_key(row: Row) -> LiveKey:
 def _is_element(row: Row) -> bool:
     """Whether the row represents only a part of a resource.
 
-    The part is one element of a set of live objects, or a group in which the resource removes unmanaged
-    objects.
+    The part is one element of a set of live objects, or a group of unmanaged objects that the resource
+    removes.
     """
     return is_set_like(row["kind"]) and (row["live_sort"] != "" or row["live_key"] != "")
 

@@ -140,7 +140,7 @@ def _get_element_key(row: Row) -> tuple[str, ...]:
 
 
 def _is_group_row(row: Row) -> bool:
-    """Whether the row represents a group whose unmanaged objects a resource removes."""
+    """Whether the row represents a group of unmanaged objects that a resource removes."""
     return bool(row["live_sort"] == "" and row["live_key"] != "")
 
 

@@ -78,7 +78,7 @@ def build_declared_rows(
     """Build the rows of a declared or owned resource in the table `DECLARED`.
 
     A resource that is a set of live objects has one row for the whole set, one row for each element, and one
-    row for each group whose unmanaged objects it removes. Secrets are included only as hashes.
+    row for each group of unmanaged objects that the resource removes. Secrets are included only as hashes.
     """
     elements = list_elements(id_, _get_body(desired), owned)
     if elements is None:

@@ -64,7 +64,7 @@ _DIFF_COLUMNS = (
     "removed_key",
 )
 _IS_GROUP_ROW = "coalesce(live_sort = '' and live_key <> '', false)"
-"""An SQL condition: whether a declared row is about a group whose unmanaged objects a resource removes."""
+"""An SQL condition: whether a declared row is about a group of unmanaged objects that a resource removes."""
 
 
 def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
