@@ -169,7 +169,7 @@ def plan_manifests(
 
 
 def complete_options(options: PlanOptions, project: Project) -> PlanOptions:
-    """Fill in the plan options that were not given from the settings of the environment."""
+    """Complete the plan options with the settings of the environment."""
     for settings in find_plan_settings():
         options = settings.complete(options, project.environment.plan_settings.get(settings.field, ()))
     return options

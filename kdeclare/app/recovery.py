@@ -103,7 +103,7 @@ def recover_if_possible(
 
 
 def warn_run_in_progress(lock_error: KdeclareError) -> tuple[Diagnostic, ...]:
-    """Convert the error that another process holds the lock to warnings. Raise any other error again."""
+    """Convert the error that another process holds the lock to warnings. Re-raise any other error."""
     if lock_error.exit_code is not ExitCode.LOCKED:
         raise lock_error
     return tuple(_build_run_in_progress_warning(d) for d in lock_error.diagnostics)

@@ -109,7 +109,7 @@ _Call = Callable[[], _Answer]
 
 
 class PolicyEvaluator:
-    """Evaluates policies. Custom code runs in a separate thread, which ends with the context.
+    """Evaluates policies. Custom code runs in a separate thread, which ends when the ``with`` block ends.
 
     A policy that times out is not called again, and its remaining requests are denied.
     """

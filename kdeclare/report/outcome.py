@@ -199,7 +199,7 @@ def format_planned_counts(plan: Plan) -> str:
 def _format_denied_subjects(plan: Plan) -> str:
     """Format the number of topics or objects with denied changes, such as ``2 topics denied``.
 
-    Only resources with some changes that were not denied are considered.
+    Topics or objects of resources whose changes were all denied are not counted.
     """
     names = set().union(*find_denied_subjects(plan).values())
     noun = "resource" if any("/" in name for name in names) else "topic"
@@ -280,7 +280,7 @@ def _is_denied_by_system(run: ApplyResult, operation_id: str) -> bool:
 
 
 def _format_denials(run: ApplyResult) -> str:
-    """Format the number of denied resources and topics, and of skipped operations."""
+    """Format the number of resources and topics with denied changes, and of skipped operations."""
     counts = Counter(status for _, status in _list_unsuccessful(run))
     denied_resources = {op.resource for op, status in _list_unsuccessful(run) if status is Status.DENIED}
     denied_subjects, denied_count = _format_denied_subjects(run.plan), len(denied_resources)

@@ -130,7 +130,7 @@ def get_cache_folder(environment: Mapping[str, str]) -> Path:
 def read_pins(file: Path | None = None) -> dict[str, str]:
     """Return the SHA-256 of each jar in hexadecimal, by file name.
 
-    file: by default, the file for Kafka's jars.
+    file: the file with the hashes (default: the file for Kafka's jars).
     """
     pins: dict[str, str] = json.loads((file or PINS).read_text("utf-8"))
     return pins

@@ -16,7 +16,7 @@ from kdeclare.policy.interface import Action
 from kdeclare.policy.plain_requests import PlainRequest, PlainState, Values, list_fields
 
 _ASSIGNMENT_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
-"""The changed fields of a new topic with assignments, which also determine the counts."""
+"""The changed fields of a new topic with assignments. The assignments also determine the counts."""
 
 Labels = frozenset[tuple[str, str]]
 """Labels as a hashable set of key-value pairs."""

@@ -14,7 +14,7 @@ from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 MAX_SINGLE_NODES = 24
-"""The maximum number of operations with a separate node each. If a plan has more, nodes are groups."""
+"""The maximum number of operations that get a node each. If there are more, operations are grouped."""
 
 MAX_COLUMNS = 24
 """The maximum number of columns of a graph in which operations are grouped."""

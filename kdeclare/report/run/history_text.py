@@ -157,7 +157,7 @@ def render_history_diff_text(diff: "HistoryDiff", style: Style = PLAIN) -> str:
 
 
 def _format_plan_value(value: JsonValue, path: str) -> str:
-    """Format a value in the difference between two plans: of a field, a change, or the plan itself."""
+    """Format a value that differs between two plans: the value of a field, a change, or the plan itself."""
     if value is None:
         return "-" if path else "(no change)"
     if not path:
