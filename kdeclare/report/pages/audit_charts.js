@@ -4,7 +4,7 @@ const dot = (at) => el("span", { class: `dot k-${KINDS[at].name}`, "aria-hidden"
 
 function spark(counts) {
   const [least, most] = [Math.min(...counts), Math.max(1, ...counts)];
-  const base = Math.max(0, Math.min(least, most * 0.75)); // a ripple must not look like a wave
+  const base = Math.max(0, Math.min(least, most * 0.75)); // so that small changes of large counts look small
   const x = (i) => 2 + (i * 60) / Math.max(1, counts.length - 1);
   const y = (count) => 18 - ((count - base) / (most - base)) * 16;
   const line = counts.map((count, i) => `${i ? "L" : "M"}${x(i).toFixed(1)} ${y(count).toFixed(1)}`).join("");

@@ -3,7 +3,7 @@
 const CHANGES = new Rows(DATA.changes);
 const FIELDS = new Rows(DATA.fields);
 const OPERATIONS = new Rows(DATA.operations);
-CHANGES.length = DATA.changes.kind.length; // "first" has one more
+CHANGES.length = DATA.changes.kind.length; // the column "first" has one more element
 const RUN = DATA.run;
 
 const actionOf = (row) => DATA.actions[DATA.changes.action[row]][0];
@@ -117,7 +117,7 @@ function lazily(list, count, make, root = null, chunk = 100) {
       watch.disconnect();
       end.remove();
     } else {
-      watch.unobserve(end); // observe again, or there is no event while the end is still near
+      watch.unobserve(end); // observe again: while the end stays in view, there is no other event
       watch.observe(end);
     }
   };
