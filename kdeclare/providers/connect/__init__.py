@@ -1,1 +1,1 @@
-"""The provider for Kafka Connect, which manages the dynamic configuration of workers."""
+"""The provider for Kafka Connect: connectors, and the dynamic configuration of workers (KIP-1185)."""

@@ -1,6 +1,8 @@
-"""Connect to the workers of Connect clusters. Manifests contain the addresses of the workers.
+"""Connect to the workers of Connect clusters.
 
-If workers are not ready for a change (during a rebalance, or with a new leader), the change is retried.
+The addresses of the workers are in the environment or in manifests.
+
+If workers are not ready for a change because of a rebalance or a new leader, the change is retried.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,7 +59,10 @@ class ConnectClients:
     clusters: Mapping[str, ConnectClusterFactory] = field(default_factory=dict)
 
     def choose_cluster(self, declared: str | None) -> EndpointChoice:
-        """Return the Connect cluster with this name; the only one of the environment for None."""
+        """Return the Connect cluster with the declared name.
+
+        Without a name, return the only Connect cluster.
+        """
         return choose_endpoint(declared, self.clusters, ENVIRONMENT_FIELD)
 
     def open_cluster(self, name: str) -> ConnectCluster:
@@ -73,7 +78,7 @@ ENVIRONMENT_FIELD = "connect"
 
 
 class ConnectSettings(RootModel[dict[str, HttpEndpointSettings]]):
-    """The named Connect clusters of an environment. The URLs of each are the URLs of its workers."""
+    """The named Connect clusters of an environment. Each URL belongs to a worker."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
     root: dict[str, HttpEndpointSettings] = {}

@@ -39,7 +39,7 @@ class Classes(PolicySettings):
 
 
 class AllowedClasses(ConnectorPolicy[Classes]):
-    """Only connectors of certain classes."""
+    """Permits only connectors of certain classes."""
 
     settings_model = Classes
 
@@ -58,7 +58,7 @@ class TaskLimit(PolicySettings):
 
 
 class MaximumTasks(ConnectorPolicy[TaskLimit]):
-    """Connectors with a limited number of tasks. Without ``tasksMax``, a connector has one task."""
+    """Limits the number of tasks of each connector. Without ``tasksMax``, a connector has one task."""
 
     settings_model = TaskLimit
 
@@ -70,9 +70,9 @@ class MaximumTasks(ConnectorPolicy[TaskLimit]):
 
 
 class DeadLetterQueueRequired(ConnectorPolicy[NoSettings]):
-    """Sinks that tolerate errors (``errors.tolerance: all``) need a dead letter queue.
+    """Requires a dead letter queue for sinks that tolerate errors (``errors.tolerance: all``).
 
-    Otherwise, Connect drops records that it cannot process.
+    Without a dead letter queue, Connect drops records that it cannot process.
     """
 
     settings_model = NoSettings

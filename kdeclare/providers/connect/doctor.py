@@ -28,7 +28,9 @@ from kdeclare.providers.connect.worker_state import WorkerGroup
 
 _WORKERS_WHY = "ConnectWorkerConfig"
 _WORKERS_HINT = "Run 'kdeclare connect worker-config status' for details."
-_CLUSTERS_HINT = "Check the settings of the endpoint in the environment, and whether the workers are running."
+_CLUSTERS_HINT = (
+    "Check that the workers are running, and that the endpoint's settings in the environment are correct."
+)
 
 
 def examine_connect(request: ExaminationRequest) -> ExaminationResult:
@@ -97,7 +99,7 @@ def _report_missing_cluster(name: str) -> Check:
     return Check(
         f"{ENVIRONMENT_FIELD}/{name}",
         CheckStatus.FAILED,
-        "is declared by a Connector, but not configured in the environment",
+        "is named by a Connector, but not configured in the environment",
         CONNECTOR,
         f"Add it to the environment in the project file: {ENVIRONMENT_FIELD}: {{{name}: {{urls: …}}}}.",
     )

@@ -224,7 +224,7 @@ def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence
 
 
 def mark_new_value(value: str | SecretRef | None) -> JsonValue:
-    """Return the new value that an operation sets, as views represent it."""
+    """Return the new value that an operation sets, in the form that views use."""
     return mark_hash(value.secret) if isinstance(value, SecretRef) else value
 
 

@@ -20,7 +20,7 @@ ENVIRONMENT_FIELD = "registries"
 
 
 class RegistrySettings(RootModel[dict[str, HttpEndpointSettings]]):
-    """The named schema registries of an environment. The URLs of each are the URLs of its servers."""
+    """The named schema registries of an environment. Each URL belongs to a server of the registry."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
     root: dict[str, HttpEndpointSettings] = {}
@@ -35,7 +35,7 @@ class RegistryClients:
     def __init__(self, names: Collection[str], open_registry: Callable[[str], SchemaRegistry]) -> None:
         """Create the connection without sending a request.
 
-        open_registry: returns the registry with one of these names. Raises KdeclareError.
+        open_registry: a function that returns the registry with one of the names, or raises KdeclareError.
         """
         self._names = tuple(sorted(names))
         self._open_registry = open_registry
@@ -119,7 +119,8 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
         "registry-failed",
         "Request to the schema registry failed",
         f"{fault.message or 'No reason is given'} ({fault.error}).",
-        hint=f"Check that the registry is running, and its settings under '{ENVIRONMENT_FIELD}'.",
+        hint="Check that the registry is running, and that its settings under "
+        f"'{ENVIRONMENT_FIELD}' are correct.",
     )
 
 

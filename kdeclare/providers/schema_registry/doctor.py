@@ -22,7 +22,7 @@ from kdeclare.providers.schema_registry.connection import (
 )
 from kdeclare.providers.schema_registry.schema.spec import SCHEMA, SchemaBody
 
-_HINT = f"Check that the registry is running, and its settings under '{ENVIRONMENT_FIELD}'."
+_HINT = f"Check that the registry is running, and that its settings under '{ENVIRONMENT_FIELD}' are correct."
 
 
 def examine_registries(request: ExaminationRequest) -> ExaminationResult:

@@ -40,7 +40,7 @@ class Types(PolicySettings):
 
 
 class AllowedTypes(SchemaPolicy[Types]):
-    """Only schemas in certain languages."""
+    """Permits only schemas in certain languages."""
 
     settings_model = Types
 
@@ -59,7 +59,7 @@ class Level(PolicySettings):
 
 
 class RequiredCompatibility(SchemaPolicy[Level]):
-    """Subjects with a level of their own that is at least as strict as a minimum.
+    """Requires subjects to have a level of their own that is at least as strict as a minimum.
 
     A subject without a level of its own is not permitted, because the global level can change.
     """
@@ -76,7 +76,7 @@ class RequiredCompatibility(SchemaPolicy[Level]):
 
 
 class RequiredDocumentation(SchemaPolicy[NoSettings]):
-    """Schemas whose types and fields all have documentation."""
+    """Requires documentation for all types and fields of schemas."""
 
     settings_model = NoSettings
 

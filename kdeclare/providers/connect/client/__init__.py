@@ -1,1 +1,1 @@
-"""The client for Kafka Connect workers, and the worker plug-in that handles the requests of the client."""
+"""Clients for Connect's REST API and for kdeclare's worker plug-in, and the plug-in itself."""

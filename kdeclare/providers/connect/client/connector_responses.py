@@ -1,7 +1,8 @@
 """Convert the JSON responses of Connect's REST API to values, and its error responses to Faults.
 
 Responses contain secrets that this process does not know: a worker resolves the placeholders of config
-providers before it validates a config, and its messages quote the resolved values. They are replaced here.
+providers before it validates a config, and its messages quote the resolved values. This module replaces the
+resolved values with the raw values.
 """
 
 import re
@@ -49,7 +50,7 @@ def _drop_nulls(value: object) -> object:
 
 
 _Config = Annotated[dict[str, str], BeforeValidator(_drop_nulls)]
-"""A config without null values, which Connect accepts when a connector is created."""
+"""A config without its null values. Connect accepts null values when a connector is created."""
 
 
 class _Root(Response):
@@ -169,7 +170,7 @@ def parse_plugins(body: bytes) -> tuple[PluginClass, ...]:
 
 
 def parse_validation(body: bytes, config: ConnectorConfig) -> ConfigValidation:
-    """Parse the response of ``PUT …/config/validate`` without the values, which are resolved. Raises Fault.
+    """Parse the response of ``PUT …/config/validate``. The result omits the resolved values. Raises Fault.
 
     config: the config of the request.
     """
@@ -203,21 +204,21 @@ def dump_offsets(offsets: Iterable[ConnectorOffset]) -> dict[str, JsonValue]:
 
 
 def has_placeholders(config: ConnectorConfig) -> bool:
-    """Whether a value of the config contains a placeholder, which workers resolve."""
+    """Whether a value of the config contains a placeholder that workers resolve."""
     return any("${" in value for value in config.values())
 
 
 _INVALID_VALUE = re.compile(r"Invalid value (.*?) for configuration ([^\s:]+)", re.DOTALL)
-"""The start of the message of a ConfigException. It quotes the resolved value."""
+"""Matches the start of a ConfigException's message, which quotes the resolved value."""
 
 
 def hide_resolved(
     message: str, config: ConnectorConfig, resolved: Mapping[str, str | None] | None = None, key: str = ""
 ) -> str:
-    """Replace resolved values in a message by the raw values of the config.
+    """Replace the resolved values in a message with the raw values of the config.
 
-    resolved: the resolved values that are known, by key. A value that cannot be parsed is not among them.
-    key: the key that the message is about; empty if it is not known.
+    resolved: the known resolved values, by key. Values that cannot be parsed are missing.
+    key: the key that the message is about; empty if the key is not known.
     """
     placeholders = {name: raw for name, raw in config.items() if "${" in raw}
     if not placeholders:
@@ -225,7 +226,8 @@ def hide_resolved(
     replacements: dict[str, str] = {}
     for name, raw in placeholders.items():
         value = (resolved or {}).get(name)
-        if value and (name == key or len(value) >= MIN_SECRET_LENGTH):  # short values are also ordinary text
+        # a short value may also be an ordinary word
+        if value and (name == key or len(value) >= MIN_SECRET_LENGTH):
             replacements[value] = raw
     quoted = _INVALID_VALUE.findall(message)
     for value, name in quoted:
@@ -271,7 +273,7 @@ def _read_trace(trace: str | None, config: ConnectorConfig) -> str:
 
 _REQUEST_TIMED_OUT = "Request timed out"
 _NO_SUCH_PATH = "HTTP 404 Not Found"
-"""Connect's message for an unknown path. Missing connectors have other messages."""
+"""Connect's message for an unknown path. Responses about missing connectors have other messages."""
 _NOT_STOPPED = "must be in the STOPPED state"
 _NO_EFFECT = re.compile(
     "can be safely retried"  # the offsets of a sink whose tasks have not left their consumer group yet
@@ -280,7 +282,7 @@ _NO_EFFECT = re.compile(
     # The leader has just ended, so the worker could not forward the request.
     r"|IO Error trying to forward REST request: [\w.]*\b(Connect|NoRouteToHost|UnknownHost)Exception"
 )
-"""Matches the messages of 500s of requests that certainly had no effect, and that may succeed later."""
+"""Matches the messages of 500 responses that mean: the request had no effect, and a retry may succeed."""
 _EXISTS = re.compile(r"Connector .* already exists", re.DOTALL)
 
 
@@ -291,7 +293,7 @@ def build_refusal_fault(response: HttpResponse, *, is_change: bool) -> Fault:
     if status in (401, 403):
         return Fault(NOT_AUTHORIZED, message)
     if status < 500 and connect_message in ("", _NO_SUCH_PATH):
-        # Not a worker: nothing is known about the connector. In particular, it may exist in spite of a 404.
+        # The response is not from a worker. Despite a 404, the connector may exist.
         return Fault(BAD_ANSWER, f"it does not serve Connect's REST API ({message})")
     if status == 404:
         return Fault(CONNECTOR_MISSING, message)

@@ -46,7 +46,8 @@ from kdeclare.providers.connect.client.port import (
 ConnectorConfig = Mapping[str, str]
 """The whole config of a connector, with ``connector.class``.
 
-Placeholders are not resolved. Connect uses a placeholder whose provider or key does not exist as it is.
+Placeholders are not resolved. If the provider or the key of a placeholder does not exist, Connect uses the
+text of the placeholder.
 """
 
 TIMED_OUT = "CONNECT_REQUEST_TIMED_OUT"
@@ -84,7 +85,10 @@ def is_addressable(name: str) -> bool:
 
 
 class TargetState(StrEnum):
-    """The target state of a connector. Workers accept it first, and reach it some time later."""
+    """The target state of a connector.
+
+    Workers accept a new target state at once; the connector reaches it some time later.
+    """
 
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
@@ -124,10 +128,10 @@ class LiveConnector:
 
     type: ``source``, ``sink`` or ``unknown`` (the class is not installed).
     config: the raw config, with ``name``. Literal secrets are in plain text.
-    state: one of `RunState`; empty if no status exists yet, as for a moment after the creation.
+    state: one of `RunState`; empty if no status exists yet, for example just after the creation.
     trace: like `TaskStatus.trace`.
-    tasks: in the order of their ids. Connect writes statuses later than configs, so it can still report the
-        tasks from before a change for a few seconds after the change.
+    tasks: in the order of their ids. For a few seconds after a change of the config, Connect can still report
+        the earlier tasks.
     """
 
     name: str
@@ -223,10 +227,10 @@ class ConnectCluster(Protocol):
     """The connectors of one Connect cluster. Safe to use from several threads.
 
     Any worker answers every request; workers forward changes to their leader. Reads, and requests that were
-    not sent, are tried on one worker after the other. A change whose response was lost is never sent again.
+    not sent, are tried on one worker after another. A change whose response was lost is never sent again.
 
-    Every method can raise Fault, with the codes and kinds above. All changes except creations and deletions
-    are asynchronous: they have been accepted, not completed.
+    Every method can raise Fault, with the codes and kinds above. Except for creations and deletions, a change
+    is asynchronous: when the method returns, Connect has accepted the change, but may not have completed it.
     """
 
     def identify(self) -> ClusterInfo:
@@ -235,7 +239,8 @@ class ConnectCluster(Protocol):
     def list_connectors(self) -> Mapping[str, LiveConnector]:
         """Return all connectors by name. Sends two requests, however many connectors there are.
 
-        Connect leaves connectors without a status out of its list; they are described one by one.
+        Connect's list omits connectors that have no status; each of these is described in a request of its
+        own.
         """
 
     def describe_connector(self, name: str) -> LiveConnector | None:
@@ -256,14 +261,14 @@ class ConnectCluster(Protocol):
     ) -> None:
         """Create a connector. Raises Fault CONNECTOR_EXISTS if it exists, whatever its config is.
 
-        initial_state: None is the same as RUNNING.
+        initial_state: None means RUNNING.
         """
 
     def replace_config(self, name: str, config: ConnectorConfig) -> bool:
-        """Replace the whole config. The target state stays as it is.
+        """Replace the whole config. The target state does not change.
 
-        If the connector does not exist, Connect creates it in the state RUNNING. Return whether it was
-        created.
+        If the connector does not exist, Connect creates it in the state RUNNING. Return whether the connector
+        was created.
         """
 
     def set_state(self, name: str, state: TargetState) -> None:
@@ -279,13 +284,19 @@ class ConnectCluster(Protocol):
         """
 
     def delete_connector(self, name: str) -> None:
-        """Delete a connector. Its offsets stay: a later connector of the same name continues from them."""
+        """Delete a connector.
+
+        Its offsets are kept: a later connector with the same name continues from these offsets.
+        """
 
     def read_offsets(self, name: str) -> ConnectorOffsets:
         """Return the offsets of a connector, in any state."""
 
     def alter_offsets(self, name: str, offsets: ConnectorOffsets) -> None:
-        """Change these offsets. Raises Fault NOT_STOPPED unless the connector is STOPPED and has no tasks."""
+        """Change the given offsets.
+
+        Raises Fault NOT_STOPPED unless the connector is STOPPED and has no tasks.
+        """
 
     def delete_offsets(self, name: str) -> None:
         """Delete all offsets. Raises Fault NOT_STOPPED unless the connector is STOPPED and has no tasks."""

@@ -41,7 +41,7 @@ _ACTIONS: Mapping[TargetState, str] = {
 _NOT_SENT = frozenset({UNREACHABLE})
 _NO_RESPONSE = frozenset({UNREACHABLE, LOST, TIMED_OUT, SERVER_ERROR})
 _ABOUT_WORKER = frozenset({UNREACHABLE, NOT_TRUSTED, LOST, TIMED_OUT, BAD_ANSWER})
-"""The codes of faults that are about one worker. Their messages name its URL."""
+"""The codes of faults that concern a single worker. The messages of these faults name the worker's URL."""
 
 
 def open_rest_cluster(target: HttpTarget, timeout_s: float = 10.0) -> "RestConnectCluster":
@@ -59,7 +59,8 @@ class RestConnectCluster:
         """Create the object without connecting to a worker. urls: the URLs of the workers, at least one."""
         self._urls = urls
         self._client = client
-        # Otherwise, every request would first wait for a worker that is down. Threads may set it at any time.
+        # The first worker to try. Without it, every request would first wait for a worker that is down. Any
+        # thread may set this attribute at any time.
         self._preferred_url = urls[0]
 
     def identify(self) -> ClusterInfo:
@@ -180,8 +181,9 @@ class RestConnectCluster:
     ) -> int:
         """Send a request with a config, and return the status of the response.
 
-        Error messages quote resolved values. Unlike the rejection, a validation returns the values with their
-        keys, so that they can be replaced. It also tells whether a 500 is due to the config.
+        Error messages can quote resolved values. After a rejection, this function has Connect validate the
+        config: a validation reports each resolved value with its key, so that the value can be replaced. The
+        validation also shows whether the config caused a 500.
         """
         try:
             return self._exchange(method, path, body, is_change=True)[0]
@@ -197,7 +199,10 @@ class RestConnectCluster:
         raise rejection
 
     def _find_errors(self, name: str, config: ConnectorConfig) -> list[str]:
-        """Return what a validation reports about a config; empty if it finds no error or is not possible."""
+        """Validate a config, and return the error messages.
+
+        Return no messages if the config cannot be validated.
+        """
         try:
             validation = self.validate_config(name, config)
         except Fault as fault:
@@ -213,9 +218,11 @@ class RestConnectCluster:
         is_change: bool,
         max_bytes: int = MAX_RESPONSE_BYTES,
     ) -> tuple[int, bytes]:
-        """Send a request to one worker after the other, and return the status and body of the response.
+        """Send a request to one worker after another until one responds.
 
-        The next worker gets the request if a worker cannot be reached, or if it does not respond to a read.
+        Return the status and body of the response.
+
+        If a worker cannot be reached, or does not respond to a read, the next worker gets the request.
         """
         content = None if body is None else json.dumps(body).encode()
         passed_on = _NO_RESPONSE if method == "GET" else _NOT_SENT

@@ -1,4 +1,4 @@
-"""`RetryingConnectCluster`, which retries requests that a rebalance or a lost leader prevented."""
+"""`RetryingConnectCluster`, which retries requests that fail because of a rebalance or a missing leader."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -20,10 +20,10 @@ from kdeclare.providers.connect.client.port import NOT_READY
 T = TypeVar("T")
 
 REBALANCE_RETRIES = RetryPolicy(attempts=12, base_delay_s=0.2, on_retry=log_retry)
-"""Retries for about 30 seconds.
+"""A retry policy of about 30 seconds.
 
-Every change starts a rebalance, which rejects the next changes. If the leader ends, workers notice this
-within ``session.timeout.ms``, by default 10 seconds, and reject all changes until then.
+Every change starts a rebalance, during which workers reject other changes. If the leader fails, workers
+notice this within ``session.timeout.ms``, by default 10 seconds, and reject all changes until then.
 """
 
 
@@ -31,7 +31,8 @@ class RetryingConnectCluster:
     """Adds retries to a `ConnectCluster`.
 
     Read requests are retried only if workers are not ready, because workers that expect a rebalance reject
-    reads, too. After other faults, callers repeat them, or report that no worker responds.
+    reads, too. After any other fault of a read, the caller repeats the read, or reports that no worker
+    responds.
     """
 
     def __init__(self, cluster: ConnectCluster, policy: RetryPolicy = REBALANCE_RETRIES) -> None:

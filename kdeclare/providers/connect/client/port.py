@@ -1,4 +1,4 @@
-"""The interface to the workers of one Connect cluster (KIP-1185). It reads workers and changes overrides."""
+"""The interface for reading the workers of one Connect cluster and changing their overrides (KIP-1185)."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -89,7 +89,10 @@ _MAX_THREADS = 16
 
 
 def read_workers(workers: ConnectWorkers) -> GroupSnapshot:
-    """Read the state of every worker. If a part of the state is missing, ``trouble`` contains the reason."""
+    """Read the state of every worker.
+
+    If part of a worker's state cannot be read, ``trouble`` contains the reason.
+    """
     taken_at = datetime.now(UTC)
     with ThreadPoolExecutor(min(_MAX_THREADS, len(workers.urls)), thread_name_prefix="workers") as pool:
         snapshots = tuple(pool.map(lambda url: _read_worker(workers, url), workers.urls))
@@ -125,7 +128,7 @@ def _read_overrides(
 
 
 def format_fault(fault: Fault) -> str:
-    """Return the message of a fault as a phrase for a sentence, without line breaks and a final period."""
+    """Return the message of a fault as a clause without line breaks and without a final period."""
     return " ".join((fault.message or fault.error).split()).rstrip(".")
 
 
@@ -180,7 +183,10 @@ def require_valid(workers: ConnectWorkers, changes: Changes) -> None:
 
 
 def apply_changes(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
-    """Have every worker validate the changes, then send one PATCH. Return all overrides. Raises Fault."""
+    """Have every worker validate the changes, then send one PATCH. Return the resulting overrides.
+
+    Raises Fault.
+    """
     require_valid(workers, changes)
     return patch_through_any(workers, changes)
 

@@ -191,7 +191,7 @@ def open_rest_workers(
 
 
 def open_workers_of(target: HttpTarget, timeout_s: float) -> RestWorkers:
-    """Return the workers behind the URLs of ``target`` without sending a request. Raises KdeclareError."""
+    """Return the workers at the URLs of ``target`` without sending a request. Raises KdeclareError."""
     return RestWorkers(
         target.urls,
         open_http_client(target, timeout_s, CODES),

@@ -254,7 +254,7 @@ def patch(
     """Set and remove overrides, all in one change.
 
     Validates the change with every worker first, and writes nothing if a worker cannot apply the change. Then
-    waits for all workers. Unchanged values are sent again, so that workers also read a keystore that was
+    waits for all workers. Unchanged values are sent again, so that workers reload a keystore file that was
     replaced under the same name.
     """
     from kdeclare.providers.connect.commands.change_overrides import change_overrides

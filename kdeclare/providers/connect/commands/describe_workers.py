@@ -51,7 +51,10 @@ class OverridesView:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """The state of one worker. step: `IN_STEP`, or the reason why it does not use the current overrides."""
+    """The state of one worker.
+
+    step: `IN_STEP`, or the reason why the worker does not use the current overrides.
+    """
 
     seen: WorkerSnapshot
     step: str
@@ -170,7 +173,7 @@ class OpenWorkers:
 
 @contextmanager
 def open_requested_workers(workspace: Workspace, workers_request: WorkersRequest) -> Iterator[OpenWorkers]:
-    """Open the requested workers. Inside the ``with`` block, Faults are converted. Raises KdeclareError."""
+    """Open the requested workers. Converts every Fault in the ``with`` block to a KdeclareError."""
     declared, manifest_error = _load_declared(workspace)
     if workers_request.urls:
         group, folder = _build_group(workers_request), Path()

@@ -33,7 +33,7 @@ from kdeclare.report.elements.values import (
 )
 
 _RawValue = Annotated[
-    str | None, Field(description="Null without an override. A secret is shown as '(sensitive)'.")
+    str | None, Field(description="Null if the key is not overridden. A secret is shown as '(sensitive)'.")
 ]
 _ExitCode = Annotated[int, Field(description="The exit code of the command.")]
 

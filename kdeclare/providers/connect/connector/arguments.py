@@ -20,7 +20,7 @@ from kdeclare.providers.connect.connector.spec import StateName
 EXISTS = "exists"
 """The view element that shows whether the connector exists."""
 OTHER_KEYS = "(other keys)"
-"""The view element with the names of keys that the operation does not know, and that it would remove."""
+"""The view element that lists live keys that the operation does not know and would remove."""
 
 
 def _is_true(value: object) -> bool:
@@ -45,11 +45,11 @@ class ConnectorArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class ConfigArgs(ConnectorArgs):
-    """A whole config.
+    """The whole config of a connector.
 
     config: the config without ``name``. Secrets that the operation sends are `SecretRef` objects.
-    was: the secrets that the operation replaces or deletes, and the ordinary values that it replaces by
-        secrets, for a rollback.
+    was: the values that a rollback needs: the secrets that the operation replaces or deletes, and the plain
+        values that the operation replaces with secrets.
     hidden: keys whose values are secrets although their names do not indicate it.
     needs: the ids of resources that are created before the connector and deleted after it.
     """
@@ -65,7 +65,10 @@ class ConfigArgs(ConnectorArgs):
         return tuple(map(ResourceId.parse, self.needs))
 
     def mark_live(self, key: str, connector: LiveConnector | None, stated: StatedSetting | None) -> JsonValue:
-        """Return a live value for views; see `mark_setting`. stated: the value that the operation sets."""
+        """Return a live value in the form that views use; see `mark_setting`.
+
+        stated: the value that the operation sets.
+        """
         text = connector.config.get(key) if connector is not None else None
         return mark_setting(self.location, key, text, stated, self.was.get(key), self.hidden)
 
@@ -93,8 +96,8 @@ class ConfigureConnectorArgs(ConfigArgs):
 
     removed: the keys that the operation removes from the config.
     masked: the keys that are set although their live values are unknown.
-    ignore: the keys that keep their live values and are not part of the view.
-    others: the keys of other clients, which also keep their live values.
+    ignore: the keys that keep their live values and do not appear in the view.
+    others: the keys that other clients have set. They also keep their live values.
     awaited: the state to wait for, which the operation does not change.
     """
 
@@ -112,11 +115,11 @@ class ConfigureConnectorArgs(ConfigArgs):
 
 @dataclass(frozen=True, slots=True)
 class DeleteConnectorArgs(ConfigArgs):
-    """A connector to delete, with the config and the state with which a rollback creates it again.
+    """A connector to delete, with the config and the state that a rollback needs to recreate the connector.
 
     config: the values that are not secret. ``was`` contains the secrets.
     lost: the keys of secrets that kdeclare does not know.
-    ignore: the keys that can change before the deletion.
+    ignore: the keys whose values may change between the plan and the deletion.
     """
 
     state: Annotated[StateName | None, OMIT_NONE] = None

@@ -21,12 +21,14 @@ from kdeclare.providers.connect.connector.settings import CLASS, NAME
 from kdeclare.providers.connect.connector.status import TRANSITIONAL_STATES, describe_fault
 
 _MAX_DESCRIBED = 8
-"""The maximum number of connectors to describe one by one. If more are selected, all are listed.
+"""The maximum number of connectors to describe one by one.
+
+If more are selected, one request lists all connectors.
 """
 _SETTLE_LIMIT_S = 10.0
 _SETTLE_STEP_S = 0.5
 _PROBE_NAME = "kdeclare"
-"""The name of the connector in requests that only read the definitions of a class."""
+"""The connector name in requests that only read the key definitions of a class."""
 
 
 def read_connectors(connections: Connections, selection: ConnectorSelection) -> ConnectorState:
@@ -46,9 +48,10 @@ def _read_named(clients: ConnectClients, selection: ConnectorSelection) -> Conne
 
 
 def _name_endpoints(clients: ConnectClients, selection: ConnectorSelection) -> ConnectorSelection:
-    """Replace omitted names by the name of the only Connect cluster.
+    """Replace omitted names with the name of the only Connect cluster.
 
-    Otherwise, the cluster would be read twice if manifests omit its name, because states always contain it.
+    Manifests can omit the name of the Connect cluster, but states always contain it. Without this function,
+    the Connect cluster would be read twice.
     """
 
     def find_name(endpoint: Endpoint) -> Endpoint:
@@ -67,7 +70,7 @@ def _name_endpoints(clients: ConnectClients, selection: ConnectorSelection) -> C
 def _restore_endpoints(
     clients: ConnectClients, state: ConnectorState, selection: ConnectorSelection
 ) -> ConnectorState:
-    """Return the same snapshots by Connect cluster as the selection names it."""
+    """Return the state with the Connect cluster names of the selection, which can be omitted names."""
     names = {endpoint: clients.choose_cluster(endpoint).name for endpoint in selection.all_endpoints}
     return ConnectorState({endpoint: state.clusters[name or endpoint] for endpoint, name in names.items()})
 
@@ -97,7 +100,10 @@ def _read_cluster(
 def _collect_expected(
     connections: Connections, selection: ConnectorSelection, expected: ExpectedObjects
 ) -> CollectResult:
-    """Read connectors for a plan or a run. Wait a moment while connectors are between two states."""
+    """Read connectors for a plan or a run.
+
+    Wait briefly while selected connectors are in transitional states.
+    """
     patience = expected.patience
     started_at = patience.monotonic()
     limit_s = min(patience.limit_s, _SETTLE_LIMIT_S)
@@ -141,7 +147,10 @@ def _add_details(
 def _add_classes(
     cluster: ConnectCluster, snapshot: ClusterSnapshot, selection: ConnectorSelection, endpoint: Endpoint
 ) -> ClusterSnapshot:
-    """Add the classes whose names must be compared, and the PASSWORD keys of the selected classes."""
+    """Add the PASSWORD keys of the selected classes.
+
+    Add the installed classes if class names must be compared.
+    """
     names = selection.list_names(endpoint)
     live_classes = {
         name: snapshot.connectors[name].config.get(CLASS, "") for name in names if name in snapshot.connectors

@@ -34,7 +34,7 @@ _SETTLE_S = 2.0
 _SETTLE_FAILURE_S = 5.0
 """How long a changed connector must show a failure, in seconds.
 
-Workers report the tasks from before the change for a few seconds.
+For a few seconds after a change, workers still report the earlier tasks.
 """
 
 
@@ -42,7 +42,10 @@ class ConnectorCompletion(Completion):
     """Detects that a connector and its tasks have the state that an operation requested."""
 
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
-        """Whether the connector has not reached the state yet. A missing connector is not ongoing."""
+        """Whether the connector still has to reach the requested state.
+
+        A missing connector is not ongoing.
+        """
         snapshot = live.get(ConnectorState).get_cluster(_get_args(op).endpoint)
         if not snapshot.is_readable:
             return True  # the worker may respond again
@@ -50,7 +53,7 @@ class ConnectorCompletion(Completion):
         return connector is not None and not _is_settled(op, connector)
 
     def find_failure(self, op: Operation, live: LiveState) -> OperationResult | None:
-        """Return the failure of a connector or task that is to be RUNNING."""
+        """Return the failure of a connector or task that must be RUNNING."""
         connector = _find_connector(op, live)
         if connector is None or (find_awaited_state(op) or find_target_state(connector)) != RUNNING:
             return None
@@ -80,7 +83,7 @@ class ConnectorCompletion(Completion):
         return OperationResult(op.id, Status.STARTED, TIMEOUT, message)
 
     def report_overridden(self, op: Operation) -> OperationResult:
-        """Report that the connector is not as requested, although it has a stable state."""
+        """Report that the connector is stable, but does not have the requested config and state."""
         text = (
             "The connector does not have the requested config and state, because another client changed it. "
             "If the platform of the workers adds config keys, list these keys under 'ignore'."
@@ -98,7 +101,7 @@ CONNECTOR_COMPLETION = ConnectorCompletion()
 
 
 def find_awaited_state(op: Operation) -> str | None:
-    """Return the state that a connector is to have after an operation; None for any stable state."""
+    """Return the state that a connector must have after an operation; None for any stable state."""
     if isinstance(op.args, CreateConnectorArgs):
         return op.args.state or RUNNING
     if isinstance(op.args, ConfigureConnectorArgs):

@@ -43,7 +43,7 @@ STATE = "state"
 
 
 def find_state_element(connector: LiveConnector | None) -> JsonValue:
-    """Return the value of `STATE`: the target state, or the reported state if the target is unclear."""
+    """Return the value of `STATE`: the target state, or the reported state if the target is unknown."""
     return None if connector is None else find_target_state(connector) or connector.state
 
 
@@ -63,7 +63,7 @@ class CreateConnector(ConnectorOperationType):
         return (*super().compute_footprint(op), *list_topic_entries(args.config), *_list_needed_entries(args))
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """Return the existence, the config keys, and the state if the operation sets it."""
+        """List the elements: existence, each config key, and the state if the operation sets it."""
         args = _get_create_args(op)
         return [EXISTS, *map(find_path, args.config), *([STATE] if args.state is not None else [])]
 
@@ -82,7 +82,7 @@ class CreateConnector(ConnectorOperationType):
         return view | ({STATE: args.state} if args.state is not None else {})
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one field per config key, and the state if the operation sets it."""
+        """Return one field per config key, and one for the state if the operation sets it."""
         args = _get_create_args(op)
         fields = [
             FieldChange(find_path(key), FieldOp.SET, None, _to_shown(key, stated))
@@ -99,7 +99,10 @@ class CreateConnector(ConnectorOperationType):
         cluster.create_connector(args.connector, reveal_config(args, secrets), state)
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the deletion of the connector. A connector that changed afterward is a conflict."""
+        """Return the deletion of the connector.
+
+        If the connector has changed since its creation, return conflicts.
+        """
         args, after = _get_create_args(op), self.expected_state(op)
         if not now[EXISTS]:
             return UndoResult()
@@ -149,7 +152,7 @@ class ConfigureConnector(ConnectorOperationType):
         return [EXISTS, OTHER_KEYS, *map(find_path, _get_configure_args(op).keys)]
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the config, with secrets as hashes, and the names of keys that others have added."""
+        """Return the config, with secrets as hashes, and the names of keys that other clients have added."""
         args, connector = _get_configure_args(op), find_connector(op, live)
         other_keys = args.find_other_keys(connector, (*args.removed, *args.ignore))
         view: dict[str, JsonValue] = {EXISTS: connector is not None, OTHER_KEYS: other_keys}
@@ -178,7 +181,7 @@ class ConfigureConnector(ConnectorOperationType):
         return tuple(fields)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return the operation without the changes to these keys, which keep their live values."""
+        """Return the operation without changes to the given keys. These keys keep their live values."""
         args = _get_configure_args(op)
         kept_keys = {key for key in args.keys if find_path(key) in elements}
         config = {key: stated for key, stated in args.config.items() if key not in kept_keys}
@@ -269,7 +272,7 @@ class DeleteConnector(ConnectorOperationType):
         return (*super().compute_footprint(op), *topics, *_list_needed_entries(args, Access.AFTER))
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """Return the existence and all config keys that are not ignored."""
+        """List the elements: existence, unknown keys, and each config key that is not ignored."""
         return [EXISTS, OTHER_KEYS, *map(find_path, _list_deleted_keys(_get_delete_args(op)))]
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
@@ -327,7 +330,10 @@ def _find_earlier_value(args: ConfigureConnectorArgs, key: str, before: JsonValu
 
 
 def _can_be_restored(earlier: StatedSetting) -> bool:
-    """Whether a value is known, or is a secret with a reference. Literal secrets are not in plans."""
+    """Whether a rollback can restore the value.
+
+    Literal secrets cannot be restored, because plans do not contain them.
+    """
     return isinstance(earlier, str) or earlier.reference is not None
 
 
@@ -337,7 +343,7 @@ def _find_other_keys(view: View) -> set[str]:
 
 
 def _list_secret_changes(args: ConfigureConnectorArgs) -> list[str]:
-    """Return the keys whose new or earlier value is a secret, and which have a new value."""
+    """Return the config keys whose new or earlier value is a secret."""
     return [
         key
         for key, stated in args.config.items()
@@ -350,7 +356,7 @@ def _list_deleted_keys(args: DeleteConnectorArgs) -> list[str]:
 
 
 def _to_shown(key: str, value: JsonValue | SecretRef) -> JsonValue:
-    """Return a value of a view or of arguments as changes show it."""
+    """Return a value for display in a change. Secrets are masked."""
     if isinstance(value, SecretRef) or is_mark(value):
         return SENSITIVE_MASK
     return to_shown_value(key, value) if isinstance(value, str) else None

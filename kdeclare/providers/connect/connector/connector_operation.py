@@ -45,7 +45,7 @@ class ConnectorOperationType(OperationType):
 
     @property
     def can_be_refused_in_part(self) -> bool:
-        """Return False: Connect accepts or refuses a whole request, even if it completes the work later."""
+        """Return False: Connect accepts or refuses a request as a whole."""
         return False
 
     def describe_target(self, op: Operation) -> tuple[str, str]:
@@ -62,9 +62,9 @@ class ConnectorOperationType(OperationType):
         return (ConnectorSelection(frozenset({ConnectorKey(args.endpoint, args.connector)})),)
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the Connect cluster, so that every operation is a batch.
+        """Return the Connect cluster, because each request changes one connector.
 
-        The journal then contains the result of each request, and a run can stop after each request.
+        The journal records the result of each request, and a run can stop after each request.
         """
         return _get_args(op).endpoint
 
@@ -110,7 +110,10 @@ class ConnectorOperationType(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Send the requests. The provider's planning hooks validate configs."""
+        """Send one request per operation.
+
+        Nothing is validated here; the provider's planning hooks validate configs.
+        """
         clients = connections.get(ConnectClients)
         return {op.id: self._try_to_send(clients, op, secrets) for op in ops}
 

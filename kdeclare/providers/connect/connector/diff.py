@@ -209,12 +209,12 @@ def _list_state_fields(item: _DiffInput) -> Iterator[FieldChange]:
 
 
 def build_restart_field() -> FieldChange:
-    """Return the field change that stands for a restart of the failed connector or tasks."""
+    """Return the field change that represents a restart of the failed connector or tasks."""
     return FieldChange(TASKS_PATH, FieldOp.CHANGE, FAILED, RUNNING)
 
 
 def build_full_restart_field(before: str) -> FieldChange:
-    """Return the field change that stands for a restart of the connector and all of its tasks."""
+    """Return the field change that represents a restart of the connector and all of its tasks."""
     return FieldChange(TASKS_PATH, FieldOp.CHANGE, before, RunState.RESTARTING.value)
 
 
@@ -225,7 +225,10 @@ def redact_live_setting(
     declared: Setting | SecretRef | None,
     applied: str | SecretRef | None,
 ) -> JsonValue:
-    """Return a live value for display. A value is also hidden if the manifest or the record hides it."""
+    """Return a live value for display.
+
+    The value is masked if the manifest or the owned record treats it as a secret.
+    """
     if text is not None and isinstance(declared, Secret | SecretRef):
         return SENSITIVE_MASK
     if text is not None and isinstance(applied, SecretRef) and not is_public(key, text):

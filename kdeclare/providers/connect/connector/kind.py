@@ -146,7 +146,7 @@ class ConnectorKind:
             return after
         old, new = narrow_record(before, ConnectorRecord), narrow_record(after, ConnectorRecord)
         if new is None:
-            return old  # only the preparation of a deletion is done
+            return old  # nothing but the preparation of a deletion is done
         keys = {key for op in done if isinstance(op.args, ConfigureConnectorArgs) for key in op.args.keys}
         has_new_state = any(isinstance(op.args, SetStateArgs) for op in done)
         old_config, old_state = (old.config, old.state) if old is not None else ({}, None)
@@ -214,11 +214,14 @@ class ConnectorKind:
         return bind_connector(json)
 
     def locate_secret(self, path: SpecPath) -> SpecPath | None:
-        """Return the path in the spec, which is the same as in the body."""
+        """Return the path in the spec, which is the same as the path in the body."""
         return path
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """See `ClaimsFields`. A whole config claims all of its keys, even those that it does not contain."""
+        """See `ClaimsFields`.
+
+        A declared config claims every config key, even keys that it does not contain.
+        """
         if find_key(field.path) is not None:
             return "config" in stated
         return stated.get(field.path) is not None
@@ -264,7 +267,7 @@ def _describe_connector(connector: LiveConnector, password_keys: frozenset[str])
 
 
 def _apply_fields(body: ConnectorBody, change: Change) -> ConnectorBody:
-    """Return a body with the field changes of a connector. Secrets are not compared."""
+    """Return the body with a connector's field changes applied. Changes to masked values are skipped."""
     config = dict(body.config)
     for field in change.fields:
         key = find_key(field.path)

@@ -12,7 +12,7 @@ from kdeclare.providers.connect.client.port import UNREACHABLE
 from kdeclare.providers.connect.connection import ENVIRONMENT_FIELD
 
 Endpoint = str | None
-"""The name of a Connect cluster in the environment; None for the only one."""
+"""The name of a Connect cluster in the environment; None for the only Connect cluster."""
 
 
 class ConnectorKey(NamedTuple):
@@ -24,11 +24,11 @@ class ConnectorKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConnectorSelection:
-    """The connectors whose live state is to be read.
+    """The connectors whose live state must be read.
 
     connectors: the selected connectors.
-    endpoints: the Connect clusters of which all connectors are read.
-    classes: the declared classes of connectors, which have to be compared with their live classes.
+    endpoints: the Connect clusters whose connectors are all read.
+    classes: the connectors with their declared classes, which are compared with the live classes.
     """
 
     connectors: frozenset[ConnectorKey] = frozenset()
@@ -61,7 +61,7 @@ class ClusterSnapshot:
     choice: the name of the Connect cluster, or the reason why the environment does not configure it.
     fault: the fault of the Connect cluster if it did not respond; None if it was read.
     system_id: the id of the Kafka cluster that stores the connectors; empty if it was not read.
-    classes: the installed classes; empty if no two names of a class had to be compared.
+    classes: the installed classes; empty if no class names had to be compared.
     password_keys: for each class that was read, the keys that the class defines as PASSWORD.
     """
 
@@ -79,7 +79,7 @@ class ClusterSnapshot:
 
     @property
     def full_name(self) -> str:
-        """The name of the Connect cluster with the field of the environment: ``connect/eu``."""
+        """The full name of the Connect cluster, such as ``connect/eu``."""
         return f"{ENVIRONMENT_FIELD}/{self.name}"
 
     @property
@@ -96,7 +96,7 @@ class ClusterSnapshot:
         return self.connectors.get(connector)
 
     def find_password_keys(self, *class_names: str) -> frozenset[str]:
-        """Return the keys that any of these classes defines as PASSWORD, as far as they are known."""
+        """Return the known keys that any of the given classes defines as PASSWORD."""
         return frozenset().union(*(self.password_keys.get(name, frozenset()) for name in class_names))
 
     def is_same_class(self, name: str, other_name: str) -> bool:
@@ -109,12 +109,15 @@ class ClusterSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorState:
-    """The live state of connectors, by Connect cluster as manifests name it."""
+    """The live state of connectors by Connect cluster. The keys are the names that manifests use."""
 
     clusters: Mapping[Endpoint, ClusterSnapshot] = field(default_factory=dict)
 
     def get_cluster(self, endpoint: Endpoint) -> ClusterSnapshot:
-        """Return the snapshot of a Connect cluster. Operations and records always name the cluster."""
+        """Return the snapshot of a Connect cluster.
+
+        Unlike manifests, operations and records never omit the name of the Connect cluster.
+        """
         if endpoint in self.clusters:
             return self.clusters[endpoint]
         by_name = {snapshot.name: snapshot for snapshot in self.clusters.values() if snapshot.name}

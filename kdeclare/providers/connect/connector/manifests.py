@@ -124,7 +124,10 @@ def _render_setting(name: str, key: str, text: str, password_keys: frozenset[str
 
 
 def _format_text(text: str) -> str:
-    """Return a YAML scalar. Placeholders of Connect are not escaped: kdeclare does not resolve them."""
+    """Return a YAML scalar.
+
+    Connect's placeholders are not escaped, because kdeclare does not resolve them.
+    """
     return _ESCAPED_PLACEHOLDER.sub(r"$\1", scalar(text))
 
 

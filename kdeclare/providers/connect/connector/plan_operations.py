@@ -122,7 +122,7 @@ def _build_configure_args(
     config: dict[str, StatedSetting] = {}
     for key, setting in body.whole_config.items():
         text = live.config.get(key)
-        # A class that is not changed keeps its name, which can be an alias of the declared name.
+        # An unchanged class keeps its live name, which can be an alias of the declared name.
         is_kept = key == CLASS and key not in changed_keys and text is not None
         config[key] = text if is_kept and text is not None else to_argument(setting)
     removed = sorted(live.config.keys() - config.keys() - body.ignore - {NAME})
@@ -154,8 +154,8 @@ def _find_replaced_value(
 ) -> StatedSetting | None:
     """Return the value that an operation replaces, if the view alone does not suffice to restore it.
 
-    The view contains only hashes if the earlier or the new value is a secret. The value is known if it was
-    applied.
+    The view contains only hashes if the earlier or the new value is a secret. The value is known if kdeclare
+    applied it.
     """
     if isinstance(applied, SecretRef):
         return applied if _is_value_of(applied, text) else None
@@ -211,7 +211,7 @@ def _build_delete_args(
 
 
 def _is_value_of(secret: SecretRef, text: str | None) -> bool:
-    """Whether a live value is the secret that was applied. A masked value is assumed to be the secret."""
+    """Whether a live value is the applied secret. A masked live value is assumed to be that secret."""
     return text is not None and (is_masked(text) or is_hash_of(secret.secret, text))
 
 

@@ -64,9 +64,9 @@ class ConnectorPlanning(PlanHooks):
         )
 
     def _list_users(self, op: Operation) -> frozenset[str]:
-        """Return the users as which the clients of a connector log in.
+        """Return the users that the clients of a connector authenticate as.
 
-        For a deletion, this depends on the live config; otherwise, on the declared config.
+        For a deletion, the live config determines the users; otherwise, the declared config does.
         """
         config: Mapping[str, Setting] = {}
         if isinstance(op.args, DeleteConnectorArgs):

@@ -23,7 +23,10 @@ REJECTED = "connector-rejected"
 """The code of errors that Connect reports about a config."""
 
 _MAX_THREADS = 4
-"""Connectors can connect to other systems while they validate a config, which takes time."""
+"""The maximum number of validations at the same time.
+
+A validation is slow if the connector connects to other systems.
+"""
 
 _OPEN_PREFIXES = (
     "transforms.",
@@ -86,7 +89,8 @@ def _list_errors(proposal: Proposal, validation: ConfigValidation) -> Iterator[D
 def _list_unknown_keys(proposal: Proposal, validation: ConfigValidation) -> Iterator[Diagnostic]:
     """Yield warnings about declared keys that the class does not define. Workers ignore such keys.
 
-    Some connectors accept any keys. Therefore, only keys that are probably misspelled have a warning each.
+    Some connectors accept any keys. Therefore, only a key that is probably misspelled gets a warning of its
+    own; one warning lists all other keys.
     """
     known_keys = validation.definitions.keys()
     if not known_keys:
@@ -159,7 +163,7 @@ def _build_rejection(proposal: Proposal, detail: str, path: str, hint: str = "")
 
 
 def _hide_secrets(proposal: Proposal, text: str) -> str:
-    """Return a message without the secrets of the config, however short they are."""
+    """Remove all secrets of the config from a message, including very short secrets."""
     for value in _list_secret_values(proposal.config.values()):
         text = text.replace(value, SENSITIVE_MASK)
     return text

@@ -22,10 +22,10 @@ _PATHS = {CLASS: "class", TASKS_MAX: "tasksMax"}
 _KEYS = {path: key for key, path in _PATHS.items()}
 
 Setting = str | Secret
-"""A declared value. Values that come from kdeclare's references are always secrets."""
+"""A declared value. The value of a kdeclare reference is always a secret."""
 
 MASKED = "********"
-"""The value that stands for a live value that kdeclare cannot read, such as a secret in a snapshot."""
+"""The mask in place of a live value that kdeclare cannot read, such as a secret in a snapshot."""
 
 _MASK = re.compile(r"[*•]+")
 _PLACEHOLDER = re.compile(r"\$\{[^{}]*?:[^{}]*?\}")
@@ -47,7 +47,7 @@ def find_key(path: str) -> str | None:
 def is_sensitive_setting(key: str) -> bool:
     """Whether the name of a config key indicates that its value must be hidden.
 
-    Keys of connectors are often named differently than Kafka's keys, for example ``aws.secret.access.key``.
+    The names of connector keys often differ from Kafka's, for example ``aws.secret.access.key``.
     """
     return key not in FIELD_KEYS and (is_sensitive_key(key) or key.lower().endswith("key"))
 
@@ -86,7 +86,7 @@ def is_hidden(key: str, text: str | None, password_keys: Collection[str] = ()) -
 
 
 def to_shown_value(key: str, text: str | None) -> JsonValue:
-    """Return a value as changes and policies show it. ``tasks.max`` is an integer if possible."""
+    """Return a value in the form that changes and policies show. ``tasks.max`` is an integer if possible."""
     if key == TASKS_MAX and text is not None and text.isascii() and text.removeprefix("-").isdigit():
         return int(text)
     return text
@@ -107,14 +107,14 @@ def mark_setting(
     was: str | SecretRef | None,
     hidden_keys: Collection[str] = (),
 ) -> JsonValue:
-    """Return a live value for views. A secret is replaced by a string that contains a part of its hash.
+    """Return a live value for views. A secret is replaced with a string that contains a part of its hash.
 
-    location: the connector. stated: the value that the operation sets. was: the value that it replaces, or
-    the record of this value if it is a secret. hidden_keys: keys whose values are secrets although their
-    names do not indicate it.
+    location: the connector. stated: the value that the operation sets. was: the value that the operation
+        replaces; for a secret, the record of the secret. hidden_keys: keys whose values are secrets although
+        their names do not indicate it.
 
-    If the operation replaces a secret by an ordinary value, or an ordinary value by a secret, both values are
-    replaced by hashes, so that the views of the operation and of its inverse are the same.
+    If the operation replaces a secret with a plain value, or a plain value with a secret, both values are
+    replaced with hashes, so that the views of the operation and of its inverse are the same.
 
     A masked value is treated as if the operation had already set it, because its real value is unknown.
     Raises KdeclareError if the hashes were made with a key that is not set.
@@ -128,7 +128,7 @@ def mark_setting(
 
 
 def mark_stated(stated: str | SecretRef, was: str | SecretRef | None) -> JsonValue:
-    """Return the value that an operation sets, as views represent it. was: see `mark_setting`."""
+    """Return the value that an operation sets, in the form that views use. was: see `mark_setting`."""
     if isinstance(stated, SecretRef):
         return mark_hash(stated.secret)
     stated_hash = hash_like(was.secret, stated) if isinstance(was, SecretRef) else None
@@ -136,7 +136,7 @@ def mark_stated(stated: str | SecretRef, was: str | SecretRef | None) -> JsonVal
 
 
 def to_argument(setting: Setting) -> str | SecretRef:
-    """Return a declared value as an operation argument and as a part of an ownership record."""
+    """Convert a declared value to the form that operation arguments and ownership records use."""
     return setting.ref if isinstance(setting, Secret) else setting
 
 

@@ -122,7 +122,8 @@ class ConnectorSpec(BaseModel):
         ),
     ] = False
     lifecycle: Annotated[
-        ConnectorLifecycle, Field(description="How to treat deletions, and connectors of other clients.")
+        ConnectorLifecycle,
+        Field(description="Whether to prevent deletion, and whether to adopt an existing connector."),
     ] = ConnectorLifecycle()
 
 
@@ -130,7 +131,7 @@ class ConnectorSpec(BaseModel):
 class ConnectorBody:
     """A declared connector.
 
-    endpoint: the name of the Connect cluster; None for the only one of the environment.
+    endpoint: the name of the Connect cluster; None for the only Connect cluster of the environment.
     config: the declared config without the keys in `FIELD_KEYS`.
     state: None if the state is not managed.
     is_partial: whether an ad hoc command requests only ``state`` or ``restart``, so that the config is kept.
@@ -162,7 +163,7 @@ class ConnectorBody:
 
 
 def parse_connector(name: str, spec: ConnectorSpec) -> tuple[ConnectorBody, tuple[SpecProblem, ...]]:
-    """Return the body of a spec, and the problems that kdeclare can detect without a Connect cluster."""
+    """Return the body of a spec, and the problems that can be found without a Connect cluster."""
     resource = f"{CONNECTOR}/{name}"
     connector = name if spec.name is None else spec.name
     problems = list(_check_name(resource, connector, ("name",) if spec.name is not None else NAME_PATH))

@@ -43,7 +43,7 @@ class SetConnectorState(ConnectorOperationType):
         return (FootprintEntry(CONNECTOR, op.resource.name, access),)
 
     def find_deleted_resource(self, op: Operation) -> ResourceId | None:
-        """Return the resource if the operation prepares its deletion."""
+        """Return the connector's resource id if the operation prepares the deletion of the connector."""
         return op.resource if _get_state_args(op).is_deletion else None
 
     def list_elements(self, op: Operation) -> Sequence[str]:
@@ -51,7 +51,7 @@ class SetConnectorState(ConnectorOperationType):
         return [STATE]
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the state that the connector is to have; None if it does not exist."""
+        """Return the target state of the connector; None if the connector does not exist."""
         return {STATE: find_state_element(find_connector(op, live))}
 
     def expected_state(self, op: Operation) -> View:
@@ -149,7 +149,7 @@ class DeleteConnectorOffsets(ConnectorOperationType):
         return {EXISTS: find_connector(op, live) is not None}
 
     def expected_state(self, op: Operation) -> View:
-        """Return the same view, because the connector stays."""
+        """Return the same view, because the connector still exists."""
         return op.expect
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:

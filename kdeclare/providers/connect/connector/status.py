@@ -16,9 +16,9 @@ FAILED, RUNNING, PAUSED, STOPPED = (
 
 
 def find_target_state(connector: LiveConnector) -> str | None:
-    """Return the state that a connector is to have, according to its status; None if the status is unclear.
+    """Infer the target state of a connector from its status; None if the status is ambiguous.
 
-    A failed connector was to be RUNNING: Connect does not pause failed connectors.
+    The target state of a failed connector is RUNNING, because Connect does not pause failed connectors.
     """
     if connector.state == FAILED:
         return RUNNING

@@ -31,7 +31,8 @@ def list_topic_entries(
 ) -> Iterator[FootprintEntry]:
     """Yield the footprint entries of the topics in a config. access: the access to the named topics.
 
-    A connector need not use all topics that match ``topics.regex``, so these topics determine only the order.
+    A connector does not necessarily use every topic that matches ``topics.regex``. Therefore, matching topics
+    only affect the order of operations.
     """
     for name in sorted(list_topics(config)):
         yield FootprintEntry(TOPIC, name, access)
@@ -41,7 +42,10 @@ def list_topic_entries(
 
 
 def _compile_regex(regex: str) -> Key:
-    """Return the pattern of a regular expression in Java's syntax; all topics if RE2 does not support it."""
+    """Convert a regular expression in Java's syntax to a topic pattern.
+
+    If RE2 does not support the expression, the pattern matches all topics.
+    """
     try:
         return compile_pattern(regex)
     except PatternError:
@@ -53,9 +57,9 @@ _USER_NAME = re.compile(r"""\busername\s*=\s*(?:"([^"$]+)"|'([^'$]+)'|([^\s;"'$]
 
 
 def list_override_users(config: Mapping[str, Setting]) -> frozenset[str]:
-    """Return the users as which the clients of a connector log in, if the config overrides the worker's user.
+    """Return the users that the clients of a connector authenticate as, if it overrides the worker's user.
 
-    Without an override, the clients log in as the user of the worker, which kdeclare does not know.
+    Without an override, the clients authenticate as the user of the worker, which kdeclare does not know.
     """
     values = (
         setting if isinstance(setting, str) else setting.value

@@ -39,7 +39,7 @@ _PLACEHOLDER = re.compile(r"\$\{[^{}]*?:(?:[^{}]*?:)?[^{}]*?\}")
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    """A reported status. state: None as long as there is no status."""
+    """A reported status. state: None if there is no status yet."""
 
     state: str | None
     tasks: tuple[TaskStatus, ...] = ()
@@ -48,7 +48,7 @@ class _Status:
 
 @mutable_dataclass
 class _Connector:
-    """A connector in the config topic, and what is known about its tasks.
+    """A connector in the config topic, and the state of its tasks.
 
     task_count: the number of task configs. pending: the statuses that the next reads report.
     """
@@ -75,7 +75,7 @@ class ConnectorModel:
         completed at once.
     plugins: the installed classes.
     topics: the existing topics; None means that every topic exists. A source whose topic is missing stays
-        RUNNING, and its task cannot be paused. Tests can change the set.
+        RUNNING, and its tasks cannot be paused. Tests can change the set.
     missing_folders: file sinks whose file is in one of these folders fail. Tests can change the set.
     placeholders: the values of placeholders. Placeholders that are not listed stay unresolved.
     unresolvable: placeholders that a config provider fails to resolve.
@@ -97,12 +97,12 @@ class ConnectorModel:
         self._state = _State()
 
     def fail_connector(self, name: str, trace: str) -> None:
-        """Let a connector fail until it is restarted or gets another config."""
+        """Make a connector fail until it is restarted or gets a different config."""
         with self._state.lock:
             self._get(name).connector_trace = trace
 
     def fail_task(self, name: str, task_id: int, trace: str) -> None:
-        """Let a task fail until it is restarted or the connector gets another config."""
+        """Make a task fail until it is restarted or the connector gets a different config."""
         with self._state.lock:
             self._get(name).task_traces[task_id] = trace
 
@@ -142,7 +142,7 @@ class ConnectorModel:
         before = self._compute_status(connector)
         connector.target = target
         self._count_tasks(connector)
-        # The connector changes its state before its tasks do; a stopped one keeps them for a moment.
+        # The connector changes its state before its tasks do. A stopped connector briefly keeps its tasks.
         self._report(connector, before, _Status(target.value, before.tasks))
 
     def _restart(self, connector: _Connector, *, include_tasks: bool, only_failed: bool) -> None:

@@ -33,7 +33,8 @@ class MemoryPlugin:
     """A connector class.
 
     keys: the keys of the class itself; the keys of every connector are added.
-    max_tasks: the largest number of tasks that it creates, whatever ``tasks.max`` is; None for no limit.
+    max_tasks: the largest number of tasks that the connector creates, whatever ``tasks.max`` is; None for no
+        limit.
     topic_key: the key whose value names the topics.
     """
 
@@ -46,7 +47,7 @@ class MemoryPlugin:
 
     @property
     def as_class(self) -> PluginClass:
-        """The class as a worker lists it."""
+        """The class in the form in which workers list it."""
         return PluginClass(self.name, self.type, self.version)
 
     @property
@@ -55,7 +56,10 @@ class MemoryPlugin:
         return {**_COMMON_KEYS, **(_SINK_KEYS if self.type == "sink" else _SOURCE_KEYS), **self.keys}
 
     def list_definitions(self, config: ConnectorConfig) -> Mapping[str, ConfigDefinition]:
-        """Return the keys that a validation defines. Overrides of clients are defined if they are set."""
+        """Return the keys that a validation reports.
+
+        Client overrides are reported only if the config sets them.
+        """
         overrides = {
             key: KeyRule("PASSWORD" if is_sensitive_key(key) else "STRING")
             for key in config
@@ -76,7 +80,7 @@ class MemoryPlugin:
         return tuple(name.strip() for name in config.get(self.topic_key, "").split(",") if name.strip())
 
     def find_errors(self, config: ConnectorConfig) -> Mapping[str, tuple[str, ...]]:
-        """Return the messages of a validation by key. The values of the config are resolved."""
+        """Return the error messages of a validation by key. The config contains resolved values."""
         errors = {
             key: message
             for key, rule in self.all_keys.items()

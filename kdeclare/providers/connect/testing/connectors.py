@@ -40,8 +40,8 @@ _ACTIONS = {TargetState.RUNNING: "resume", TargetState.PAUSED: "pause", TargetSt
 class ConnectCall(faults.Call):
     """One request: the method of `ConnectCluster`, and the name of the connector as its only item.
 
-    request: the request that `RestConnectCluster` sends, such as ``PUT /connectors/orders/config``. If it
-        sends several requests, this is the first.
+    request: the request that `RestConnectCluster` sends, such as ``PUT /connectors/orders/config``. If
+        `RestConnectCluster` sends several requests, this is the first of them.
     """
 
     request: str = ""

@@ -1,7 +1,8 @@
 """The interface to one schema registry, and the values that it returns.
 
 The methods mirror the API of Confluent Schema Registry, which Karapace and Apicurio Registry also implement.
-Where these products differ, clients try what a registry supports. They ignore the name of the product.
+Where these products differ, a client finds out by requests what the registry supports. The name of the
+product does not matter.
 """
 
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ INVALID_SCHEMA: Final = "INVALID_SCHEMA"
 INVALID_VERSION: Final = "INVALID_VERSION"
 INVALID_LEVEL: Final = "INVALID_COMPATIBILITY_LEVEL"
 NOT_PERMITTED: Final = "OPERATION_NOT_PERMITTED"
-"""The error code for a change in the mode READONLY, or another change that the mode does not permit."""
+"""The error code for a change that the mode does not permit, for example in the mode READONLY."""
 REFERENCE_EXISTS: Final = "REFERENCE_EXISTS"
 """The error code for the deletion of a version that another schema refers to."""
 INVALID_SUBJECT: Final = "INVALID_SUBJECT"
@@ -83,7 +84,7 @@ class SchemaType(StrEnum):
 
 
 class CompatibilityLevel(StrEnum):
-    """Which earlier versions a new version must be compatible with, and in which direction."""
+    """With which earlier versions a new version must be compatible, and in which direction."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -100,7 +101,7 @@ class CompatibilityLevel(StrEnum):
 
 
 class Mode(StrEnum):
-    """Which changes the registry, or a subject, permits."""
+    """The mode of a registry or of a subject, which determines the permitted changes."""
 
     READWRITE = "READWRITE"
     READONLY = "READONLY"
@@ -129,7 +130,7 @@ class SchemaReference:
 
 @dataclass(frozen=True, slots=True)
 class SchemaContent:
-    """The content of a schema: what is sent to the registry, and what it returns. ``text`` is unchanged."""
+    """The content of a schema in requests and responses of the registry. kdeclare never changes ``text``."""
 
     type: SchemaType
     text: str
@@ -140,8 +141,8 @@ class SchemaContent:
 class RegisteredSchema:
     """One registered version of a subject.
 
-    id: the id that records contain. In some registries, equal contents of different subjects have the same
-        id; in others, they do not.
+    id: the id that records contain. In some registries, equal schemas of different subjects have the same id;
+        in others, they do not.
     """
 
     subject: str
@@ -154,8 +155,8 @@ class RegisteredSchema:
 class Registration:
     """The response to a registration.
 
-    version: the version with the content, which can be an earlier version than the latest; None if the
-        registry did not report it, although it registered the schema.
+    version: the number of the version that contains the schema, which can be an earlier version than the
+        latest; None if the registry registered the schema without reporting the version.
     """
 
     id: int
@@ -191,9 +192,9 @@ class SubjectLevel:
 
     effective: the level that applies to the subject.
     own: the level that is set on the subject; None if the subject inherits the global level.
-    is_own_known: whether ``own`` is reliable. Some registries report a level even if the subject has none of
-        its own. If the level of such a registry equals the global level, the subject possibly has this level
-        or none: ``own`` is None, and ``is_own_known`` is False.
+    is_own_known: whether ``own`` is reliable. Some registries report the global level for a subject without a
+        level of its own. If such a registry reports the global level, the subject may or may not have a level
+        of its own: ``own`` is None, and ``is_own_known`` is False.
     """
 
     effective: CompatibilityLevel
@@ -207,11 +208,11 @@ class RegistryInfo:
 
     id: identifies the registry and its Kafka cluster, for example ``lkc-1/schema-registry``; None if the
         registry has no id.
-    version: the version that the registry reports, for people; empty if it does not report its version.
+    version: the software version of the registry, for display; empty if the registry does not report it.
     level: the global compatibility level.
     mode: the global mode; None if the registry has no modes.
-    distinguishes_own_levels: whether the registry has shown that it reports that a subject has no level of
-        its own; see `SubjectLevel`.
+    distinguishes_own_levels: whether the registry is known to report a missing level of a subject as missing;
+        see `SubjectLevel`.
     """
 
     id: str | None
@@ -226,8 +227,8 @@ class SchemaRegistry(Protocol):
 
     Every method can raise Fault. The message of the Fault is the registry's own message, or calls the
     registry "it". The kind of the Fault is UNKNOWN if a change got no response or HTTP 5xx, and RETRIABLE if
-    a read did.
-    Reads treat an absent subject or version as a value (None, or empty), not as a Fault.
+    a read got no response or HTTP 5xx. If a subject or version does not exist, a read returns None or an
+    empty result, and does not raise a Fault.
     """
 
     def identify(self) -> RegistryInfo:
@@ -237,45 +238,51 @@ class SchemaRegistry(Protocol):
         """Return the names of all subjects; with ``include_deleted``, also of soft-deleted subjects."""
 
     def list_versions(self, subject: str, *, include_deleted: bool = False) -> tuple[int, ...]:
-        """Return the numbers of the versions in ascending order; empty if the subject is absent."""
+        """Return the numbers of the versions in ascending order; empty if the subject does not exist."""
 
     def read_version(
         self, subject: str, version: int | None = None, *, include_deleted: bool = False
     ) -> RegisteredSchema | None:
-        """Return one version, or the latest version if ``version`` is None. Return None if it is absent."""
+        """Return one version, or the latest version if ``version`` is None.
+
+        Return None if the version does not exist.
+        """
 
     def find_version(
         self, subject: str, content: SchemaContent, *, include_deleted: bool = False
     ) -> RegisteredSchema | None:
-        """Return the version whose content the registry considers equal to ``content``; None if none is.
+        """Return the version that the registry considers equal to ``content``; None if there is none.
 
-        Registries differ in the contents that they consider equal. Raises Fault INVALID_SCHEMA if the
-        registry cannot parse the content.
+        Registries differ in which contents they consider equal. Raises Fault INVALID_SCHEMA if the registry
+        cannot parse the content.
         """
 
     def list_latest(self) -> Mapping[str, RegisteredSchema] | None:
-        """Return the latest version of every subject; None if this needs one request per subject."""
+        """Return the latest version of each subject; None if the registry needs one request per subject."""
 
     def register(self, subject: str, content: SchemaContent) -> Registration:
-        """Register a content without normalizing it. An equal content keeps its version and its id."""
+        """Register ``content`` without normalizing it.
+
+        If the subject already has an equal version, return that version.
+        """
 
     def check_compatibility(
         self, subject: str, content: SchemaContent, *, level: CompatibilityLevel | None = None
     ) -> CompatibilityResult:
-        """Check a content against the versions that the effective level of the subject requires.
+        """Check whether ``content`` is compatible with the versions that the level of the subject requires.
 
-        The registry always uses the level that is set when it receives the request; it cannot check another
-        level. level: the effective level, if the caller has just read it. This saves requests.
+        The registry always uses the level at the time of the request; it cannot check at a different level.
+        level: the effective level, if the caller has just read it. This saves requests.
         """
 
     def read_level(self, subject: str, *, global_level: CompatibilityLevel | None = None) -> SubjectLevel:
-        """Return the compatibility level of a subject. The subject can be absent.
+        """Return the compatibility level of a subject. The subject does not have to exist.
 
         global_level: the global level, if the caller has just read it. This saves a request.
         """
 
     def read_global_level(self) -> CompatibilityLevel:
-        """Return the level of the subjects without a level of their own."""
+        """Return the global level, which applies to subjects without a level of their own."""
 
     def set_level(self, subject: str | None, level: CompatibilityLevel) -> None:
         """Set the level of a subject, or the global level if ``subject`` is None.
@@ -290,19 +297,23 @@ class SchemaRegistry(Protocol):
         """Return the effective mode of a subject, or the global mode; None if the registry has no modes."""
 
     def delete_version(self, subject: str, version: int, *, permanent: bool = False) -> None:
-        """Soft-delete a version; with ``permanent``, remove a version that is soft-deleted.
+        """Soft-delete a version.
 
-        The versions of a soft-deleted subject are soft-deleted.
+        With ``permanent``, permanently delete a version that is already soft-deleted.
+
+        A version is also soft-deleted if its whole subject was soft-deleted.
         """
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> tuple[int, ...]:
-        """Soft-delete all versions; with ``permanent``, remove a subject that is soft-deleted.
+        """Soft-delete all versions of a subject.
+
+        With ``permanent``, permanently delete a soft-deleted subject.
 
         Return the numbers of the deleted versions.
         """
 
     def list_referrers(self, subject: str, version: int) -> tuple[SubjectVersion, ...]:
-        """Return the versions that refer to a version."""
+        """Return the versions whose schemas refer to the given version."""
 
     def close(self) -> None:
         """Close connections. A second call has no effect."""

@@ -47,7 +47,7 @@ _ERRORS: Final[Mapping[int, str]] = {
 }
 """The error codes of Faults by the ``error_code`` of the registry.
 
-The HTTP status is not enough: one registry reports with 409 what others report with 404.
+The HTTP status is not sufficient: for the same error, one registry responds with 409 and others with 404.
 """
 _UNKNOWN_LEADER = 50004
 

@@ -34,7 +34,7 @@ _MAX_RESPONSE_BYTES = 16 << 20
 _MAX_LIST_BYTES = 256 << 20
 """The maximum size of a list with the contents of many schemas, in bytes."""
 _PAGE_SIZE = 1000
-"""The number of items in a page. Registries do not send more in a page by default."""
+"""The number of items per page. By default, registries send no larger pages."""
 _CHANGE_S = 60.0
 """The time limit of a change, in seconds. The registry responds after it has written the change to Kafka."""
 
@@ -51,8 +51,8 @@ _Parsed = TypeVar("_Parsed")
 class RestRegistry:
     """A schema registry, accessed over HTTP. Use `open_rest_registry` to create an instance.
 
-    Requests are sent to the first URL. If it is unreachable, they are sent to the next URL. A change whose
-    response was lost is not sent again.
+    A request is sent to the first URL. If that server is unreachable, the request is sent to the next URL. A
+    change whose response was lost is not sent again.
     """
 
     def __init__(self, urls: tuple[str, ...], client: HttpClient, retry: RetryPolicy) -> None:
@@ -63,7 +63,7 @@ class RestRegistry:
         self._urls = tuple(url.rstrip("/") for url in urls)
         self._client = client
         self._retry = retry
-        # Whether a response has shown this so far.
+        # Whether a response has shown so far that the registry distinguishes own levels.
         self._distinguishes_own_levels = False
 
     def identify(self) -> RegistryInfo:
@@ -149,8 +149,9 @@ class RestRegistry:
         if level is None:
             level = self.read_level(subject).effective
         path = f"/compatibility{_subject_path(subject)}/versions"
-        # One registry checks all versions at every level if no version is named. Another registry does not
-        # support this request, and checks all versions at transitive levels even if a version is named.
+        # Without a version, one registry checks all versions at every level. Another registry does not
+        # support requests without a version, and checks all versions at transitive levels even if a version
+        # is named.
         if level.is_transitive:
             try:
                 return self._check_compatibility(path, content)
@@ -251,7 +252,10 @@ class RestRegistry:
         return responses.parse_compatibility(body)
 
     def _read_reported_level(self, subject: str) -> CompatibilityLevel | None:
-        """Return the level that the registry reports for a subject, and learn from its response."""
+        """Return the level that the registry reports for a subject.
+
+        If the response shows it, remember that the registry distinguishes own levels.
+        """
         try:
             return responses.parse_level(self._send("GET", _config_path(subject)))
         except Fault as fault:
@@ -264,8 +268,8 @@ class RestRegistry:
     def _probe_levels(self, global_level: CompatibilityLevel) -> None:
         """Find out whether the registry distinguishes own levels, with a few requests.
 
-        Some registries report the missing level even of an absent subject. For the others, a subject without
-        a level of its own is needed.
+        Some registries report that a level is missing even if the subject does not exist. In other
+        registries, a subject without a level of its own must be found.
         """
         if self._distinguishes_own_levels:
             return
@@ -277,7 +281,10 @@ class RestRegistry:
                 return
 
     def _read_optional(self, path: str, parse: Callable[[bytes], _Parsed]) -> _Parsed | None:
-        """Read a resource that not all registries have."""
+        """Send a read request that some registries do not support.
+
+        Return None if the registry does not support it.
+        """
         try:
             return parse(self._send("GET", path))
         except Fault as fault:
@@ -294,8 +301,8 @@ class RestRegistry:
     ) -> tuple[_Item, ...]:
         """Read all pages of a list.
 
-        A registry that does not support pages sends the whole list. It sends the same list for the next page,
-        which brings no new items.
+        A registry without paging returns the whole list for every page, so the second page contains no new
+        items.
         """
         items: dict[_Item, None] = {}
         while True:
@@ -357,8 +364,8 @@ def open_rest_registry(
 ) -> RestRegistry:
     """Return the registry at the URLs of ``target`` without sending a request.
 
-    timeout_s: how long to wait for the response to a read request, in seconds.
-    Raises KdeclareError for unusable files and headers.
+    timeout_s: how long to wait for the response to a read request, in seconds. Raises KdeclareError if a file
+        or header cannot be used.
     """
     client = open_http_client(
         target, timeout_s, CODES, accept=_ACCEPT, content_type=_CONTENT_TYPE, keeps_connections=True
@@ -375,7 +382,7 @@ def _config_path(subject: str | None) -> str:
 
 
 def _dump_content(content: SchemaContent) -> JsonValue:
-    """Return the body of a request with a content. Registries assume Avro if there is no type."""
+    """Return the request body for a schema. Without a type, registries assume Avro."""
     document: dict[str, JsonValue] = {"schema": content.text}
     if content.type is not SchemaType.AVRO:
         document["schemaType"] = content.type.value
@@ -387,7 +394,10 @@ def _dump_content(content: SchemaContent) -> JsonValue:
 
 
 def _parse_change(parse: Callable[[bytes], _Parsed], body: bytes) -> _Parsed:
-    """Parse the response to a change. If the response is malformed, the change might have been made."""
+    """Parse the response to a change.
+
+    If it is malformed, raise a Fault of the kind UNKNOWN, because the change might have been made.
+    """
     try:
         return parse(body)
     except Fault as fault:

@@ -28,7 +28,7 @@ class ReferenceArgs(Arguments):
     """A reference of a schema.
 
     version: the version of the subject; None for the latest version, if the same plan registers it.
-    content: the hash of the content that the reference leads to (see `compute_fingerprint`).
+    content: the hash of the referenced content (see `compute_fingerprint`).
     """
 
     name: str
@@ -55,7 +55,7 @@ class ContentArgs(Arguments):
 
     @property
     def listed(self) -> tuple[str, ...]:
-        """The references in the form in which views and changes show them, sorted."""
+        """The sorted references, in the form that views and changes show."""
         return tuple(sorted(map(str, self.references)))
 
     @property
@@ -65,12 +65,12 @@ class ContentArgs(Arguments):
 
     @property
     def mark(self) -> str:
-        """The content as views represent it."""
+        """The content in the form that views use."""
         return mark_content(self.type, self.fingerprint)
 
 
 def mark_content(type_: SchemaType, fingerprint: str) -> str:
-    """Return a content as views represent it: its language and the hash of its content."""
+    """Return the form that views use for a schema: its language and the hash of its content."""
     return f"{type_.value} @{fingerprint}"
 
 
@@ -99,8 +99,8 @@ class SubjectArgs(Arguments):
 class RegisterArgs(SubjectArgs):
     """The content to register as the latest version.
 
-    before: the content of the current latest version, for reports; None if the subject is absent.
-    earlier: contents to register before, oldest first. Only the restoration of a deleted subject has some.
+    before: the content of the current latest version, for reports; None if the subject does not exist.
+    earlier: the contents to register first, oldest first. Used only to restore a deleted subject.
     """
 
     content: ContentArgs
@@ -124,7 +124,7 @@ class LevelArgs(SubjectArgs):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteArgs(SubjectArgs):
-    """The versions to delete softly, oldest first, with the contents that a rollback registers again.
+    """The versions to soft-delete, oldest first, with the contents that a rollback registers again.
 
     whole: whether these are all versions of the subject.
     remaining: the content that becomes the latest version again; None if the whole subject is deleted.
@@ -137,7 +137,7 @@ class DeleteArgs(SubjectArgs):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeArgs(SubjectArgs):
-    """The soft-deleted versions to remove for good, and their ids with them."""
+    """The soft-deleted versions to delete permanently, together with their ids."""
 
     numbers: Annotated[tuple[int, ...], Field(min_length=1)]
 
@@ -159,7 +159,7 @@ class SchemaRecord(OwnedRecord):
     """The latest version of a subject that kdeclare applied, and the level that it set.
 
     registry: the name of the registry in the environment.
-    fingerprint: the hash of the content. Another content of the latest version is drift.
+    fingerprint: the hash of the content. If the latest version has a different hash, this is drift.
     version: the number of the version; None if it is unknown.
     compatibility: the level that kdeclare owns; None if it owns no level.
     labels: the labels of the manifest. Policies use these labels if the resource becomes an orphan.

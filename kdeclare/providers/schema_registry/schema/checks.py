@@ -14,7 +14,7 @@ _SUFFIXES = ("-value", "-key")
 def check_declared_schemas(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
     """Yield a warning for each subject that is named after a topic that no manifest declares.
 
-    A project without topics declares them elsewhere, so it gets no warnings. Registries accept any subject.
+    There are no warnings if the project declares no topics at all. Registries accept any subject.
     """
     topics = {item.id.name for item in desired if item.id.kind == "Topic"}
     if not topics:
@@ -28,7 +28,7 @@ def check_declared_schemas(desired: Sequence[DesiredResource]) -> Iterator[Diagn
 
 
 def find_topic(subject: str) -> str | None:
-    """Return the topic of a subject in the TopicNameStrategy; None if the subject has another form."""
+    """Return the topic of a subject in the TopicNameStrategy; None if it does not follow this strategy."""
     suffix = next((item for item in _SUFFIXES if subject.endswith(item)), None)
     return subject.removesuffix(suffix) if suffix is not None and subject != suffix else None
 

@@ -22,7 +22,7 @@ from kdeclare.providers.schema_registry.schemas.subject_names import find_record
 
 _FINGERPRINT_LENGTH = 16
 _ANY_REFERENCE = (SchemaReference("", "", 0),)
-"""References of a content whose own references are compared separately: any unknown type can be theirs."""
+"""References with which any unknown type is accepted, used if references are compared separately."""
 
 
 def find_problems(type_: SchemaType, text: str, references: Collection[str]) -> tuple[SchemaProblem, ...]:
@@ -38,9 +38,9 @@ def find_problems(type_: SchemaType, text: str, references: Collection[str]) -> 
 # A plan normalizes the same texts several times. A cache that is smaller than the plan would have no effect.
 @lru_cache(maxsize=1 << 16)
 def normalize_text(type_: SchemaType, text: str) -> str:
-    """Return the text in the common layout, in which equal schemas are equal.
+    """Return the text in the common layout, so that equal schemas have equal texts.
 
-    A text that is not a valid schema is returned unchanged.
+    If the text is not a valid schema, return it unchanged.
     """
     try:
         return "\n".join(format_layout(parse_schema(build_open_content(type_, text))))
@@ -57,7 +57,7 @@ def compute_fingerprint(type_: SchemaType, text: str, references: Iterable[str])
 
 
 def format_reference(name: str, subject: str, fingerprint: str) -> str:
-    """Return a reference and the content that it leads to, as views and changes show it."""
+    """Return the form that views and changes show for a reference and the referenced content."""
     return f"{name} = {subject} @{fingerprint}"
 
 
@@ -67,7 +67,7 @@ def list_differences(type_: SchemaType, before: str, after: str) -> tuple[Schema
 
 
 def list_undocumented(type_: SchemaType, text: str) -> list[str]:
-    """Return the paths of all parts of a schema without documentation; empty if the schema is not valid."""
+    """Return the paths of all undocumented parts of a schema; empty if the schema is not valid."""
     try:
         return [part.path for part in find_undocumented_parts(build_open_content(type_, text))]
     except SchemaError:
@@ -75,7 +75,7 @@ def list_undocumented(type_: SchemaType, text: str) -> list[str]:
 
 
 def build_open_content(type_: SchemaType, text: str) -> SchemaContent:
-    """Return a content in which unknown types are assumed to be defined by references."""
+    """Return a schema whose unknown types are assumed to be defined by its references."""
     return SchemaContent(type_, text, _ANY_REFERENCE)
 
 

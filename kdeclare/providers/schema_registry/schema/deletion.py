@@ -1,4 +1,4 @@
-"""The operation types that delete subjects and versions, softly and for good."""
+"""The operation types that delete subjects and versions, softly or permanently."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -58,7 +58,7 @@ _GONE_ERRORS = frozenset(
 
 
 class DeleteSchema(SubjectOperationType):
-    """The operation type that deletes a subject, or one of its versions, softly."""
+    """The operation type that soft-deletes a subject or one of its versions."""
 
     name = DELETE_NAME
     done_label = ("schema deleted", "schemas deleted")
@@ -93,7 +93,7 @@ class DeleteSchema(SubjectOperationType):
         return (SchemaSelection(frozenset({query})),)
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """Return the list of all versions, or the version that is deleted."""
+        """List the only element: all versions of the subject, or the version that is deleted."""
         return (VERSIONS,) if get_arguments(op, DeleteArgs).whole else (_VERSION_ELEMENT,)
 
     def claims(self, op: Operation) -> Mapping[str, str]:
@@ -131,7 +131,7 @@ class DeleteSchema(SubjectOperationType):
         return super().explain(op, fault)
 
     def change_subject(self, registry: SchemaRegistry, op: Operation) -> Outcome:
-        """Delete the subject, or the version with the content."""
+        """Soft-delete the subject, or only the version in the arguments."""
         args = get_arguments(op, DeleteArgs)
         if args.whole:
             registry.delete_subject(args.subject)
@@ -143,7 +143,10 @@ class DeleteSchema(SubjectOperationType):
         return None
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the registration of the deleted versions. They get new numbers and keep their ids."""
+        """Return the registration of the deleted versions.
+
+        The versions get new numbers and keep their ids.
+        """
         if now == select_elements(op.expect, now):
             return UndoResult()
         if now != self.expected_state(op):
@@ -168,7 +171,7 @@ class DeleteSchema(SubjectOperationType):
 
 
 class PurgeSchema(SubjectOperationType):
-    """The operation type that removes a soft-deleted subject and the ids of its schemas for good."""
+    """The operation type that permanently deletes a soft-deleted subject and the ids of its schemas."""
 
     name = "schema.purge"
     done_label = ("schema removed for good", "schemas removed for good")
@@ -189,7 +192,7 @@ class PurgeSchema(SubjectOperationType):
         return select_subject(args, has_deleted=True)
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """Return the list of all versions, including the soft-deleted versions."""
+        """List the only element: all versions, including the soft-deleted versions."""
         return (IDS,)
 
     def view_subject(self, op: Operation, subject: LiveSubject) -> View:

@@ -57,7 +57,7 @@ OLDER_VERSION = "schema-older-version"
 
 
 def find_target_level(body: SchemaBody, owned: SchemaRecord | None) -> DeclaredLevel | None:
-    """Return the level that a subject is to have; None if kdeclare leaves the level as it is.
+    """Return the level that kdeclare gives to a subject; None if kdeclare does not manage the level.
 
     A level that kdeclare owns and that the manifest no longer declares is removed.
     """
@@ -211,7 +211,7 @@ def _find_drift(
 
 
 def _diff_undeclared(resource: ResourceId, live: SchemaState, owned: SchemaRecord | None) -> Difference:
-    """Return the difference of an orphan: the deletion of the subject, unless it is to be kept."""
+    """Return the difference of an orphan: the deletion of the subject, unless ``onDelete`` is ``keep``."""
     if owned is None or owned.onDelete == "keep":
         return Difference(None)
     subject = live.get(owned.registry).get(owned.subject)
@@ -236,7 +236,10 @@ def _diff_undeclared(resource: ResourceId, live: SchemaState, owned: SchemaRecor
 
 
 def find_schema_subject(desired: DesiredResource) -> str | None:
-    """Return the subject of diagnostics about a schema in the manifest itself; None for one in a file."""
+    """Return the subject for diagnostics about a schema in the manifest.
+
+    Return None for a schema in a file.
+    """
     return f"{FIELD_SUBJECT_PREFIX}{TEXT}" if desired.get_body(SchemaBody).file is None else None
 
 
@@ -268,7 +271,8 @@ def _report_older_version(desired: DesiredResource, number: int, latest: int) ->
     return error(
         OLDER_VERSION,
         "Schema is an older version",
-        f"{desired.id} declares version {number} of {latest} of subject '{subject}'. If this schema "
+        f"{desired.id} declares the schema of version {number}, but the latest version of subject "
+        f"'{subject}' is {latest}. If this schema "
         f"were registered again, the registry would answer with version {number}, and version {latest} would "
         "remain the latest.",
         hint=f"To make it the latest version, delete the versions after {number}, or change the schema, for "

@@ -1,6 +1,6 @@
 """The fields of subjects in plans, and their risks.
 
-Operations state the whole schema before and after. Plans show the single differences between both instead,
+Operations contain the whole schema before and after a change. Plans show the individual differences instead,
 such as ``schema.Order.price (type-changed)``.
 """
 
@@ -42,7 +42,7 @@ _SAFE_KINDS = frozenset(
         DifferenceKind.DOCUMENTATION_CHANGED,
     }
 )
-"""Differences that hardly any client notices."""
+"""Differences that hardly any client will notice."""
 
 
 def list_location_fields(registry: str, subject: str) -> tuple[FieldChange, FieldChange]:
@@ -79,7 +79,10 @@ def list_shown_fields(
 
 
 def _list_differences(type_: SchemaType, before: str, after: str) -> Iterator[FieldChange]:
-    """Yield one field for each difference. Differences of one kind at one place are one field."""
+    """Yield one field for each difference.
+
+    Differences of the same kind in the same part of the schema share one field.
+    """
     grouped: dict[tuple[str, DifferenceKind], list[SchemaDifference]] = {}
     for item in list_differences(type_, before, after):
         grouped.setdefault((item.path, item.kind), []).append(item)
@@ -113,16 +116,16 @@ def describe_shown_fields(type_: SchemaType, before: str, after: str) -> Mapping
 
 
 def _join(values: list[JsonValue]) -> JsonValue:
-    """Return the only value, or a list of the values. The result consists of lists and dicts only."""
+    """Return the only value, or a list of the values. Return None if the result would be empty."""
     present = [value for value in values if value is not None]
     joined: JsonValue = present if len(values) > 1 else values[0]
     return parse_json(dump_canonical_json(joined)) if joined not in (None, []) else None
 
 
 def find_proven_schema_fields(shown: Mapping[str, Values], done: Mapping[str, Values]) -> frozenset[str]:
-    """Return the paths of the fields about the schema, if the plan shows exactly what the operations do.
+    """Return the paths of the schema fields if the plan shows exactly the changes that the operations make.
 
-    shown, done: the values by path; see `Evidence`. Return no path if the plan shows anything else.
+    Otherwise, return no paths. shown, done: the values by path; see `Evidence`.
     """
     if TEXT not in done or TYPE not in done:
         return frozenset()

@@ -1,4 +1,4 @@
-"""Subjects in fleet snapshots and audits: one object per subject name, with the subject of every registry."""
+"""Subjects in fleet snapshots and audits: one object per subject name, for all registries."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

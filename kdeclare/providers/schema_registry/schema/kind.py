@@ -57,7 +57,7 @@ from kdeclare.providers.schema_registry.schema.spec import (
 
 
 def _read_undocumented(state: object) -> object:
-    """Return the parts of the schema without documentation."""
+    """Return the undocumented parts of the schema."""
     assert isinstance(state, Mapping)
     return list_undocumented(SchemaType(state[TYPE]), state[TEXT])
 
@@ -79,7 +79,7 @@ _NO_PLAN = PlannedSchemas()
 
 
 def describe_subject(registry: str, name: str, subject: LiveSubject) -> Mapping[str, object] | None:
-    """Return the fields of a live subject for policies; None if it is absent."""
+    """Return the fields of a live subject for policies; None if the subject does not exist."""
     latest = subject.latest
     if latest is None:
         return None
@@ -221,7 +221,7 @@ class SchemaKind:
         return field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return the fields about the schema if they are the differences that the operations make."""
+        """Return the schema fields if they show exactly the changes that the operations make."""
         return find_proven_schema_fields(evidence.shown, evidence.done)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
@@ -231,17 +231,17 @@ class SchemaKind:
         return {f"the manifest that declares subject {body.subject}{registry}": f"{SCHEMA}/{name}"}
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
-        """Return the subject as a resource, so that the scope of the project also limits its name."""
+        """Return a resource named after the subject, to apply the scope of the project to subject names."""
         return [ResourceId(SCHEMA, narrow(body, SchemaBody).subject)]
 
     def locate_field(self, path: str) -> Sequence[SpecPath]:
-        """Return the field of the spec that declares a field of a change."""
+        """Return the field of the spec that declares the changed field."""
         if is_schema_path(path):
             return (("schema",), ("file",))
         return ((path,),)
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """See `ClaimsFields`. A body and a record always determine the content."""
+        """See `ClaimsFields`. A body and a record always contain the schema."""
         return field.path != LEVEL or stated.get(LEVEL) is not None
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:

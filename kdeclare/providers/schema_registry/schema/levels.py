@@ -26,7 +26,7 @@ class LevelChange(StrEnum):
     SAME = "same"
     LOOSER = "looser"
     STRICTER = "stricter"
-    OTHER = "other"  # neither of both, such as from BACKWARD to FORWARD
+    OTHER = "other"  # neither stricter nor looser, such as from BACKWARD to FORWARD
 
 
 def compare_levels(before: CompatibilityLevel, after: CompatibilityLevel) -> LevelChange:
@@ -57,8 +57,8 @@ def find_storable_level(declared: CompatibilityLevel | None, info: RegistryInfo)
 def is_as_declared(declared: CompatibilityLevel | None, live: SubjectLevel, info: RegistryInfo) -> bool:
     """Whether the level of a subject is as declared. None declares that the subject has no level of its own.
 
-    Some registries report an inherited level like an own level. A declared level that equals an inherited one
-    is then as declared: to set it would change nothing that anyone can see.
+    Some registries report an inherited level as if it were set on the subject. If such a level equals the
+    declared level, the result is True, because setting the level would have no visible effect.
     """
     level = find_storable_level(declared, info)
     if level is None:

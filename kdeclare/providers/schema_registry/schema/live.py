@@ -37,7 +37,7 @@ Endpoint = str | None
 _READERS = 8
 """The number of requests that are sent to one registry at the same time."""
 _UNKNOWN = "unknown"
-"""The fingerprint of a reference to a version that does not exist, or to a circle of references."""
+"""The fingerprint of a reference to a version that does not exist, and of a circular reference."""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -47,9 +47,9 @@ _Result = TypeVar("_Result")
 class SubjectQuery:
     """The parts of one subject that a plan needs. The latest version and the level are always read.
 
-    wanted: normalized contents (see `identify_content`). If the latest version has a different content than
-        one of them, all versions are read.
-    versions: further versions to read.
+    wanted: normalized contents (see `identify_content`). If the latest version differs from one of these
+        contents, all versions are read.
+    versions: the numbers of additional versions to read.
     has_history: whether to read all versions in any case.
     has_deleted: whether to list the soft-deleted versions.
     """
@@ -62,7 +62,10 @@ class SubjectQuery:
     has_deleted: bool = False
 
     def merge(self, other: "SubjectQuery") -> "SubjectQuery":
-        """Return a query that reads everything that either query reads. Both are about the same subject."""
+        """Return a query that reads everything that either query reads.
+
+        Both queries must be about the same subject.
+        """
         return SubjectQuery(
             self.endpoint,
             self.subject,
@@ -96,7 +99,7 @@ class LiveVersion:
     """One version of a subject.
 
     normalized: the normalized text of the schema.
-    targets: for each reference, in order, the fingerprint of the version that it leads to.
+    targets: for each reference, in order, the fingerprint of the referenced version.
     fingerprint: a hash of the content, including the contents of all references.
     """
 
@@ -117,13 +120,13 @@ class LiveVersion:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The references with the contents that they lead to, sorted (see `format_reference`)."""
+        """The sorted references with the referenced contents (see `format_reference`)."""
         return _list_references(self.content, self.targets)
 
 
 @dataclass(frozen=True)
 class LiveSubject:
-    """One subject. A subject without versions is absent.
+    """One subject. A subject without versions does not exist.
 
     versions: the versions that were read, in ascending order. They always include the latest version.
     is_complete: whether ``versions`` contains all versions that are not soft-deleted.
@@ -138,7 +141,7 @@ class LiveSubject:
 
     @property
     def latest(self) -> LiveVersion | None:
-        """The latest version; None if the subject is absent."""
+        """The latest version; None if the subject does not exist."""
         return self.versions[-1] if self.versions else None
 
     @cached_property
@@ -147,11 +150,14 @@ class LiveSubject:
         return tuple(version.number for version in self.versions)
 
     def find(self, fingerprint: str) -> LiveVersion | None:
-        """Return the newest version with this content; None if no version that was read has it."""
+        """Return the newest version with this content; None if no version that was read has this content."""
         return next((v for v in reversed(self.versions) if v.fingerprint == fingerprint), None)
 
     def get(self, number: int | None) -> LiveVersion | None:
-        """Return one version, or the latest version if ``number`` is None. Return None if it is absent."""
+        """Return one version, or the latest version if ``number`` is None.
+
+        Return None if the version does not exist.
+        """
         if number is None:
             return self.latest
         return next((version for version in self.versions if version.number == number), None)
@@ -161,7 +167,7 @@ class LiveSubject:
 class RegistrySnapshot:
     """The subjects of one registry that were read.
 
-    choice: the registry that the declared name leads to.
+    choice: the registry that the declared name selects.
     info: None if the registry was not read.
     problem: the reason why the registry could not be read; None if it was read.
     names: the names of all subjects; None if they were not read.
@@ -189,7 +195,7 @@ class RegistrySnapshot:
         return self.info
 
     def get(self, subject: str) -> LiveSubject:
-        """Return a subject, which can be absent. Raises Fault if the registry could not be read."""
+        """Return a subject, which may not exist. Raises Fault if the registry could not be read."""
         if self.problem is not None:
             raise self.problem
         found = self.find(subject)
@@ -223,7 +229,7 @@ class SchemaState:
 
 
 def identify_content(type_: SchemaType, text: str) -> tuple[str, str]:
-    """Return a value that is equal for schemas that are equal without their references."""
+    """Return a value that is equal for schemas that differ at most in their layout and references."""
     return type_.value, normalize_text(type_, text)
 
 
@@ -302,7 +308,7 @@ class RegistryReader:
 
     def _read_fingerprint(self, subject: str, number: int, path: tuple[str, ...]) -> str:
         if subject in path:
-            return _UNKNOWN  # a circle, which registries do not accept
+            return _UNKNOWN  # a circular reference, which registries do not accept
         version = self._read(subject, number, path)
         return _UNKNOWN if version is None else version.fingerprint
 
@@ -317,7 +323,8 @@ def read_schemas(
 ) -> SchemaState:
     """Read the selected subjects. A registry that does not respond is part of the result.
 
-    It also includes registries whose settings cannot be used, so that other registries are still read.
+    The result also includes registries whose settings cannot be used, so that other registries are still
+    read.
     with_names: whether to read the names of all subjects, in order to count unmanaged subjects.
     """
     clients = connections.get(RegistryClients)

@@ -75,7 +75,7 @@ class SubjectOperationType(OperationType):
         return {element: f"schema-registry/{key}/{element}" for element in self.list_elements(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the subject, whose changes depend on their order."""
+        """Return the subject, so that changes to the same subject are made one after another."""
         return get_arguments(op, SubjectArgs).key
 
     @abstractmethod
@@ -112,7 +112,7 @@ class SubjectOperationType(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Outcome]:
-        """Send the requests of each operation. The operations are about different subjects."""
+        """Send the requests of each operation. Each operation changes a different subject."""
         clients = connections.get(RegistryClients)
 
         def change(op: Operation) -> Outcome:
@@ -141,7 +141,7 @@ class SetLevel(SubjectOperationType):
         return op.resource if get_arguments(op, LevelArgs).whole else None
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the subject. If the plan deletes the subject, the level is removed before."""
+        """Return the subject. If the plan deletes the subject, the level is removed first."""
         args = get_arguments(op, LevelArgs)
         return [FootprintEntry(SUBJECT, args.key, Access.AFTER if args.whole else Access.UPDATE)]
 
@@ -154,7 +154,10 @@ class SetLevel(SubjectOperationType):
         return (LEVEL,)
 
     def view_subject(self, op: Operation, subject: LiveSubject) -> View:
-        """Return the level of the subject. None means that it has no level of its own, as far as known."""
+        """Return the level of the subject.
+
+        None means that the subject has no level of its own, or that this is unknown.
+        """
         own = subject.level.own
         return {LEVEL: None if own is None else own.value}
 

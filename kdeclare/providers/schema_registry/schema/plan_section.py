@@ -78,7 +78,7 @@ def _describe_operation(op: Operation) -> Iterator[SectionLine]:
 
 
 def _find_sign(difference: SchemaDifference) -> Literal["", "+", "-"]:
-    """Return the sign of a difference. A changed part has none."""
+    """Return the sign of a difference. A changed part has no sign."""
     if difference.kind.endswith("-added"):
         return "+"
     return "-" if difference.kind.endswith("-removed") else ""

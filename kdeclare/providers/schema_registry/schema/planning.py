@@ -39,7 +39,7 @@ class SchemaPlanning(PlanHooks):
         }
 
     def prepare(self) -> object | None:
-        """Return the declared schemas, to which references to the latest version lead."""
+        """Return the declared schemas, which can be the targets of references to latest versions."""
         return self._planned if self._live is not None else None
 
     def withhold(

@@ -61,7 +61,7 @@ def _locate(diagnostic: Diagnostic, desired: DesiredResource | None) -> Diagnost
 class _RegistrationCheck:
     """Checks one registration.
 
-    level_args: the change of the level that comes before the registration; None if the level stays.
+    level_args: the change of the level before the registration; None if the level does not change.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class _RegistrationCheck:
 def _check_deletion(
     registry: SchemaRegistry, op: Operation, args: DeleteArgs, operations: Sequence[Operation]
 ) -> Iterator[Diagnostic]:
-    """Yield a denial if schemas that stay refer to a deleted version."""
+    """Yield a denial if schemas that remain in the registry refer to a deleted version."""
     deleted = {
         (other.args.endpoint, other.args.subject)
         for other in operations

@@ -53,7 +53,7 @@ REFERENCE_CHANGED = "REFERENCE_CHANGED"
 
 
 def register_contents(registry: SchemaRegistry, subject: str, contents: Iterable[ContentArgs]) -> int | None:
-    """Register contents one after the other. Return the number of the last version, if it is known.
+    """Register contents one after another. Return the number of the last version, if it is known.
 
     Raises Fault.
     """
@@ -65,7 +65,7 @@ def register_contents(registry: SchemaRegistry, subject: str, contents: Iterable
 
 
 def resolve_content(registry: SchemaRegistry, reader: RegistryReader, content: ContentArgs) -> SchemaContent:
-    """Return a content whose references lead to versions of the registry. Raises Fault."""
+    """Return the content with references to versions that exist in the registry. Raises Fault."""
     references = tuple(
         SchemaReference(item.name, item.subject, _find_version(registry, reader, item).number)
         for item in content.references
@@ -74,9 +74,10 @@ def resolve_content(registry: SchemaRegistry, reader: RegistryReader, content: C
 
 
 def _find_version(registry: SchemaRegistry, reader: RegistryReader, item: ReferenceArgs) -> LiveVersion:
-    """Return the version that a reference leads to.
+    """Return the number of the referenced version.
 
-    A planned version that was deleted and registered again has another number now, but the same content.
+    If the planned version was deleted and registered again, its number has changed, but its content is the
+    same.
     """
     version = reader.read_version(item.subject, item.version)
     if version is not None and version.fingerprint == item.content:
@@ -170,7 +171,7 @@ class RegisterSchema(SubjectOperationType):
         return tuple(fields)
 
     def is_repeatable(self, op: Operation) -> bool:
-        """Return True: the registry answers a second registration of the same content with its version."""
+        """Return True: if the same content is registered again, the registry only returns its version."""
         return True
 
     def change_subject(self, registry: SchemaRegistry, op: Operation) -> Outcome:

@@ -17,7 +17,7 @@ from kdeclare.providers.schema_registry.schema.spec import DeclaredReference, Sc
 
 @dataclass(frozen=True, slots=True)
 class ResolvedReference:
-    """A reference whose content is known.
+    """A reference whose target's content is known.
 
     version: the version of the subject; None if the plan registers it.
     fingerprint: the hash of the content (see `compute_fingerprint`).
@@ -46,7 +46,7 @@ class ResolvedSchema:
 
     @property
     def listed(self) -> tuple[str, ...]:
-        """The references in the form in which views and changes show them, sorted."""
+        """The sorted references, in the form that views and changes show."""
         return tuple(sorted(map(str, self.references)))
 
 

@@ -105,7 +105,8 @@ class SchemaSpec(BaseModel):
         str | dict[str, Any] | list[Any] | None,
         Field(
             alias="schema",
-            description="The schema itself, instead of 'file': its text, or the same as a YAML mapping.",
+            description="The schema itself, instead of 'file': a string or, for Avro and JSON Schema, a "
+            "YAML mapping or list.",
         ),
     ] = None
     references: Annotated[
@@ -126,7 +127,8 @@ class SchemaSpec(BaseModel):
         ),
     ] = "soft"
     lifecycle: Annotated[
-        SchemaLifecycle, Field(description="How to treat deletions, and subjects that others created.")
+        SchemaLifecycle,
+        Field(description="Whether to prevent deletion, and whether to adopt an existing subject."),
     ] = SchemaLifecycle()
 
 
@@ -274,8 +276,8 @@ def _check_source(resource: str, spec: SchemaSpec, text: str | None) -> Iterator
             ("schema",),
             resource,
             "schema-source",
-            "Schema is not a text",
-            "A Protobuf schema is a text, not a mapping or a list.",
+            "Schema is not a string",
+            "A Protobuf schema must be a string, not a mapping or a list.",
             "Write the schema as a block, after 'schema: |'.",
         )
         return

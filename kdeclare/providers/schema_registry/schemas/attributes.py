@@ -1,4 +1,4 @@
-"""Compare the attributes that parts of Avro and JSON schemas have beside their structure."""
+"""Compare the defaults, documentation and other attributes of the elements of Avro and JSON schemas."""
 
 from collections.abc import Collection, Iterator
 

@@ -70,7 +70,7 @@ def _parse(content: SchemaContent) -> ParsedSchema:
 def is_same_schema(first: SchemaContent, second: SchemaContent) -> bool:
     """Return whether two contents are the same. The order of references makes no difference.
 
-    A text that is not a valid schema is the same only as an equal text.
+    A text that is not a valid schema is only the same as an identical text.
     """
     if first.type is not second.type or set(first.references) != set(second.references):
         return False
@@ -163,7 +163,7 @@ def _compare_references(
 
 
 def _index_targets(references: tuple[SchemaReference, ...]) -> dict[str, str]:
-    """Return the targets by name. A name can occur several times."""
+    """Return the referenced subjects and versions by reference name. Names can occur several times."""
     targets: dict[str, str] = {}
     for reference in sorted(set(references), key=lambda item: (item.name, item.subject, item.version)):
         target = f"subject {reference.subject}, version {reference.version}"

@@ -8,7 +8,7 @@ from kdeclare.core.jsontypes import JsonValue
 
 
 class DifferenceKind(StrEnum):
-    """What differs between two schemas."""
+    """The kind of a difference between two schemas."""
 
     TYPE_CHANGED = "type-changed"
     TYPE_ADDED = "type-added"  # a message, an enum, a definition …
@@ -82,7 +82,7 @@ class SchemaDifference:
 
 
 class DifferenceScope(StrEnum):
-    """What a list of differences concerns as a whole."""
+    """What the differences between two schemas affect."""
 
     NONE = "none"
     DOCUMENTATION = "documentation"

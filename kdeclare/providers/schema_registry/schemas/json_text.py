@@ -14,7 +14,7 @@ JsonPath: TypeAlias = tuple[str | int, ...]
 """The steps from the root of a JSON text to a value: keys of objects and indexes of arrays."""
 
 MAX_DEPTH = 200
-"""The number of nested arrays and objects that kdeclare reads. All later steps are recursive."""
+"""The maximum nesting depth of arrays and objects, because all later steps are recursive."""
 
 _WHITE_SPACE = re.compile(r"[ \t\r\n]*")
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
@@ -82,7 +82,7 @@ def _read_integer(text: str) -> int | float:
 
 
 def _measure_depth(value: JsonValue) -> int:
-    """Return the number of nested arrays and objects, without recursion."""
+    """Return the nesting depth of arrays and objects, without recursion."""
     depth, level = 0, [value]
     while True:
         level = [child for parent in level for child in _list_children(parent)]

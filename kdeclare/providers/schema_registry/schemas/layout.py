@@ -74,7 +74,7 @@ def _format_lines(node: _Node, prefix: str) -> _Lines:
 
 
 def _sort_keys(value: Mapping[str, JsonValue]) -> list[str]:
-    """Return the keys in the usual order: names and documentation first, contents last."""
+    """Return the keys in the usual order: names and documentation first, nested elements last."""
     is_field = "name" in value and not (isinstance(value.get("type"), str) and value["type"] in NAMED)
 
     def rank(key: str) -> tuple[int, int, str]:

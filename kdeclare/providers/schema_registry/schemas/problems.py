@@ -3,7 +3,10 @@
 from kdeclare.core.frozen_dataclass import dataclass
 
 MAX_PROBLEMS = 20
-"""The number of problems of one schema that are reported. Finding a position reads the whole text."""
+"""The maximum number of problems that are reported for one schema.
+
+Finding a position reads the whole text.
+"""
 
 
 @dataclass(frozen=True, slots=True)

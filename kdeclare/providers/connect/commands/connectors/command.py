@@ -201,7 +201,10 @@ def stop_connectors(
 
 @dataclass(frozen=True, slots=True)
 class _ChangeFlags:
-    """How to confirm, verify and record a change. write: whether to write it to the manifest as well."""
+    """How to confirm, verify and record a change.
+
+    write: whether to write the change to the manifest as well.
+    """
 
     question: str
     yes: bool

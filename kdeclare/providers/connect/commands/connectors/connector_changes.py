@@ -50,7 +50,7 @@ def change_connectors(
     """Change connectors. Return the result, or None if the user declined. Raises KdeclareError.
 
     If a manifest declares a connector or kdeclare owns it, the change has the name of that resource.
-    endpoint: the Connect cluster; None to search all of the environment.
+    endpoint: the Connect cluster; None to search all Connect clusters of the environment.
     """
 
     def build_request(connections: Connections) -> AdhocRequest:
@@ -79,7 +79,10 @@ def change_connectors(
 def _build_body(
     clients: ConnectClients, located: LocatedConnector, secret_keys: frozenset[str], change: ConnectorChange
 ) -> ConnectorBody:
-    """Return the requested change as a body. It has the live config without secrets, for policies."""
+    """Return the requested change as a body.
+
+    It contains the live config without secrets, so that policies can evaluate the config.
+    """
     class_name = located.live.config.get(CLASS, "")
     password_keys = read_password_keys(clients.open_cluster(located.endpoint), class_name) | secret_keys
     config = redact_config(located.live.config, password_keys)
@@ -95,7 +98,10 @@ def _build_body(
 
 
 def _choose_resource(located: LocatedConnector, owners: ConnectorOwners, used: Collection[str]) -> ResourceId:
-    """Return the resource that declares or owns a connector; a new one if there is none."""
+    """Return the resource that declares or owns a connector.
+
+    If there is none, return an unused resource id.
+    """
     for owner in (owners.declared, owners.owned):
         if owner is not None:
             return owner[0]

@@ -32,7 +32,10 @@ def _list_endpoints(names: Names) -> Sequence[str]:
 
 
 def _list_connectors(names: Names, endpoints: Collection[str]) -> Sequence[str]:
-    """Return the connectors of these Connect clusters, or of all. Skip clusters that cannot be read."""
+    """Return the names of the connectors of one Connect cluster, or of all.
+
+    Skip Connect clusters that cannot be read.
+    """
 
     def read(connections: Connections) -> Sequence[str]:
         clients = connections.get(ConnectClients)

@@ -25,7 +25,10 @@ _MAX_OFFSETS = 10
 
 
 def render_connector_list(view: ConnectorListView, width: int | None = None, style: Style = PLAIN) -> str:
-    """Return the whole text, ending with a newline. width: columns of the terminal; None for no limit."""
+    """Return the list of connectors as text that ends with a newline.
+
+    width: columns of the terminal; None for no limit.
+    """
     return "".join(f"{line}\n" for line in _render_list_lines(view, width, style))
 
 
@@ -52,7 +55,7 @@ def _render_list_lines(view: ConnectorListView, width: int | None, style: Style)
 
 
 def render_connector(view: ConnectorDetailView, style: Style = PLAIN) -> str:
-    """Return the whole text, ending with a newline."""
+    """Return one connector as text that ends with a newline."""
     return "".join(f"{line}\n" for line in _render_lines(view, style))
 
 

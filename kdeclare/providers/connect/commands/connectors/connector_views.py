@@ -1,4 +1,4 @@
-"""The views of `kdeclare connector list` and `describe`. The JSON output has their structure."""
+"""The data that `kdeclare connector list` and `describe` display, in the structure of the JSON output."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from kdeclare.core.jsontypes import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class UnreadableConnectView:
-    """A Connect cluster that was not read. message: the reason, as a clause."""
+    """A Connect cluster that could not be read. message: the reason, as a clause."""
 
     schema_name = "UnreadableConnectDocument"
 
@@ -33,7 +33,9 @@ class ConnectorView:
     name: str
     type: Annotated[str, Field(description="source, sink or unknown (the class is not installed).")]
     class_name: Annotated[str, Field(serialization_alias="class")]
-    state: Annotated[str, Field(description="Connect's state; empty if it has no status yet.")]
+    state: Annotated[
+        str, Field(description="The state that Connect reports; empty if the connector has no status yet.")
+    ]
     tasks_total: int
     tasks_running: int
     tasks_failed: int
@@ -76,7 +78,8 @@ class ConnectorDetailView(ConnectorView):
 
     failure: the first line of the stack trace; None if the connector has not failed.
     offsets: None if the offsets could not be read.
-    declared_by, owned_by: the resource that declares or owns the connector, as KIND/NAME; None for none.
+    declared_by, owned_by: the resource that declares or owns the connector, as KIND/NAME; None if there is
+        none.
     """
 
     schema_name = "ConnectorDetailDocument"
@@ -86,7 +89,7 @@ class ConnectorDetailView(ConnectorView):
     config: Annotated[Mapping[str, JsonValue], Field(description="Sensitive values are masked.")]
     tasks: tuple[ConnectorTaskView, ...]
     offsets: Annotated[
-        tuple[ConnectorOffsetView, ...] | None, Field(description="Null if they could not be read.")
+        tuple[ConnectorOffsetView, ...] | None, Field(description="Null if the offsets could not be read.")
     ]
     declared_by: Annotated[
         str | None, Field(description="The resource that declares the connector; null if there is none.")

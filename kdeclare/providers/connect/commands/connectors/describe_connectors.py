@@ -41,7 +41,7 @@ class LocatedConnector:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorOwners:
-    """The resources that declare and own one connector. None if there is none."""
+    """The resources that declare and own one connector. A field is None if there is no such resource."""
 
     declared: tuple[ResourceId, ConnectorBody] | None
     owned: tuple[ResourceId, ConnectorRecord] | None
@@ -57,7 +57,10 @@ class ConnectorOwners:
 
 
 def list_connectors(workspace: Workspace, endpoint: str | None) -> ConnectorListView:
-    """Return the connectors of one Connect cluster, or of all of them for None. Raises KdeclareError."""
+    """Return the connectors of one Connect cluster, or of all Connect clusters if ``endpoint`` is None.
+
+    Raises KdeclareError.
+    """
     views: list[ConnectorView] = []
     unreadable: list[UnreadableConnectView] = []
     with workspace.open_connections({"connect": CONNECTION}) as connections:
@@ -74,7 +77,10 @@ def list_connectors(workspace: Workspace, endpoint: str | None) -> ConnectorList
 
 
 def describe_connector(workspace: Workspace, name: str, endpoint: str | None) -> ConnectorDetailView:
-    """Return one connector. Raises KdeclareError if it does not exist or the name is ambiguous."""
+    """Return one connector.
+
+    Raises KdeclareError if the connector does not exist or if its name is ambiguous.
+    """
     ownership = load_ownership(workspace)
     with workspace.open_connections({"connect": CONNECTION}) as connections:
         clients = connections.get(ConnectClients)
@@ -115,7 +121,10 @@ def describe_connector(workspace: Workspace, name: str, endpoint: str | None) ->
 
 
 def list_endpoints(clients: ConnectClients, endpoint: str | None) -> Sequence[str]:
-    """Return the requested Connect cluster, or all of the environment. Raises KdeclareError for none."""
+    """Return the requested Connect cluster, or all of the environment.
+
+    Raises KdeclareError if there is none.
+    """
     if endpoint is None and clients.clusters:
         return sorted(clients.clusters)
     choice = clients.choose_cluster(endpoint)
@@ -127,10 +136,11 @@ def list_endpoints(clients: ConnectClients, endpoint: str | None) -> Sequence[st
 def find_connectors(
     connections: Connections, names: Sequence[str], endpoint: str | None
 ) -> tuple[LocatedConnector, ...]:
-    """Return these connectors. endpoint: their Connect cluster; None to search all of the environment.
+    """Return the named connectors. endpoint: their Connect cluster; None to search all Connect clusters.
 
-    Raises KdeclareError if a connector is missing or in several Connect clusters, and if a Connect cluster
-    cannot be read: it could contain a connector of the same name.
+    Raises KdeclareError if a connector is missing or exists in several Connect clusters. Also raises
+    KdeclareError if a Connect cluster cannot be read, because it could contain a connector with the same
+    name.
     """
     clients = connections.get(ConnectClients)
     listed: dict[str, Mapping[str, LiveConnector]] = {}
@@ -187,7 +197,7 @@ def _build_view(endpoint: str, connector: LiveConnector) -> ConnectorView:
 
 
 def _read_offsets(cluster: ConnectCluster, name: str) -> tuple[ConnectorOffsetView, ...] | None:
-    """Return the offsets; None if the worker does not report them. Credentials in texts are masked."""
+    """Return the offsets; None if the worker does not report them. Credentials in strings are masked."""
     try:
         offsets = cluster.read_offsets(name)
     except Fault:

@@ -35,7 +35,7 @@ def describe_avro_differences(before: AvroSchema, after: AvroSchema) -> tuple[Sc
 
 
 def format_avro_type(type_: JsonValue) -> str:
-    """Return a type for people: ``long (timestamp-millis)``, ``array of x.Line``, ``[null, string]``."""
+    """Return a type as text: ``long (timestamp-millis)``, ``array of x.Line``, ``[null, string]``."""
     if isinstance(type_, list):
         return f"[{', '.join(map(format_avro_type, type_))}]"
     if not isinstance(type_, Mapping):
@@ -65,7 +65,7 @@ class _Comparison:
     def compare_types(
         self, before: JsonValue, after: JsonValue, path: str, subject: str
     ) -> Iterator[SchemaDifference]:
-        """Yield the differences between two types. subject: what has the type, for messages."""
+        """Yield the differences between two types. subject: the element that has the type, for messages."""
         first, second = _expand(before, self._before), _expand(after, self._after)
         if isinstance(first, list) and isinstance(second, list):
             yield from self._compare_unions(first, second, path, subject)
@@ -96,14 +96,14 @@ class _Comparison:
                 yield from self.compare_types(self._before[name], definition, _shorten(name), "schema")
 
     def _is_renaming(self, before: JsonObject, after: JsonObject) -> bool:
-        """Whether a type with another name takes the place of a type that no longer exists."""
+        """Whether a type with a different name replaces a type that no longer exists."""
         return before["name"] not in self._after and after["name"] not in self._before
 
     def _describe_type_change(
         self, before: JsonValue, after: JsonValue, path: str, subject: str
     ) -> SchemaDifference:
         first, second = format_avro_type(before), format_avro_type(after)
-        if first == second:  # a type with one name is an external type, or an enum instead of a record
+        if first == second:  # an external type, or an enum instead of a record: both have the same name
             first, second = self._name_kind(before, self._before), self._name_kind(after, self._after)
         message = f"{subject}: type changed from {first} to {second}"
         return SchemaDifference(DifferenceKind.TYPE_CHANGED, path, message, first, second)
@@ -225,7 +225,7 @@ def _find_old_name(
 def _compare_aliases(
     before: JsonObject, after: JsonObject, path: str, subject: str, explained: Collection[str]
 ) -> Iterator[SchemaDifference]:
-    """Compare aliases. explained: the aliases that the message about a new name has mentioned."""
+    """Compare aliases. explained: the aliases that the message about a new name already mentions."""
     first, second = _list_aliases(before), _list_aliases(after)
     remaining = [alias for alias in second if alias in first or alias not in explained]
     has_explained = len(remaining) < len(second)

@@ -85,7 +85,7 @@ class _Reader:
         self._text = text
         self._external_names = external_names
         self._is_open = is_open
-        self._names: set[str] = set()  # also of types that are being read
+        self._names: set[str] = set()  # includes types whose definitions are still being read
         self._defaults: list[tuple[JsonValue, JsonValue, JsonPath]] = []
 
     def check_defaults(self) -> Iterator[SchemaProblem]:
@@ -95,7 +95,10 @@ class _Reader:
                 yield build_json_problem(self._text, path, problem)
 
     def read_type(self, value: JsonValue, path: JsonPath, namespace: str) -> JsonValue:
-        """Return a type in normalized form. A type with a problem is returned in any form."""
+        """Return a type in normalized form.
+
+        If the type has a problem, the form of the result is undefined.
+        """
         if isinstance(value, str):
             return self._read_name(value, path, namespace)
         if isinstance(value, list):
@@ -189,7 +192,7 @@ class _Reader:
         name, own_namespace = value.get("name"), value.get("namespace", namespace)
         if not isinstance(name, str):
             self._report(path, f"The type '{kind}' needs a 'name', which must be a string.")
-            return f"{kind} at {path}"  # not the name of any other type
+            return f"{kind} at {path}"  # a name that no other type has
         if not isinstance(own_namespace, str):
             self._report((*path, "namespace"), "The namespace must be a string.")
             own_namespace = namespace
@@ -280,9 +283,9 @@ def get_type_label(type_: JsonValue) -> str:
 
 
 def write_namespaces(type_: JsonValue, namespace: str = "") -> JsonValue:
-    """Return a normalized type as valid Avro inside of a namespace.
+    """Return a normalized type as valid Avro inside a namespace.
 
-    A type without a namespace has a name that does not show this inside of another namespace.
+    Inside a namespace, a type without a namespace needs an explicit empty ``namespace`` attribute.
     """
     if isinstance(type_, list):
         return [write_namespaces(branch, namespace) for branch in type_]

@@ -20,7 +20,10 @@ _Keyed: TypeAlias = Iterator[tuple[JsonPath, JsonValue]]
 
 @dataclass(frozen=True, slots=True)
 class JsonSchema:
-    """A valid JSON Schema: an object, or true or false. Whole numbers such as ``1.0`` are integers."""
+    """A valid JSON Schema: an object, or true or false.
+
+    Whole numbers such as ``1.0`` are stored as integers.
+    """
 
     root: JsonValue
 
@@ -29,7 +32,7 @@ _DEFAULT_DRAFT = "http://json-schema.org/draft-07/schema"
 
 
 def parse_json_schema(text: str) -> JsonSchema:
-    """Parse a JSON Schema. A schema without ``$schema`` is checked as draft 7, like in registries.
+    """Parse a JSON Schema. A schema without ``$schema`` is checked as draft 7, as registries do.
 
     Raises SchemaError with the first problems. A schema of an unknown draft is not checked.
     """
@@ -39,7 +42,8 @@ def parse_json_schema(text: str) -> JsonSchema:
         raise SchemaError(build_json_problem(text, (), message))
     try:
         meta_schema_problems = tuple(islice(_check_meta_schema(text, root), MAX_PROBLEMS))
-    except RecursionError:  # the library needs many calls per level; the registry checks such schemas, too
+    # the library makes many nested calls per level; the registry checks such schemas, too
+    except RecursionError:
         meta_schema_problems = ()
     problems = (*meta_schema_problems, *islice(_check_local_references(text, root), MAX_PROBLEMS))
     if problems:

@@ -106,7 +106,7 @@ def _compare_types(before: JsonObject, after: JsonObject, place: _Place) -> Iter
 
 
 def _format_type(schema: JsonValue) -> str:
-    """Return the type that a schema permits, for people."""
+    """Return the type that a schema permits, in readable form."""
     if not isinstance(schema, Mapping):
         return format_value(schema)
     if "type" not in schema:
@@ -116,7 +116,7 @@ def _format_type(schema: JsonValue) -> str:
 
 
 def _is_list_pair(before: JsonObject, after: JsonObject, key: str) -> bool:
-    """Whether the keyword can be compared element by element, also if one of the schemas lacks it."""
+    """Whether the keyword can be compared element by element, even if one of the schemas lacks it."""
     values = [schema[key] for schema in (before, after) if key in schema]
     return bool(values) and all(isinstance(value, list) for value in values)
 
@@ -169,7 +169,7 @@ def _compare_enums(before: JsonObject, after: JsonObject, place: _Place) -> Iter
 def _compare_order(
     before: JsonObject, after: JsonObject, key: str, place: _Place
 ) -> Iterator[SchemaDifference]:
-    """Yield a difference for two lists with the same elements."""
+    """Yield a difference if a list was added, removed or reordered without an effect on data."""
     if key in before and key in after and is_equal_json(before[key], after[key]):
         return
     verb = "reordered" if key in before and key in after else "added" if key in after else "removed"

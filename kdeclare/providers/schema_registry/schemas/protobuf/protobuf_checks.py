@@ -49,7 +49,10 @@ class _Report:
         self._offsets = offsets
 
     def build(self, path: str, message: str) -> SchemaProblem:
-        """Build a problem of what has a full name. The message is a sentence without its subject."""
+        """Build a problem of a named element. message: a sentence without its subject, which is the element.
+
+        path: the full name of the element.
+        """
         position = locate_offset(self._text, self._offsets[path]) if path in self._offsets else (None, None)
         return SchemaProblem(f"'{path}' {message}", path, *position)
 

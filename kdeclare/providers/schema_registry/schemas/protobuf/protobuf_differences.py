@@ -212,7 +212,7 @@ class _Comparison:
 
 
 def _remove_package(text: str, package: str) -> str:
-    """Return a name, or a text with names, without the package."""
+    """Remove the package from a name, or from all names in a text."""
     return re.sub(rf"(?<![\w.]){re.escape(package)}\.", "", text) if package else text
 
 
@@ -228,7 +228,10 @@ def _compare_names(
 
 
 def _match(before: Sequence[_N], after: Sequence[_N]) -> tuple[list[tuple[_N, _N]], list[_N], list[_N]]:
-    """Match elements by name, then the others by number. Return the pairs, and those without a match."""
+    """Match elements by name, then the remaining elements by number.
+
+    Return the pairs and the unmatched elements.
+    """
     old_names = {element.name: element for element in before}
     new_names = {element.name for element in after}
     old_numbers = {element.number: element for element in before if element.name not in new_names}

@@ -1,7 +1,8 @@
-"""Protobuf schemas as values in which equal schemas are equal.
+"""Represent Protobuf schemas as values, so that equal schemas have equal values.
 
 Comments, white space, and the order in which a file lists fields, options, imports and enums make no
-difference. The order of messages does, because records refer to the message of a schema by its index.
+difference. The order of messages does make a difference, because records refer to the message of a schema by
+its index.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +42,7 @@ class ProtobufField:
     label: ``optional``, ``required``, ``repeated``, or empty.
     oneof: the name of the oneof that contains the field; empty if there is none.
     options: the values of the options as they are written, such as ``true`` or ``"text"``. The values of a
-        repeated option are lines of one text.
+        repeated option are the lines of one string.
     """
 
     name: str

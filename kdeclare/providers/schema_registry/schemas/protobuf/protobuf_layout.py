@@ -106,7 +106,7 @@ class _Writer:
     def _write_field(
         self, field: ProtobufField, scope: str, messages: Iterable[ProtobufMessage], indent: str
     ) -> _Lines:
-        """Yield the lines of a field. messages: those that can be the message of a group."""
+        """Yield the lines of a field. messages: the messages that can belong to a group."""
         label = f"{field.label} " if field.label else ""
         suffix = f"= {field.number}{format_options(field.options)}"
         if not field.type.startswith(_GROUP):

@@ -17,7 +17,7 @@ _KEYWORDS = frozenset({"map", "group", "stream"})
 
 
 def resolve_type_names(file: ProtobufFile) -> ProtobufFile:
-    """Return the file with full names of types. The names of types of other files stay as they are."""
+    """Return the file with full names of types. Names of types from other files do not change."""
     known_names = list_scope_names(file)
     return replace(
         file,
@@ -28,7 +28,7 @@ def resolve_type_names(file: ProtobufFile) -> ProtobufFile:
 
 
 def list_scope_names(file: ProtobufFile) -> frozenset[str]:
-    """Return the full names that the first part of a type's name can mean: types and packages."""
+    """Return the full names of the types and packages that the first part of a type's name can refer to."""
     package_parts = file.package.split(".")
     return frozenset(
         (

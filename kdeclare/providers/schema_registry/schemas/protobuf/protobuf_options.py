@@ -18,9 +18,9 @@ _OPENING = {"{": "}", "<": ">"}
 
 
 class TokenReader:
-    """Reads the tokens of a text one after the other.
+    """Reads the tokens of a text one after another.
 
-    Methods whose names begin with ``expect`` or ``read`` raise SchemaError if the next tokens are others.
+    Methods whose names begin with ``expect`` or ``read`` raise SchemaError if the next tokens are different.
     """
 
     def __init__(self, text: str) -> None:
@@ -44,7 +44,7 @@ class TokenReader:
         return self._tokens
 
     def peek(self, distance: int = 1) -> Token:
-        """Return a token after the next one."""
+        """Return a token after the next token, without reading it."""
         return self._tokens[min(self._position + distance, len(self._tokens) - 1)]
 
     def fail(self, expected: str) -> NoReturn:
@@ -54,21 +54,21 @@ class TokenReader:
         raise_problem(self._text, token.offset, f"Expected {expected}, {shown}.")
 
     def take(self) -> Token:
-        """Return the next token, and go on to the one after it."""
+        """Read and return the next token."""
         token = self.token
         if token.kind is not TokenKind.END:
             self._position += 1
         return token
 
     def accept(self, *texts: str) -> bool:
-        """Skip the next token if it is one of these symbols or words, and return whether it was."""
+        """Skip the next token if it is one of these symbols or words, and return whether it was skipped."""
         is_accepted = self.token.kind is not TokenKind.STRING and self.token.text in texts
         if is_accepted:
             self._position += 1
         return is_accepted
 
     def put_back(self, token: Token) -> None:
-        """Make this the next token, in place of the token that was read last."""
+        """Replace the token that was read last, and make the replacement the next token."""
         self._position -= 1
         self._tokens[self._position] = token
 
@@ -120,14 +120,17 @@ class TokenReader:
         self._depth -= 1
 
     def enter(self) -> None:
-        """Go one level deeper. Every level is a level of recursion, so their number is limited."""
+        """Enter a nested level.
+
+        The number of levels is limited, because the parser recurses at each level.
+        """
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise_problem(self._text, self.token.offset, f"More than {_MAX_DEPTH} braces are nested.")
 
 
 class OptionReader(TokenReader):
-    """Reads options. Values become texts in which equal values are equal."""
+    """Reads options. Converts values to strings, so that equal values have equal strings."""
 
     def read_compact_options(self) -> Mapping[str, str]:
         """Read options in brackets, if there are any."""
@@ -140,7 +143,7 @@ class OptionReader(TokenReader):
         return options
 
     def read_option(self, options: dict[str, str]) -> None:
-        """Read ``NAME = VALUE``. The values of a repeated option become lines of one text."""
+        """Read ``NAME = VALUE``. The values of a repeated option become the lines of one string."""
         name = self._read_option_name()
         self.expect("=")
         value = self._read_option_value()

@@ -33,11 +33,11 @@ _LABELS = ("optional", "required", "repeated")
 
 @dataclass(frozen=True, slots=True)
 class ProtobufSource:
-    """A parsed schema, and what is known about its text.
+    """A parsed schema, with the positions and comments in its text.
 
     offsets: the offsets of the names of messages, fields, enums, values, services and methods, by full name.
         If a name is defined twice, the last definition counts.
-    documented: the full names of what has a comment before it, or after it in the same line.
+    documented: the full names of elements with a comment before them, or after them in the same line.
     """
 
     file: ProtobufFile
@@ -61,7 +61,7 @@ def parse_protobuf_source(text: str) -> ProtobufSource:
 
 @mutable_dataclass
 class _Scope:
-    """What a file or a message contains, while it is being read. name: the full name, which can be empty."""
+    """The elements of a file or message that is being read. name: the full name, which can be empty."""
 
     name: str
     fields: list[ProtobufField] = dataclass_field(default_factory=list)
@@ -84,7 +84,7 @@ class _Scope:
 
 
 class _Parser(OptionReader):
-    """A recursive descent parser. Each method begins at the first token of what it reads."""
+    """A recursive descent parser. Each method begins at the first token of the element that it reads."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -100,7 +100,7 @@ class _Parser(OptionReader):
     # Files
 
     def parse_file(self) -> ProtobufFile:
-        """Return the file. The names of types are still those in the text."""
+        """Return the file. The names of types are not resolved yet."""
         syntax = PROTO2
         if self.token.text in ("syntax", "edition"):
             keyword = self.take().text
