@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The interface of a clock: the current time, a monotonic time, and waiting."""
+    """The interface of a clock, which returns the current time and a monotonic time, and waits."""
 
     def now(self) -> datetime:
         """Return the current time in UTC."""
@@ -45,6 +45,6 @@ def format_now(clock: Clock) -> str:
 
 
 def format_time_in(clock: Clock, seconds: float) -> str:
-    """Return the UTC time that is ``seconds`` after the current time, as ISO 8601, to the millisecond."""
+    """Return the UTC time ``seconds`` from now as ISO 8601, to the millisecond."""
     moment = clock.now() + timedelta(seconds=seconds)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -25,8 +25,8 @@ Unlike any other error, this error blocks only its resource and the resources th
 FIELD_SUBJECT_PREFIX = "spec."
 """The prefix of a `Diagnostic.subject` that names a field of a manifest.
 
-The rest is the path of the field as in changes, such as ``spec.config.file``. Plans show the position of the
-field.
+The path of the field follows the prefix, in the form that changes use, such as ``spec.config.file``. Plans
+show the position of the field.
 """
 
 
@@ -110,7 +110,7 @@ info = partial(Diagnostic, Severity.INFO)
 def summarize_diagnostics(diagnostics: Sequence[Diagnostic]) -> str:
     """Summarize diagnostics in one line: the first error, and the number of other errors.
 
-    If there is no error, the line contains the first diagnostic and the number of other diagnostics.
+    If there is no error, the line contains the first diagnostic and the number of the others.
     """
     errors = [d for d in diagnostics if d.is_error] or list(diagnostics)
     first_error, more_count = errors[0], len(errors) - 1

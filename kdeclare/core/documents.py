@@ -1,7 +1,7 @@
 """JSON documents that kdeclare prints and saves. Pydantic serializes the documents and derives their schemas.
 
 Each document is a frozen dataclass whose fields are in the same order as in the JSON. A field that is
-computed from other fields has ``init=False``, and ``__post_init__`` sets it.
+computed from other fields has ``init=False`` and is set in ``__post_init__``.
 
 A published schema (docs/schemas) requires every field, except fields that kdeclare omits when they are empty,
 and allows no additional fields. In a schema, a dataclass is named after its ``schema_name`` if it has one, or
@@ -61,7 +61,7 @@ Diagnostics = Annotated[
 
 
 class _Opaque:
-    """Hides the structure of a type from pydantic."""
+    """Hides the structure of a type from pydantic, which then accepts any value."""
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -151,7 +151,7 @@ def _build_schema(document_type: type, *, name_enums: bool) -> JsonSchemaValue:
     if definitions:
         schema["$defs"] = {name: definitions[name] for name in sorted(definitions)}
     schema = _resolve_references(schema, references)
-    if "format_version" not in schema["properties"]:  # `dump_document` adds this field to dataclasses
+    if "format_version" not in schema["properties"]:  # `dump_document` adds this field to each dataclass
         schema["properties"] = {"format_version": _VERSION_SCHEMA, **schema["properties"]}
         schema["required"] = ["format_version", *schema["required"]]
     return schema
@@ -160,7 +160,7 @@ def _build_schema(document_type: type, *, name_enums: bool) -> JsonSchemaValue:
 def _resolve_references(
     schema: JsonSchemaValue, references: Mapping[str, JsonSchemaValue]
 ) -> JsonSchemaValue:
-    """Replace each ``$ref`` with the schema that it refers to. Add titles to all other properties."""
+    """Replace each ``$ref`` with the schema that it refers to. Add a title to every other property."""
     resolved: JsonSchemaValue = {}
     for key, item in schema.items():
         if key == "$ref":

@@ -33,12 +33,15 @@ _collect_fields = dataclasses.dataclass(init=False, repr=False, eq=False)
 
 
 class _FieldCollector:
-    """A class that all calls of `_find_fields` share. A new class for each call would stay in memory."""
+    """A class that all calls of `_find_fields` share.
+
+    If each call created a class, all of the classes would stay in memory.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Field[object]]]
 
 
-_FIELD_COLLECTOR_LOCK = Lock()  # threads can import modules at the same time
+_FIELD_COLLECTOR_LOCK = Lock()  # Several threads can import modules at the same time.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -179,7 +182,7 @@ def _is_frozen_attribute(cls: type, name: str) -> bool:
 
 
 def _compile_eq(self: object, other: object) -> object:
-    """Compile ``__eq__`` on the first call, replace this placeholder with the result, and call it."""
+    """Compile ``__eq__`` on the first call, replace this method with the result, and call the result."""
     cls = _find_owner(type(self), "__eq__", _compile_eq)
     method = _compile(
         cls, "__eq__", _EQ_TEMPLATE.format(_format_tuple("self", cls), _format_tuple("other", cls))
@@ -188,7 +191,7 @@ def _compile_eq(self: object, other: object) -> object:
 
 
 def _compile_hash(self: object) -> object:
-    """Compile ``__hash__`` on the first call, replace this placeholder with the result, and call it."""
+    """Compile ``__hash__`` on the first call, replace this method with the result, and call the result."""
     cls = _find_owner(type(self), "__hash__", _compile_hash)
     return _compile(cls, "__hash__", _HASH_TEMPLATE.format(_format_tuple("self", cls)))(self)
 

@@ -25,7 +25,7 @@ def parse_json(text: str | bytes) -> JsonValue:
 
     value: JsonValue
     try:
-        value = from_json(text)  # takes half the time of the standard library
+        value = from_json(text)  # twice as fast as the standard library
     except (TypeError, ValueError):  # the standard library has clearer errors and accepts lone surrogates
         value = json.loads(text)
     return value

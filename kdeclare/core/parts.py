@@ -15,7 +15,7 @@ class Parts:
     __slots__ = ("_values",)
 
     def __init__(self, *values: object) -> None:
-        """Store these values. A later value replaces an earlier value of the same class."""
+        """Store the values. A later value replaces an earlier value of the same class."""
         self._values = {type(value): value for value in values}
 
     def __eq__(self, other: object) -> bool:
@@ -73,7 +73,10 @@ class Connections(Parts):
         self._unnamed = dict(unnamed or {})
 
     def get(self, part_type: type[_Part]) -> _Part:
-        """Return the connection of this class. Raises KdeclareError if the connection cannot be opened."""
+        """Return the connection of the given class.
+
+        Raises KdeclareError if the connection cannot be opened.
+        """
         opener = self._openers.get(part_type) or self._unnamed.get(part_type)
         if opener is None or part_type in self._values:
             return super().get(part_type)
@@ -124,7 +127,7 @@ class Connections(Parts):
 
 
 class PlanContext(Parts):
-    """Results that providers compute once per plan, from all desired resources and the live state."""
+    """Results that providers compute once per plan from all desired resources and the live state."""
 
 
 class PlanOptions(Parts):

@@ -66,7 +66,7 @@ class Pattern:
             raise PatternError(r"\Q without \E", text.rfind(r"\Q"))
 
     def matches(self, name: str) -> bool:
-        """Whether the expression matches the whole of ``name``."""
+        """Whether the expression matches the whole name."""
         if self._quick is not None:
             return self._quick.fullmatch(name) is not None
         return _evaluate_match(name, self._whole) is True

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 
 def format_suggestion(word: str, candidates: Iterable[str]) -> str:
-    """Return a question that suggests the candidate most similar to ``word``; empty if none is similar."""
+    """Return a question that suggests the candidate most similar to ``word``; empty if there is none."""
     match = find_closest(word, candidates)
     return f"Did you mean '{match}'?" if match else ""
 

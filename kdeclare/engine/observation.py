@@ -81,7 +81,7 @@ def list_endpoints(live: LiveState) -> dict[str, EndpointStatus]:
     for collector in load_collectors():
         if isinstance(collector, ListsEndpoints):
             for name, status in collector.list_endpoints(live).items():
-                # Two collectors can read the same endpoint. The one that knows more wins.
+                # Two collectors can read the same endpoint. The result with more information is kept.
                 if name not in statuses or status.id or status.problem:
                     statuses[name] = status
     return statuses

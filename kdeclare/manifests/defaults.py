@@ -180,7 +180,7 @@ class Defaults:
     def beneath(
         self, resource: ResourceId | None, root: Node, reader: NodeReader
     ) -> tuple[Node, list[Diagnostic]]:
-        """Return a document with defaults for its missing fields, and an error for each pair in conflict.
+        """Return a document with defaults for its missing fields, and an error for each conflict of defaults.
 
         root: the document, in which the overlays are already merged.
         """

@@ -80,7 +80,7 @@ def load_project_manifests(
     rules: the kinds of rules, such as policies, which apply to the whole project. The whole project is
         searched for rules even if ``paths`` are given.
     replacements: the contents to use instead of the files on disk, by file, in order to preview a change to
-        the manifests. None stands for a deleted file. New files are loaded as well.
+        the manifests. None means that the file is deleted. New files are loaded as well.
     traced_resource: the resource whose manifest, overlays and defaults are returned as ``layers``.
     """
     all_roots = find_manifest_roots(project) if project.file is not None else ()

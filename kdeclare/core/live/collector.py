@@ -40,7 +40,7 @@ class WaitPolicy:
 class PendingWrite:
     """An acknowledged write that some members of the system possibly do not show yet.
 
-    elements: the view elements that the operation wrote, except elements that a later write replaced.
+    elements: the view elements that the operation wrote, except elements that a later operation overwrote.
     until: the time at which kdeclare stops waiting. If the system still does not show the write at that time,
         kdeclare reports the difference as drift.
     """
@@ -52,7 +52,7 @@ class PendingWrite:
 
 
 class Selection(Protocol):
-    """The objects or settings whose live state is to be read.
+    """The objects or settings whose live state must be read.
 
     Each provider defines its own frozen classes.
     """

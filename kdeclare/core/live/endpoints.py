@@ -17,7 +17,7 @@ class EndpointStatus:
     """The result of reading one endpoint.
 
     id: the id of the system; empty if the system has no id or did not respond.
-    problem: a clause that explains why the endpoint did not respond; empty if it responded.
+    problem: a clause that explains why the endpoint did not respond; empty if the endpoint responded.
     """
 
     id: str = ""
@@ -36,7 +36,7 @@ class ListsEndpoints(Protocol):
 
 
 Endpoints = Mapping[str, str]
-"""The ids of endpoints by name, such as ``connect/eu``. The id is empty if the system has none."""
+"""The ids of endpoints by name, such as ``connect/eu``. The id is empty if the system has no id."""
 
 
 def merge_endpoints(recorded: Endpoints, current: Endpoints) -> Endpoints:
@@ -45,7 +45,7 @@ def merge_endpoints(recorded: Endpoints, current: Endpoints) -> Endpoints:
 
 
 def validate_endpoints(recorded: Endpoints, live: Mapping[str, EndpointStatus]) -> None:
-    """Refuse to continue if an endpoint has a different id than recorded. Raises KdeclareError.
+    """Raise KdeclareError if an endpoint has a different id than the recorded one.
 
     recorded: the endpoints of a plan or a state. Endpoints without an id are not compared.
     """

@@ -7,7 +7,7 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 
 
 class FaultKind(StrEnum):
-    """Whether a failed request had an effect, and whether kdeclare can retry it."""
+    """Whether a failed request had an effect, and whether kdeclare can retry the request."""
 
     REFUSED = "refused"  # the request had no effect; a retry gives the same error
     RETRIABLE = "retriable"  # the request had no effect; a retry may succeed
@@ -19,7 +19,7 @@ class Fault(Exception):
 
     error: the Kafka protocol error name (``INVALID_CONFIG``); ``REQUEST_TIMED_OUT`` and
         ``NETWORK_EXCEPTION`` if the client itself detected the failure.
-    message: the broker's error message, if there is one.
+    message: the error message of the system, if there is one.
     retry_after_s: the time, in seconds, for which the broker will reject further requests of this type; 0 if
         the broker did not report a time.
     """
@@ -72,7 +72,7 @@ Result = Fault | None
 
 @dataclass(frozen=True, slots=True)
 class CreatedObject:
-    """An object that a request created, according to the response of the system.
+    """An object that a request created, as reported in the response.
 
     id: an id that no other object has, not even a later object with the same name; empty if the system does
         not assign such ids.

@@ -81,8 +81,8 @@ class LiveObject:
 class LiveListing:
     """All live objects of one collector.
 
-    system: data that the objects share (members, versions), for `LiveCodec.decode`. If the data has the key
-        ``version``, its value is displayed.
+    system: data that all objects share, such as members and versions, for `LiveCodec.decode`. If the data has
+        the key ``version``, its value is displayed.
     system_id: the id of the system; None if the system has no id.
     """
 
@@ -96,8 +96,7 @@ class LiveCodec(Protocol):
 
     name: the name of the collector.
     sorts: the types of objects that the collector reads.
-    identifies_system: whether the collector reads the systems that a fleet lists as its clusters. This is
-        true for at most one collector.
+    identifies_system: whether the collector reads the clusters of a fleet. At most one collector does.
     groups: whether objects can have a `LiveObject.group`.
     context: the parts of the `PlanContext` for the diff of a single resource.
     """

@@ -47,7 +47,7 @@ def get_arguments(op: Operation, arguments_type: type[_Wanted]) -> _Wanted:
 
 
 def bind_arguments(verb: str, json: Mapping[str, JsonValue]) -> Arguments:
-    """Return the arguments in ``json``. verb: the operation type.
+    """Convert ``json`` to the arguments of an operation. verb: the name of the operation type.
 
     If the operation type is not installed or rejects the arguments, return `UnboundArguments`. The operation
     can then be displayed, but not executed.

@@ -38,7 +38,7 @@ class UnboundArguments(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """The inverse of an operation, as far as the inverse is known before the operation runs.
+    """The inverse of an operation, as known before the operation runs.
 
     verb: the operation type of the inverse.
     """

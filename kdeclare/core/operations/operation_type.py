@@ -1,4 +1,4 @@
-"""Operation types, which define the objects that operations touch, and how to execute and undo operations.
+"""Operation types, which define what operations touch, and how to execute and undo operations.
 
 Each operation states the objects that it touches (`Footprint`). These references to objects determine the
 order of a plan's operations and reveal contradictions between operations. `Completion` tracks work that
@@ -166,7 +166,7 @@ class Completion(Protocol):
     def start_tracking(
         self, connections: Connections, clock: Clock, operations: Sequence[Operation]
     ) -> WorkTracker:
-        """Return a tracker for the work of a run. Sends no request.
+        """Return a tracker that reports the progress of a run's ongoing work. Sends no request.
 
         operations: all operations of the run.
         """
@@ -201,7 +201,7 @@ def find_expected_names(op: Operation) -> Iterator[str]:
 
 
 def has_other_object(op: Operation, current_view: View) -> bool:
-    """Whether an object whose id is in ``op.expect`` was deleted or now has a different id."""
+    """Whether an object whose id is in ``op.expect`` was deleted, or recreated with a different id."""
     return any(is_identity(e) and current_view.get(e) != value for e, value in op.expect.items())
 
 
@@ -251,11 +251,11 @@ class OperationType(Protocol):
     deletes: bool = False
     """Whether the operation deletes the object that it acts on."""
     deletion_risk: Risk = Risk.DESTRUCTIVE
-    """The lowest risk of a change that deletes a resource with operations of this type."""
+    """The minimum risk of a change that deletes a resource with an operation of this type."""
     is_auxiliary: bool = False
     """Whether the operation only supports other operations and changes nothing that a manifest declares."""
     propagates: bool = False
-    """Whether the effect of the operation reaches the members of the system one by one."""
+    """Whether the members of the system show the effect of the operation at different times."""
     is_cleanup: bool = False
     """Whether the operation removes temporary settings of the run.
 
@@ -379,23 +379,27 @@ class OperationType(Protocol):
         """
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """Return ``op`` without its effects on these policy subjects; None if no effect remains."""
+        """Return ``op`` without its effects on the given policy subjects; None if no effect remains."""
         changed = {op.resource, *self.find_changed_resources(op)}
         return op if self.is_auxiliary or changed.isdisjoint(subjects) else None
 
     def count_ongoing_parts(self, op: Operation) -> Mapping[ResourceId, int]:
-        """Return, by policy subject, the number of parts that the system still works on after the response.
+        """For each policy subject, return the number of parts on which the system still works.
 
-        The parts of a topic are its partitions. A reassignment moves them after the response.
+        For example, a topic's parts are its partitions. After the response to a reassignment, the system
+        still moves their replicas.
         """
         return {}
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the view element for a path in the arguments; by default, the path joined with dots."""
+        """Return the view element for a path in the arguments.
+
+        By default, the element is the path joined with dots.
+        """
         return ".".join(map(str, at))
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return ``op`` without these view elements; None if the remaining operation cannot be executed."""
+        """Return ``op`` without the given view elements; None if the rest cannot be executed."""
         return None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
@@ -490,7 +494,7 @@ def batch_operations(
 
 
 def with_inverse(operation_type: OperationType, op: Operation) -> Operation:
-    """Return ``op`` with its inverse, as far as the inverse is known before ``op`` runs."""
+    """Return ``op`` with its inverse, or with the reason why it cannot be undone."""
     undo_result = operation_type.invert(op, operation_type.expected_state(op), allow_data_loss=False)
     if undo_result.lost or undo_result.args is None:
         lost_elements = ", ".join(undo_result.lost) or "nothing"
@@ -499,5 +503,8 @@ def with_inverse(operation_type: OperationType, op: Operation) -> Operation:
 
 
 def with_args(op: Operation, args: Arguments) -> Operation:
-    """Return ``op`` with these arguments. If ``op`` has an inverse, the inverse gets the same arguments."""
+    """Return ``op`` with the given arguments.
+
+    If ``op`` has an inverse, the inverse gets the same arguments.
+    """
     return replace(op, args=args, inverse=replace(op.inverse, args=args) if op.inverse else None)

@@ -71,7 +71,7 @@ class Verdict:
 
     @property
     def is_denial(self) -> bool:
-        """Whether the policy denies the change."""
+        """Whether the verdict denies the change."""
         return self.outcome is VerdictOutcome.DENY
 
 
@@ -103,7 +103,7 @@ class Summary:
 class Ownership:
     """The ownership record of one resource before and after the plan.
 
-    None means that kdeclare does not own it.
+    None means that kdeclare does not own the resource.
     """
 
     id: ResourceId
@@ -118,7 +118,7 @@ class Plan:
     ownership: the changes to ownership records in the state, including changes that need no operation.
     unmanaged_configs: keys that are set but neither declared nor owned, by resource.
     undoes: the id of the run that this plan undoes, if the plan is a rollback.
-    labels: topic labels that are not in the state. Apply needs these labels to evaluate policies again.
+    labels: topic labels that the state does not contain, but that apply needs to evaluate policies again.
     racks: the racks of brokers, for display; empty if no operation assigns replicas.
     max_deletes: the maximum number of deletions, as set by the user (``25`` or ``10%``); None means the
         default.
@@ -157,5 +157,5 @@ class Plan:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the plan has errors, and each error reports a change by another client during planning."""
+        """Whether the plan has errors, and all of them report changes by other clients during planning."""
         return self.has_errors and all(d.code == STALE for d in self.diagnostics if d.blocks_plan)

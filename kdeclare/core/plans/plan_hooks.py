@@ -92,7 +92,7 @@ class PlanHooks:
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Return the difference to report for a resource if its live state is too incomplete for a diff.
+        """Return the difference to report for a resource if its live state is not complete enough for a diff.
 
         Return None if the resource can be compared.
         """

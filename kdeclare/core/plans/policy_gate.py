@@ -48,7 +48,10 @@ class PolicyGate:
         selections: Selections,
         override: Override,
     ) -> PolicyEvaluation:
-        """Evaluate the operations while the plan is made. selections: the live state that was read."""
+        """Evaluate the operations while the plan is made.
+
+        selections: the selections of live state that were read.
+        """
         return PolicyEvaluation()
 
     def evaluate_plan(
@@ -71,7 +74,7 @@ class PolicyGate:
         owned: Mapping[str, OwnedRecord],
         ownership: Iterable[Ownership],
     ) -> Labels:
-        """Return the labels that the plan must store: those that the state and ``ownership`` lack."""
+        """Return the labels that the plan must store, because they are not in the state or ``ownership``."""
         return {}
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:

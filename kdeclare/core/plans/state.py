@@ -40,7 +40,7 @@ class State:
 class LockInfo:
     """The process that holds the lock of a state.
 
-    This value is only displayed in messages. The lock itself is a lock of the operating system.
+    This value is only displayed in messages. The actual lock is a file lock of the operating system.
     """
 
     schema_name = "LockDocument"

@@ -45,7 +45,10 @@ class InstalledEntryPoint:
         return f"the package {self.distribution} {self.version}"
 
     def load(self) -> object:
-        """Import and return the object that the entry point refers to. Raises any error of the import."""
+        """Import and return the object that the entry point refers to.
+
+        Raises any exception that the import raises.
+        """
         module, _, attributes = self.value.partition("[")[0].partition(":")
         names = [name for name in attributes.strip().split(".") if name]
         return reduce(getattr, names, importlib.import_module(module.strip()))

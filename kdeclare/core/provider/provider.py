@@ -69,7 +69,7 @@ class ExaminationRequest:
     surroundings: the other inputs of a connection; None if the project file is invalid. The provider then
         cannot check the system.
     desired: the declared resources from all manifests that can be read.
-    kinds: the kinds that the user asked about, beside the declared kinds.
+    kinds: the kinds that the user asked about, in addition to the declared kinds.
     """
 
     settings: BaseModel | None = None

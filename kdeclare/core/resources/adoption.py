@@ -88,7 +88,7 @@ def adopt_settings(
     drifted: Collection[str],
     otherwise: Reason,
 ) -> tuple[Change, Diagnostic]:
-    """Set the reason of each setting in a change. Return the change and a diagnostic about adopted settings.
+    """Set the reason for each changed setting. Return the change and a diagnostic about adopted settings.
 
     adopted: the paths of adopted settings. drifted: the paths of settings that drifted. otherwise: the reason
         for changing all other settings.

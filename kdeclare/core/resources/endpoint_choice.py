@@ -15,7 +15,7 @@ class EndpointChoice:
     """The endpoint that a resource uses, or the reason why there is none.
 
     name: the name of the endpoint within its provider (``eu``); None if no endpoint can be chosen.
-    problem: a sentence about the reason; empty if there is an endpoint.
+    problem: a sentence that explains why no endpoint can be chosen; empty if one was chosen.
     hint: what the user can do.
     """
 
@@ -25,7 +25,7 @@ class EndpointChoice:
 
 
 def choose_endpoint(declared: str | None, configured: Collection[str], setting: str) -> EndpointChoice:
-    """Return the endpoint with the declared name, or the only endpoint if the resource names none.
+    """Return the endpoint with the declared name, or the only endpoint if the resource declares no name.
 
     configured: the names of the endpoints that the environment configures.
     setting: the field of the environment that contains the endpoints, for messages.

@@ -24,14 +24,14 @@ class FileText:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return a schema that accepts only instances, because a model cannot read files."""
+        """Return a schema that accepts only instances of this class, because a model cannot read files."""
         return core_schema.no_info_plain_validator_function(_require_instance)
 
     @classmethod
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the schema of the path, for editors."""
+        """Return the JSON Schema of the path, for editors."""
         return {"type": "string"}
 
 

@@ -59,7 +59,7 @@ class RemovesUnmanaged(Protocol):
     def list_removed_groups(self, name: str, body: object) -> Mapping[str, object]:
         """Return the groups (`LiveObject.group`) whose unmanaged objects the resource removes.
 
-        The values are bodies. The diff of such a body and any unmanaged object of the group is the removal of
+        Each value is a body. The diff of this body and any unmanaged object of the group is the removal of
         the object.
         """
 

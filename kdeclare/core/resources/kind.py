@@ -87,7 +87,10 @@ class Difference:
     drifted: tuple[str, ...] = ()
 
     def with_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> "Difference":
-        """Return a copy with these diagnostics. The change is unblocked if none of them blocks it."""
+        """Return a copy with the given diagnostics.
+
+        If none of these blocks the change, the change becomes unblocked.
+        """
         change = self.change
         if change is not None and change.blocked:
             change = replace(change, blocked=next((d.code for d in diagnostics if d.is_blocking), None))

@@ -163,8 +163,8 @@ def mark_value(place: str, key: str, value: str, known_hashes: Sequence[str]) ->
     """Return a string that represents a secret in views. Different secrets have different strings.
 
     place, key: the resource and the key of the setting.
-    known_hashes: the hashes of values that the secret possibly has. If the secret matches one of these
-        hashes, the result equals the result of `mark_hash` for this hash.
+    known_hashes: the hashes of possible values of the secret. If the secret matches one of these hashes, the
+        result equals the result of `mark_hash` for this hash.
 
     Raises KdeclareError if one of the known hashes was made with a key, and no key is set.
     """

@@ -213,7 +213,10 @@ def _list_argument_fields(arguments: type) -> tuple[str, ...] | None:
 
 
 def replace_records(value: JsonValue, new: Mapping[ValuePath, SecretRef], path: ValuePath = ()) -> JsonValue:
-    """Return plain data in which the data about secrets is replaced. new: the new data, by path."""
+    """Return a copy of plain data with new data about the secrets at some paths.
+
+    new: the new data, by path.
+    """
     if path in new:
         return new[path].as_json()
     if isinstance(value, Mapping):

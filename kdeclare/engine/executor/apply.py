@@ -137,7 +137,7 @@ class Applier:
     def _check_live(
         self, plan: Plan, state: State | None, timeout_s: float, *, skip_stale: bool
     ) -> tuple[list[Mismatch], LiveState]:
-        """Return the mismatches between the plan and the current state, and the live state.
+        """Compare the plan with the current state. Return the mismatches, and the live state that was read.
 
         Raises KdeclareError if there are mismatches (unless ``skip_stale`` is set), if secrets have changed,
         or if the plan deletes protected resources.

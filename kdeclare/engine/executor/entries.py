@@ -329,7 +329,7 @@ _kept_plans: WeakKeyDictionary[StateStore, dict[str, tuple[bytes, Plan]]] = Weak
 def keep_run_plans(store: StateStore) -> Iterator[None]:
     """Cache the plans of runs inside the block. A plan is read again only if its file changes.
 
-    A rollback uses the plan in several steps, each of which is faster than reading the plan. Other commands
+    A rollback uses the plan in several steps. Each step takes less time than reading the plan. Other commands
     use the plan once, so they do not keep it in memory.
     """
     _kept_plans[store] = {}

@@ -81,8 +81,7 @@ class ProgressTracker:
         """Whether an operation whose predecessors have ended must still wait for a pause or for ongoing work.
 
         followed: the statuses of the predecessors. If the run stopped waiting for the work of a predecessor,
-        this
-            operation does not wait for that work, either.
+            this operation does not wait for that work, either.
         """
         pause = get_operation_type(op).find_pause_s(op)
         if op.id in self._released or not (get_operation_type(op).awaits_others or pause):

@@ -94,7 +94,9 @@ def is_state_lost(store: StateStore) -> bool:
 
 
 def replay_missed_runs(store: StateStore) -> tuple[str, ...]:
-    """Update an outdated state from the journals of the runs that it does not include. Return their ids.
+    """Update an outdated state from the journals of the runs that it does not include.
+
+    Return the ids of these runs.
 
     The caller holds the lock. Journals record every outcome, so all ownership records are restored.
     """

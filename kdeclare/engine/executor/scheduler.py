@@ -134,7 +134,7 @@ class Scheduler:
             size = len(operations) if OPERATION_TYPES[verb].deletes else self._options.batch
             self._queue.extend(batch_operations(OPERATION_TYPES[verb], operations, size))
         while self._queue and len(self._in_flight) < self._options.workers:
-            batch = [op for op in self._queue.popleft() if op.id in self._todo]  # without those dropped
+            batch = [op for op in self._queue.popleft() if op.id in self._todo]  # without dropped operations
             if not batch:
                 continue
             self._begin(batch)

@@ -187,7 +187,7 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
 
 
 def find_dependents(operations: Iterable[Operation], required: Set[ResourceId]) -> frozenset[ResourceId]:
-    """Return the resources with operations that require one of these other resources by its name."""
+    """Return the resources whose operations require one of the given other resources by name."""
     required_keys = {(id_.kind, id_.name): id_ for id_ in required}
     return frozenset(
         op.resource

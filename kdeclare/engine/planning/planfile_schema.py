@@ -257,7 +257,7 @@ class PlanDocument(TypedDict):
             dict[str, str],
             Field(
                 description="The ids of the named endpoints that the plan is for, by name, such as "
-                "connect/eu. An id is empty if the system has none."
+                "connect/eu. The id is empty if the system has no id."
             ),
         ]
     ]

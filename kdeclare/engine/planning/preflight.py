@@ -36,7 +36,7 @@ class PreflightResult:
 def run_preflight(
     connections: Connections, operations: Sequence[Operation], secrets: SecretSource, progress: Progress
 ) -> PreflightResult:
-    """Let the cluster validate every operation that can be checked.
+    """Have the cluster validate every operation that can be checked.
 
     Raises Fault if the cluster does not respond.
     """

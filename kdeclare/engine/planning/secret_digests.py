@@ -21,7 +21,10 @@ from kdeclare.core.secrets.secret_refs import (
 )
 
 _PROGRESS_THRESHOLD = 100
-"""The number of secrets from which progress is shown. Fewer secrets take less than two seconds to hash."""
+"""The minimum number of secrets for which progress is shown.
+
+Hashing fewer secrets takes less than two seconds.
+"""
 _PROGRESS_INTERVAL = 20
 
 _SecretLocation = tuple[ResourceId, ValuePath]

@@ -19,7 +19,7 @@ from kdeclare.engine.state.problems import (
 CURRENT_VERSION = 3
 """The format version that kdeclare writes.
 
-Older versions of kdeclare refuse it, because they would drop fields.
+Older versions of kdeclare refuse a state in this format, because they would drop fields.
 """
 
 StateDocument = Mapping[str, JsonValue]

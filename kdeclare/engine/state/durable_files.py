@@ -16,7 +16,7 @@ def find_private_mode(folder: Path) -> int:
     """Return the mode of new files with plans and state in ``folder``. By default, only the owner has access.
 
     If the folder was set up for a group (setgid, or writable by the group but not by others), members of the
-    group can also read and write the files, as far as the umask allows.
+    group can also read and write the files, if the umask permits this.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

@@ -153,7 +153,7 @@ class FileContents:
         return (file for file in self._replacements if not os.path.lexists(file))
 
     def read_ahead(self, file: str) -> bytes | None:
-        """Return the bytes of a file, and cache them for the next call of `of` for this file.
+        """Return the bytes of a file, and keep them for the next call of `of`.
 
         Return None if the file cannot be read. The error is reported by `of`.
         """

@@ -285,5 +285,5 @@ def _resolve_file(reference: str, context: ReferenceContext) -> Referenced:
 
 
 def format_os_error(e: OSError) -> str:
-    """Return the reason of an error as a clause."""
+    """Return the reason for an error as a clause."""
     return (e.strerror or "it cannot be opened").lower()

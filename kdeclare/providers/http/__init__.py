@@ -1,1 +1,1 @@
-"""HTTP endpoints, for the providers of systems with a REST API. This package is not a provider."""
+"""HTTP endpoints, for providers of systems that have a REST API. This package is not a provider."""

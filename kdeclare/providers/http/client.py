@@ -18,13 +18,13 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 MAX_RESPONSE_BYTES = 1 << 20
 """The default maximum size of a response body, in bytes."""
 _KEPT_CONNECTIONS = 2
-"""The number of idle connections of one client. An endpoint rarely has more than two URLs."""
+"""The maximum number of idle connections per client. An endpoint rarely has more than two URLs."""
 _TRUST_HINT = "check that the caFile contains the issuer and that the certificate is valid for the host"
 
 
 @dataclass(frozen=True, slots=True)
 class HttpErrorCodes:
-    """The error codes of a system for faults that the HTTP client detects.
+    """The error codes that a provider uses for faults that the HTTP client detects.
 
     unreachable: the request was not sent.
     not_trusted: the TLS handshake failed, so the request was not sent.
@@ -73,8 +73,8 @@ class HttpClient:
         """Create the client without connecting to a server.
 
         timeout_s: how long to wait for a response, in seconds.
-        keeps_connections: whether connections are used again for later read requests. Changes always use a
-            new connection, because a request over a connection that the server is closing gets no response.
+        keeps_connections: whether later read requests reuse connections. Changes always use a new connection,
+            because a request over a connection that the server is closing gets no response.
         """
         self._timeout_s = timeout_s
         self._codes = codes
@@ -100,9 +100,9 @@ class HttpClient:
     ) -> HttpResponse:
         """Send a request, and return the response. Raises Fault if there is no complete response.
 
-        is_change: whether the request changes anything. The kind of the fault is then UNKNOWN if the request
-            might have taken effect, and otherwise RETRIABLE.
-        timeout_s: how long to wait for the response; None for the client's own timeout.
+        is_change: whether the request changes anything. A change that got no response might have taken
+            effect, so the kind of the fault is UNKNOWN. For a read, the kind is RETRIABLE.
+        timeout_s: how long to wait for the response; None for the client's default timeout.
         max_bytes: the maximum size of the response body.
         """
         clients = self._changing_clients if is_change else self._reading_clients
@@ -162,7 +162,7 @@ class HttpClient:
 
 
 class _ClientPool:
-    """HTTP clients, each of which sends one request at a time.
+    """A pool of HTTP clients, each of which sends one request at a time.
 
     If several threads share a client, its connection pool can close a connection that it has just given to
     another thread, because the pool considers the connection idle until the thread starts to send. The
@@ -186,7 +186,7 @@ class _ClientPool:
             self._idle_clients.append(client)
 
     def close(self) -> None:
-        """Close the clients that are not borrowed."""
+        """Close the clients that no thread uses at the moment."""
         while self._idle_clients:
             self._idle_clients.pop().close()
 
@@ -202,7 +202,7 @@ def open_http_client(
 ) -> HttpClient:
     """Read the TLS files of an endpoint, and return a client for it. Sends no request.
 
-    See `HttpClient` for the parameters. Raises KdeclareError for unusable files and headers.
+    See `HttpClient` for the parameters. Raises KdeclareError if a file or header cannot be used.
     """
     return HttpClient(
         target.create_tls_context(),
@@ -241,7 +241,7 @@ def _find_tls_error(exception: BaseException | None) -> ssl.SSLError | None:
 
 
 def explain_exception(exception: BaseException) -> str:
-    """Return the cause of a failed connection in a few words, without secrets."""
+    """Describe the cause of a failed connection in a few words, without secrets."""
     if isinstance(exception, TimeoutError | httpx.TimeoutException):
         return "timed out"
     if isinstance(exception, httpx.LocalProtocolError | UnicodeError):

@@ -129,5 +129,5 @@ class HttpEndpointSettings(BaseModel):
 
 
 def _is_literal(secret: Secret) -> bool:
-    """Whether the file contains the value itself. Before references are resolved, they are still text."""
+    """Whether the value is a literal. An unresolved reference is a string that contains a reference."""
     return secret.reference is None and "${" not in secret.value

@@ -31,7 +31,7 @@ class HttpTarget:
     def build_headers(self) -> Mapping[str, str]:
         """Return the headers, and register their values so that no output contains them.
 
-        Raises KdeclareError if HTTP does not allow a value.
+        Raises KdeclareError if HTTP does not allow the value of a header.
         """
         headers = {name: _validate_header(name, value) for name, value in self.headers}
         for value in headers.values():

@@ -1,4 +1,7 @@
-"""An httpx transport with one time limit for the whole response. The timeouts of httpx limit single reads."""
+"""An httpx transport with one time limit for the whole response.
+
+By contrast, the timeouts of httpx apply to each read.
+"""
 
 import ssl
 import time
@@ -11,7 +14,7 @@ import httpcore
 import httpx
 
 _started_at: ContextVar[float] = ContextVar("_started_at")
-"""The time at which the current request of this thread started (monotonic clock)."""
+"""The start time of the current thread's request, on the monotonic clock."""
 
 
 @contextmanager
@@ -27,14 +30,15 @@ def start_deadline() -> Iterator[None]:
 class DeadlineTransport(httpx.HTTPTransport):
     """An httpx transport whose timeouts count from the start of the request (`start_deadline`).
 
-    A server that sends one byte at a time therefore cannot exceed the ``read`` timeout of the request.
+    Therefore, a server that sends one byte at a time cannot make a request last longer than its ``read``
+    timeout.
     """
 
     def __init__(self, context: ssl.SSLContext, kept_connections: int = 0) -> None:
         """Create the connection pool.
 
-        kept_connections: how many idle connections stay open for later requests. If 0, each request starts
-            with a new TLS handshake, and no request is sent over a connection that the server has closed.
+        kept_connections: the maximum number of idle connections that stay open for later requests. If 0, each
+            request starts with a new TLS handshake, and never uses a connection that the server has closed.
         """
         super().__init__(verify=context, trust_env=False)
         self._pool = httpcore.ConnectionPool(

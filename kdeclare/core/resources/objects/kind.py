@@ -269,7 +269,7 @@ class ObjectKind:
     def select_every(self) -> Selections:
         """Return the selections that read all objects.
 
-        By default, use the selections for an object without a name.
+        By default, these are the selections for an object whose name is empty.
         """
         return self.select("", None, None)
 
@@ -383,7 +383,7 @@ class ObjectKind:
     def _can_state(self, field: str) -> bool:
         """Whether a manifest can declare a field.
 
-        Fields that it cannot declare are set only by the system.
+        Fields that manifests cannot declare are set only by the system.
         """
         return field in self.spec.model_fields
 

@@ -1,4 +1,4 @@
-"""The naming strategies of subjects: how serializers derive a subject from a topic and a schema."""
+"""The naming strategies of subjects: how serializers name the subject for a topic and a schema."""
 
 from enum import StrEnum
 
@@ -27,7 +27,7 @@ class RecordPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicPart:
-    """The keys or the values of a topic. part: None if a strategy does not distinguish them."""
+    """The keys or the values of a topic. part: None if a strategy does not distinguish keys from values."""
 
     topic: str
     part: RecordPart | None
@@ -36,7 +36,7 @@ class TopicPart:
 def build_subject(
     strategy: NamingStrategy, topic: str, part: RecordPart, record_name: str | None = None
 ) -> str | None:
-    """Return the subject that serializers use; None if the strategy needs the name of the record."""
+    """Return the subject that serializers use; None if the strategy needs the name of a record."""
     if strategy is NamingStrategy.TOPIC:
         return f"{topic}-{part}"
     if record_name is None:
@@ -47,7 +47,7 @@ def build_subject(
 def parse_subject(
     subject: str, strategy: NamingStrategy = NamingStrategy.TOPIC, record_name: str | None = None
 ) -> TopicPart | None:
-    """Return what a subject belongs to according to a strategy; None if the subject does not follow it.
+    """Return the topic that a subject belongs to; None if the subject does not follow the strategy.
 
     record_name: the full name of the schema's record, which only ``TopicRecordNameStrategy`` needs.
     """

@@ -14,7 +14,7 @@ from kdeclare.providers.schema_registry.schemas.problems import SchemaError
 
 _MIN_SIMILARITY = 0.7
 _NAME = re.compile(r'"name": "[^"]*"|^ *"[^"]*":|\w+(?= = -?[0-9]+\b)')
-"""The name in a line of the common layout: of a field, of a property, or of a value of a Protobuf enum."""
+"""Matches the name in a line of the common layout: the name of a field, property or Protobuf enum value."""
 _MAX_PAIRS = 2_500
 """The product of the lengths of two blocks up to which similar lines are searched."""
 _MAX_COMPARED = 400
@@ -24,7 +24,7 @@ _MAX_COMPARED = 400
 def diff_schema_texts(before: SchemaContent | None, after: SchemaContent | None) -> LineDiff:
     """Compare two schemas line by line in the common layout. None stands for an absent schema.
 
-    The layout of a text that is not a valid schema is left as it is.
+    If a text is not a valid schema, its layout does not change.
     """
     return diff_lines(_list_lines(before), _list_lines(after))
 
@@ -53,7 +53,7 @@ def _list_lines(content: SchemaContent | None) -> tuple[str, ...]:
 
 
 def _pair_lines(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> Iterator[DiffRow]:
-    """Yield the rows of two blocks that differ. Lines are in one row if they are similar."""
+    """Yield the rows of two different blocks. Two similar lines share one row."""
     is_small = len(before) * len(after) <= _MAX_PAIRS
     pairs = _align_similar_lines(before, after) if is_small else _align_names(before, after)
     old_start = new_start = 0
@@ -67,7 +67,7 @@ def _pair_lines(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> Iterat
 
 
 def _align_names(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> list[tuple[int, int]]:
-    """Return the indexes of lines about the same names. This is much faster than comparing similarities."""
+    """Return the indexes of the lines with equal names. This is much faster than computing similarities."""
     first, second = ([_find_name(line.text) or line.text for line in lines] for lines in (before, after))
     return match_lines(first, second)
 
@@ -79,7 +79,8 @@ def _find_name(line: str) -> str | None:
 
 def _align_similar_lines(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> list[tuple[int, int]]:
     """Return the indexes of similar lines in ascending order, with the highest sum of similarities."""
-    sums = [[0.0] * (len(after) + 1) for _ in range(len(before) + 1)]  # of the lines from these indexes on
+    # of the lines from these indexes to the end
+    sums = [[0.0] * (len(after) + 1) for _ in range(len(before) + 1)]
     for i in reversed(range(len(before))):
         for j in reversed(range(len(after))):
             similarity = _measure_similarity(before[i].text, after[j].text)
@@ -100,7 +101,7 @@ def _align_similar_lines(before: Sequence[DiffLine], after: Sequence[DiffLine]) 
 
 @lru_cache(maxsize=_MAX_PAIRS)
 def _measure_similarity(first: str, second: str) -> float:
-    """Return the similarity of two lines; 0 if they are not similar enough for one row.
+    """Return the similarity of two lines; 0 if the lines are not similar enough to share a row.
 
     Lines about the same field, property or value are more similar than any other lines.
     """

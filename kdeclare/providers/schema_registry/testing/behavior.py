@@ -1,4 +1,4 @@
-"""The differences between the registries that the in-memory registry can imitate."""
+"""The products that the in-memory registry can imitate, and the differences between them."""
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.schema_registry.client.port import CompatibilityLevel, Mode
@@ -6,15 +6,16 @@ from kdeclare.providers.schema_registry.client.port import CompatibilityLevel, M
 
 @dataclass(frozen=True, slots=True)
 class Behavior:
-    """How a registry behaves where products differ.
+    """The behavior of a registry in cases in which products differ.
 
     product: the name of the product that behaves in this way.
     level: the global compatibility level of a new registry.
     compares_text: whether contents are equal only if their texts are equal. Otherwise, white space, the order
-        of keys and comments in Protobuf make no difference.
+        of keys, and Protobuf comments do not matter.
     distinguishes_own_levels: whether the registry reports that a subject has no level of its own. Otherwise,
-        it reports NONE as its own level.
-    stores_level_none: whether a subject can have the level NONE. Otherwise, setting NONE removes its level.
+        the registry reports NONE for such a subject.
+    stores_level_none: whether a subject can have the level NONE. Otherwise, setting NONE removes the level of
+        the subject.
     deletes_level_with_subject: whether the soft deletion of a subject also removes its level.
     reports_missing_versions: whether a compatibility check fails for a subject without versions. Otherwise,
         the registry reports that the content is compatible.
@@ -22,8 +23,8 @@ class Behavior:
     checks_references: whether a compatibility check resolves references.
     accepts_empty_text: whether an empty text is a valid schema.
     mode: the global mode; None if the registry has no modes.
-    lists_schemas: whether the latest versions of all subjects can be read at once.
-    id: the id that the registry reports; None if it reports none.
+    lists_schemas: whether one request can read the latest versions of all subjects.
+    id: the id that the registry reports; None if the registry reports no id.
     version: the version that the registry reports.
     """
 

@@ -1,4 +1,4 @@
-"""Check the compatibility of two schemas, as far as tests need it.
+"""Check the compatibility of two schemas, for tests.
 
 A new schema is BACKWARD compatible if it can read data that was written with the earlier schema. Only common
 changes are checked: in Avro, added and removed fields, defaults, types, symbols and branches; in JSON Schema,
@@ -30,7 +30,7 @@ _PROMOTIONS: Mapping[str, frozenset[str]] = {
     "string": frozenset({"bytes"}),
     "bytes": frozenset({"string"}),
 }
-"""The types that can read a written type, except the type itself."""
+"""For each written type, the other types that can read it."""
 _PROTO_MESSAGE = re.compile(r"\bmessage\s+(\w+)\s*\{([^{}]*)\}")
 _PROTO_FIELD = re.compile(r"(?:(optional|required|repeated)\s+)?([\w.]+)\s+(\w+)\s*=\s*(\d+)\s*[;\[]")
 
@@ -41,7 +41,7 @@ def find_incompatibilities(
     earlier_contents: Iterable[SchemaContent],
     resolve: Resolve,
 ) -> list[str]:
-    """Return the reasons why a content is not compatible with earlier contents."""
+    """Return the reasons why a schema is not compatible with earlier schemas."""
     direction = level.value.partition("_")[0]
     reasons: list[str] = []
     for earlier_content in earlier_contents:
@@ -53,7 +53,7 @@ def find_incompatibilities(
 
 
 def _find_problems(reader: SchemaContent, writer: SchemaContent, resolve: Resolve) -> Iterable[str]:
-    """Return the reasons why ``reader`` cannot read data of ``writer``."""
+    """Return the reasons why ``reader`` cannot read data that was written with ``writer``."""
     if reader.type is not writer.type:
         return [f"The schema type changed from {writer.type.value} to {reader.type.value}"]
     if reader.type is SchemaType.PROTOBUF:
@@ -79,7 +79,7 @@ class _Types:
         return self._expand(parse_json(content.text), "") if content.text else "null"
 
     def get(self, schema: JsonValue) -> JsonValue:
-        """Return the definition of a named type, and every other schema unchanged."""
+        """Return the definition of a named type. Return any other schema unchanged."""
         return self._by_name.get(schema, schema) if isinstance(schema, str) else schema
 
     def _expand(self, schema: JsonValue, namespace: str) -> JsonValue:
@@ -116,7 +116,7 @@ class _AvroComparison:
         self._in_progress: set[tuple[str, str]] = set()
 
     def compare(self, reader: JsonValue, writer: JsonValue, path: str) -> list[str]:
-        """Return the reasons why the reader cannot read data of the writer."""
+        """Return the reasons why the reader cannot read the writer's data."""
         names = (str(reader), str(writer))
         if names in self._in_progress:  # a recursive type
             return []

@@ -1,6 +1,6 @@
-"""Validate and compare the texts of schemas, as the in-memory registry does.
+"""Validate and compare the texts of schemas for the in-memory registry.
 
-This is deliberately independent of the comparison that kdeclare itself uses, and much simpler.
+This code is deliberately independent of kdeclare's own comparison of schemas, and much simpler.
 """
 
 import json
@@ -35,7 +35,7 @@ def validate(content: SchemaContent) -> None:
 
 
 def normalize_content(content: SchemaContent) -> object:
-    """Return a value that is equal for contents that differ only in layout."""
+    """Return a value that is the same for all contents that differ only in layout."""
     if content.type is SchemaType.PROTOBUF:
         text = " ".join(re.findall(r"\w+|[^\w\s]", remove_proto_comments(content.text)))
     else:
@@ -54,7 +54,10 @@ def build_full_name(name: str, namespace: str) -> str:
 
 
 def _validate_avro(schema: JsonValue, known_names: set[str], namespace: str) -> None:
-    """Raise Fault if a type is unknown. known_names: the full names that are defined so far; is extended."""
+    """Raise Fault if a type is unknown.
+
+    known_names: the full names that are defined so far; this function adds to it.
+    """
     if isinstance(schema, str):
         if schema not in PRIMITIVE_TYPES and build_full_name(schema, namespace) not in known_names:
             raise Fault(INVALID_SCHEMA, f"Undefined name: {schema}")

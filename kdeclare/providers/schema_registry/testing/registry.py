@@ -47,7 +47,7 @@ class _Version:
 
 @dataclass
 class _State:
-    """What the registry stores. Clients of the same registry share it."""
+    """The stored data of a registry, which all clients of the registry share."""
 
     level: CompatibilityLevel
     mode: Mode | None
@@ -61,8 +61,7 @@ class MemoryRegistry:
     """Implements `SchemaRegistry` in memory. Thread-safe.
 
     behavior: imitates one of the products.
-    faults: the requests that fail, and how. Methods of the protocol that are not listed in
-        ``MUTATING_METHODS`` count as reads, which a rule must name.
+    faults: rules for requests that fail. A rule must name a method that is not in ``MUTATING_METHODS``.
     calls: every request, in order.
     """
 
@@ -327,7 +326,7 @@ class MemoryRegistry:
         return None
 
     def _identify(self, content: SchemaContent) -> object:
-        """Return a value that is equal for the contents that the registry considers equal."""
+        """Return a value that is the same for all contents that the registry considers equal."""
         return content if self.behavior.compares_text else contents.normalize_content(content)
 
     def _check(self, subject: str, content: SchemaContent) -> CompatibilityResult:

@@ -135,7 +135,7 @@ class _Parser(OptionReader):
         )
 
     def _find_package(self) -> str:
-        """Return the package, which the text can name after other declarations."""
+        """Return the name of the package. Other declarations can precede the package statement."""
         depth, is_statement = 0, True
         for index, token in enumerate(self.list_tokens()):
             if is_statement and depth == 0 and token.text == "package" and token.kind is TokenKind.NAME:
@@ -146,7 +146,10 @@ class _Parser(OptionReader):
         return ""
 
     def _read_declaration(self, scope: _Scope) -> bool:
-        """Read what both files and messages can contain; return False if something else comes next."""
+        """Read an element that both files and messages can contain.
+
+        Return False if the next element is of another type.
+        """
         has_visibility = self.token.text in ("export", "local") and self.peek().text in ("message", "enum")
         visibility = self.take().text if has_visibility else ""
         keyword, following, after = self.token.text, self.peek(), self.peek(2)
@@ -192,7 +195,7 @@ class _Parser(OptionReader):
         )
 
     def _expect_comment(self, full_name: str, first: Token, name: Token) -> None:
-        """Record an element whose block comes next: a comment after the opening brace belongs to it."""
+        """Record an element whose block follows. A comment after the opening brace belongs to the element."""
         self.offsets[full_name] = name.offset
         if first.has_comment or self.token.end_comment:
             self.documented.add(full_name)
@@ -225,7 +228,7 @@ class _Parser(OptionReader):
             message.fields.append(self._read_field(message, oneof, message))
 
     def _read_field(self, scope: _Scope, oneof: str, nested: _Scope) -> ProtobufField:
-        """Read a field or a group. nested: the scope that gets the message of a group."""
+        """Read a field or a group. nested: the scope to which the message of a group is added."""
         first, label = self.token, ""
         if self.token.text in _LABELS and (self.peek().kind is TokenKind.NAME or self.peek().text == "."):
             label = self.take().text

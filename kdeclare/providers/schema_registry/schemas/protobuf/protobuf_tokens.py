@@ -21,7 +21,7 @@ class TokenKind(Enum):
 
 
 class Token(NamedTuple):
-    """A part of the text. Comments are no tokens.
+    """A token of the text. Comments are not tokens.
 
     has_comment: whether a comment comes before the token. end_comment: whether a comment follows in the same
         line.
