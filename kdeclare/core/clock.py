@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The interface of a clock, which returns the current time and a monotonic time, and waits."""
+    """The interface of a clock that returns the current time and a monotonic time, and that can wait."""
 
     def now(self) -> datetime:
         """Return the current time in UTC."""

@@ -143,7 +143,7 @@ def check_policy_name(name: str) -> Diagnostic | None:
         "Illegal name",
         f"A policy's name can have at most {_LONGEST_NAME} characters: letters, digits, '.', '-', '_' and "
         "spaces. It cannot start or end with a space.",
-        hint="Shorten or correct the name, and move explanations into the messages.",
+        hint="Shorten or correct the name. Explanations belong in the messages of the policy.",
     )
 
 

@@ -347,7 +347,7 @@ def test_empty_file_is_a_truncated_plan_unless_named_like_a_manifest(tmp_path: P
     assert not is_plan_file(manifest)
     with pytest.raises(KdeclareError) as refused:
         load_plan(plan)
-    assert "It may be truncated." in refused.value.diagnostics[0].detail
+    assert "The file may be truncated." in refused.value.diagnostics[0].detail
 
 
 def test_is_plan_file_is_false_for_other_files(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Collectors, which read the live state of one system in bulk.
 
 Members of a system, such as Kafka brokers, can lag behind. `WaitPolicy` defines how long kdeclare waits for
-lagging members. `PendingWrite` is a write that some members possibly do not show yet.
+lagging members. `PendingWrite` is a write that some members might not show yet.
 """
 
 import time
@@ -38,7 +38,7 @@ class WaitPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """An acknowledged write that some members of the system possibly do not show yet.
+    """An acknowledged write that some members of the system might not show yet.
 
     elements: the view elements that the operation wrote, except elements that a later operation overwrote.
     until: the time at which kdeclare stops waiting. If the system still does not show the write at that time,

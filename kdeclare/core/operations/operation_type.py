@@ -133,9 +133,9 @@ class Completion(Protocol):
         return None
 
     def find_settle_s(self, op: Operation, *, has_failed: bool) -> float:
-        """Return how long, in seconds, the system must show the end of the work until it counts as ended.
+        """Return how long, in seconds, the system must show the end of the work before it counts as ended.
 
-        Members of some systems show an old or intermediate state for a moment.
+        Members of some systems briefly show an old or intermediate state.
 
         has_failed: whether the system shows a failure (`find_failure`) instead of the requested result.
         """
@@ -421,7 +421,7 @@ class OperationType(Protocol):
         return ()
 
     def is_repeatable(self, op: Operation) -> bool:
-        """Whether repeating ``op`` is harmless and shows whether the first request succeeded."""
+        """Whether repeating ``op`` is safe and reveals the outcome of the first request."""
         return False
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:

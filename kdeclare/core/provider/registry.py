@@ -126,7 +126,7 @@ class _ProviderMapping(Mapping[str, _Value]):
 
 
 class _OperationTypes(dict[str, OperationType]):
-    """Operation types by name. An unknown name returns an `UnknownOperationType`."""
+    """Operation types by name. For an unknown name, the value is an `UnknownOperationType`."""
 
     def __missing__(self, name: str) -> OperationType:
         return UnknownOperationType(name)

@@ -32,7 +32,8 @@ def choose_endpoint(declared: str | None, configured: Collection[str], setting: 
     """
     names = sorted(configured)
     example = (
-        f"Add it to the environment in the project file: {setting}: {{{declared or 'NAME'}: {{urls: …}}}}."
+        f"Add the endpoint to the environment in the project file: {setting}: "
+        f"{{{declared or 'NAME'}: {{urls: …}}}}."
     )
     if declared is None:
         if len(names) == 1:
@@ -43,7 +44,7 @@ def choose_endpoint(declared: str | None, configured: Collection[str], setting: 
         return EndpointChoice(
             None,
             f"The environment has several endpoints under '{setting}': {listed}. The resource names none.",
-            "Name one of them in the manifest.",
+            "Name one of these endpoints in the manifest.",
         )
     if declared in configured:
         return EndpointChoice(declared)

@@ -12,9 +12,9 @@ class FileText:
     """The content of a text file that a manifest names.
 
     A manifest contains only the path, which is relative to the folder of the manifest. The manifest loader
-    reads the file, so that kinds need no access to files. It supports fields of this type (or of this type
-    and None) at the top level of a spec. Annotate them with `RawText` as well, so that a path such as ``1.0``
-    is a string.
+    reads the file, so that kinds need no access to files. The loader supports fields of the type `FileText`
+    or `FileText | None` at the top level of a spec. Annotate these fields with `RawText` as well, so that a
+    path such as ``1.0`` is a string.
 
     path: the location of the file, as diagnostics show it. text: the content, with all line breaks.
     """

@@ -214,7 +214,7 @@ class PolicyRequest(Protocol):
     def labels(self) -> LabelSet:
         """The labels in the resource's manifest.
 
-        If the request deletes the resource, its last applied labels.
+        If the request deletes the resource, these are the labels that were last applied.
         """
 
     @property
@@ -293,7 +293,7 @@ class PolicyEffect(Protocol):
 
 
 def find_policy_action(effects: Sequence[PolicyEffect]) -> PolicyAction:
-    """Return the action that the effects have on the resource, taken together."""
+    """Return the combined action of the effects on the resource."""
     if any(effect.created for effect in effects):
         return PolicyAction.CREATE
     return PolicyAction.DELETE if any(effect.deleted for effect in effects) else PolicyAction.MODIFY

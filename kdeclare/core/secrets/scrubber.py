@@ -46,7 +46,10 @@ class Scrubber:
                     self._lengths[start] = tuple(sorted(lengths, reverse=True))
 
     def scrub(self, text: str) -> str:
-        """Replace all registered values in the text. The duration does not depend on the number of values."""
+        """Replace all registered values in the text.
+
+        The time this takes does not depend on the number of values.
+        """
         lengths_by_start = self._lengths
         if not lengths_by_start or len(text) < MIN_SECRET_LENGTH:
             return text

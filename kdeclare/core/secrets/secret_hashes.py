@@ -1,4 +1,4 @@
-"""Hashes of secrets, which plans and states store to detect changed values (decision 21).
+"""Hashes of secrets, which plans and states store to detect changed values (docs/decisions/0021).
 
 A hash of the form ``pbkdf2$<salt>$<hex>`` is intentionally slow to compute. A hash of the form ``hmac$<key
 id>$<salt>$<hex>`` uses a key that no file contains. To compare a value with a stored hash, the value is
@@ -22,7 +22,7 @@ KEY_VARIABLE = "KDECLARE_SECRET_KEY"
 OLD_KEY_VARIABLE = "KDECLARE_OLD_SECRET_KEY"
 """The environment variable with the previous key.
 
-It is used to compare old hashes until they are replaced.
+kdeclare uses this key to compare old hashes until it replaces them.
 """
 KEY_MISSING = "secret-key-missing"
 """The error code if there are hashes made with a key, but no key is set."""
@@ -98,7 +98,7 @@ class SecretHasher:
 def read_keys(environ: Mapping[str, str]) -> str | None:
     """Read the keys from environment variables.
 
-    Return the id of the key for new hashes; None if it is not set.
+    Return the id of the key for new hashes; None if no key is set.
 
     Raises KdeclareError if a key is too short.
     """

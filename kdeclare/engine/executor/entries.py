@@ -292,7 +292,7 @@ def read_written_kinds(store: StateStore, run_id: str) -> frozenset[tuple[str, s
 
 
 def read_reasons(store: StateStore, run_id: str) -> frozenset[Reason]:
-    """Return the reasons of the changes in the plan of a run. Raises KdeclareError (see `read_run_plan`).
+    """Return the reasons for the changes in the plan of a run. Raises KdeclareError (see `read_run_plan`).
 
     The plan file is validated only if it is damaged or has a different version.
     """
@@ -352,7 +352,7 @@ def _explain_damage(store: StateStore, run_id: str) -> Iterator[None]:
                 RUN_UNREADABLE,
                 "A recorded run cannot be read",
                 f"Run {run_id}: {summarize_diagnostics(problem.diagnostics)}",
-                hint=f"Restore {location} from a backup. Without a backup, move it out of the state folder, "
-                "and run 'kdeclare plan' to see the changes of the run that are missing from the state.",
+                hint=f"Restore {location} from a backup. If there is no backup, move it out of the state "
+                "folder. Then run 'kdeclare plan' to see the changes of the run that are not in the state.",
             )
         ) from problem

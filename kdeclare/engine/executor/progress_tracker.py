@@ -169,7 +169,7 @@ class ProgressTracker:
         return None
 
     def _has_settled(self, op: Operation, result: OperationResult | None, settle_s: float) -> bool:
-        """Whether the system has shown the same end of the work for long enough."""
+        """Whether the system has shown the same result of the work for long enough."""
         if result is None:
             self._ends.pop(op.id, None)
             return False

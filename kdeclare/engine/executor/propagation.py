@@ -128,7 +128,7 @@ def _find_recent_writes(
 
 
 def _read_undamaged(read: Callable[[], T]) -> T | None:
-    """Return the result of ``read``; None if the run is damaged, so that its writes are unknown."""
+    """Return the result of ``read``; None if files of the run are damaged, so that its writes are unknown."""
     try:
         return read()
     except KdeclareError as problem:

@@ -267,5 +267,5 @@ def _build_settled_result(op: Operation, live: LiveState) -> OperationResult:
         # The request can take effect late, so a temporary value stays unknown and is checked later.
         status = Status.UNKNOWN if get_operation_type(op).is_temporary(op) else Status.INTERRUPTED
         return OperationResult(op.id, status, None, "The operation had no effect.")
-    message = f"The live state is neither the previous nor the planned one: {dict(current_view)}."
+    message = f"The live state is neither the previous nor the planned state: {dict(current_view)}."
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)

@@ -334,7 +334,7 @@ def _check_nothing_declared(request: PlanRequest) -> list[Diagnostic]:
             "no-manifests",
             "The project has no manifests",
             f"No manifest declares a resource, but the state lists {len(request.owned):,} owned resources.",
-            hint="Check the project's manifests folder and the checkout. If the project is "
+            hint="Check the project's manifests folder and the Git checkout. If the project is "
             "supposed to declare no resources, pass --allow-empty.",
         )
     ]

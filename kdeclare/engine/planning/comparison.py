@@ -109,7 +109,7 @@ def check_names(request: PlanRequest) -> Iterator[Diagnostic]:
             "contradicting-options",
             "Both deleted and released",
             f"--delete and --forget both name {id_}.",
-            hint="Pass only one of the two options for it.",
+            hint="Pass only one of the two options for this resource.",
         )
 
 
@@ -142,7 +142,8 @@ def _list_requested(
 ) -> Iterator[tuple[ResourceId, DesiredResource | None, OwnedRecord | None]]:
     """Yield the resources that an ad hoc command requests.
 
-    Only a resource that is to be deleted has an ownership record, because the record can forbid the deletion.
+    A resource has an ownership record only if the command deletes it, because the record can forbid the
+    deletion.
     """
     requested: dict[ResourceId, DesiredResource | None] = dict.fromkeys(request.scope.removals)
     requested |= {desired.id: allow_adoption(desired) for desired in request.desired}

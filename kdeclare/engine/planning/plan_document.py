@@ -33,7 +33,7 @@ def build_plan_document(
 def compute_plan_id(plan: Plan, kdeclare_version: str = VERSION) -> str:
     """Return the id of a plan: a hexadecimal SHA-256 hash.
 
-    Equal plans have equal ids in one kdeclare version.
+    Within one version of kdeclare, equal plans have equal ids.
     """
     return hash_json(build_plan_body(plan, kdeclare_version))
 

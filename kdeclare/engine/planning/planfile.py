@@ -198,7 +198,7 @@ def verify_plan(file: PlanFile, name: str) -> None:
             "plan-inconsistent",
             f"shows changes that differ from its operations: {problem}",
             name,
-            "It may have been edited, or another version of kdeclare made it.",
+            "The file may have been edited, or made by another version of kdeclare.",
         )
 
 
@@ -263,7 +263,7 @@ def parse_plan_file(text: str, name: str) -> PlanFile:
     except (ValueError, RecursionError) as problem:
         if _MANIFEST.search(text):
             raise _build_yaml_error(name)
-        raise _build_refusal("plan-not-json", f"is not JSON ({problem})", name, "It may be truncated.")
+        raise _build_refusal("plan-not-json", f"is not JSON ({problem})", name, "The file may be truncated.")
     if (
         not isinstance(document_json, dict)
         or "format_version" not in document_json

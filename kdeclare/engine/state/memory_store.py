@@ -61,7 +61,7 @@ class MemoryStore:
         self._holder: LockInfo | None = None
 
     def restart(self) -> None:
-        """Simulate a new process: the content stays, the lock is free, and steps are counted from 1 again."""
+        """Simulate a new process: keep the content, free the lock, and count steps from 1 again."""
         self.crash = None
         self.steps = []
         self._dead = None

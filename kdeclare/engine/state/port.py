@@ -24,7 +24,7 @@ class Journal(Protocol):
     def append(self, entry: JsonValue) -> None:
         """Add one entry. When this function returns, the entry is on disk.
 
-        After a crash, it is complete or absent.
+        After a crash, the entry is either complete or absent.
 
         Each entry costs one flush, so operations that begin together belong in one entry.
 
@@ -136,7 +136,7 @@ _GENERATED_RUN_ID = re.compile(r"(\d{8}T\d{6}Z)(?:\.(\d{4}))?-.*")
 def make_run_id(moment: datetime, plan_id: str, earlier_ids: Iterable[str]) -> str:
     """Return an id that sorts, as text, after all ``earlier_ids``: ``20261121T125107Z-1a2b3c4d``.
 
-    moment: in any time zone, but not naive. plan_id: its first eight characters are part of the id.
+    moment: a time with a time zone. plan_id: the first eight characters are part of the new id.
     earlier_ids: the ids of the store's runs. If one of them has the same second, or a later second because
         the clock was set back, the new id gets a counter: ``20261121T125107Z.0002-1a2b3c4d``.
     """

@@ -67,7 +67,7 @@ def build_version_error(location: str, found_version: object, known_version: int
         "state-version",
         "The state has a different format version",
         f"{location} has format version {found_version}; this kdeclare reads version {known_version}.",
-        "Use the kdeclare version that wrote it, or a newer one.",
+        "Use the kdeclare version that wrote the state, or a newer version.",
     )
 
 
@@ -88,7 +88,7 @@ def build_locked_error(holder: LockInfo) -> KdeclareError:
         "The state is locked",
         f"The state is locked by {format_holder(holder)}. This process is still running: a process that died "
         "holds no lock.",
-        "Wait until it ends.",
+        "Wait until the process ends.",
         ExitCode.LOCKED,
     )
 
@@ -141,7 +141,7 @@ def build_location_error(detail: str, hint: str) -> KdeclareError:
 
 
 def format_holder(holder: LockInfo) -> str:
-    """Describe a holder: the user, the process, the start time, and the command."""
+    """Describe the holder of a lock: the user, the process, the start time, and the command."""
     return f"{holder.who} (pid {holder.pid}, since {holder.since}): {holder.what}"
 
 

@@ -138,7 +138,7 @@ class FileEdit:
     """An edited file.
 
     before: the bytes of the file before the edit, or None if the file is new.
-    after: the bytes after the edit, or None if the file is to be deleted.
+    after: the bytes after the edit, or None if the file must be deleted.
     """
 
     file: str

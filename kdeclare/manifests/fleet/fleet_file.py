@@ -265,7 +265,9 @@ def _check_field_combinations(
         yield build_conflict_error("env", detail, "Add 'project', or remove 'env'.")
     if cluster.clientConfig is not None and cluster.clientConfigFile is not None:
         detail = f"'{cluster.name}' has both 'clientConfig' and 'clientConfigFile', but only one is allowed."
-        yield build_conflict_error("clientConfigFile", detail, "Put all properties into one of the two.")
+        yield build_conflict_error(
+            "clientConfigFile", detail, "Put all properties into one of the two fields."
+        )
     if not (cluster.project is not None or cluster.bootstrapServers or _has_servers(cluster)):
         yield error(
             "missing-field",

@@ -146,7 +146,7 @@ def _check_shared_state(
 ) -> Iterator[Diagnostic]:
     """Yield an error if the cluster has the same state folder as an earlier cluster.
 
-    states: the earlier clusters, by state folder. The cluster is added.
+    states: the earlier clusters, by state folder. This function adds the cluster.
     """
     try:
         folder = resolve_folder(project.state, project.name, project.environment.name)

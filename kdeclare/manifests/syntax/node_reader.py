@@ -141,7 +141,8 @@ class Modes:
     mode: the default mode for the scalars in the mapping or list.
     scalars: the modes of scalars that are not read in the default mode, by key.
     fields: the modes for nested mappings and lists, by key.
-    rest: the modes for mappings and lists whose key is not in ``fields``, and for those in a list.
+    rest: the modes for mappings and lists whose key is not in ``fields``, and for mappings and lists in a
+        list.
     """
 
     __slots__ = ("fields", "mode", "rest", "scalars")

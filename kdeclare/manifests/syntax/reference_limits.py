@@ -1,6 +1,6 @@
 """Limits on the environment variables and files that ``${env.NAME}`` and ``${file.PATH}`` may use.
 
-See decision 24.
+docs/decisions/0024 gives the reasons.
 """
 
 import os
@@ -173,7 +173,7 @@ def _build_refusal_error(reference: str, limit: ReferenceLimits, entry: str, sub
         )
     elif limit.declared:
         detail = f"{reference} is not in 'spec.references' of the project file."
-        hint = f"Add it there ({entry}), or remove the reference."
+        hint = f"Add an entry to 'spec.references' ({entry}), or remove the reference."
     else:
         detail = (
             f"{reference} cannot be resolved in CI (the variable {CI_VARIABLE} is set), because the "

@@ -1,8 +1,7 @@
 """Connect to the workers of Connect clusters.
 
-The addresses of the workers are in the environment or in manifests.
-
-If workers are not ready for a change because of a rebalance or a new leader, the change is retried.
+The addresses of the workers are in the environment or in manifests. If workers are not ready for a change
+because of a rebalance or a new leader, the change is retried.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,7 +83,10 @@ class ConnectSettings(RootModel[dict[str, HttpEndpointSettings]]):
     root: dict[str, HttpEndpointSettings] = {}
 
     def build_targets(self, folder: Path) -> tuple[tuple[str, HttpTarget], ...]:
-        """Return the data for connecting, by name. ``folder`` is the folder of the project file."""
+        """Return the data for connecting to each Connect cluster, by name.
+
+        ``folder`` is the folder of the project file.
+        """
         return tuple((name, endpoint.build_target(folder)) for name, endpoint in self.root.items())
 
 
@@ -239,7 +241,7 @@ class RetryingWorkers:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSelection:
-    """The groups of workers whose overrides and certificates are to be read."""
+    """The groups of workers whose overrides and certificates must be read."""
 
     groups: frozenset[WorkerGroup]
 

@@ -48,7 +48,7 @@ class AllowedClasses(ConnectorPolicy[Classes]):
         class_name = connector["class"]
         if class_name not in self.settings.allowed:
             allowed = format_alternatives(self.settings.allowed)
-            yield f"Its class is {class_name} instead of {allowed}."
+            yield f"The connector class is {class_name} instead of {allowed}."
 
 
 class TaskLimit(PolicySettings):

@@ -101,5 +101,6 @@ def _report_missing_cluster(name: str) -> Check:
         CheckStatus.FAILED,
         "is named by a Connector, but not configured in the environment",
         CONNECTOR,
-        f"Add it to the environment in the project file: {ENVIRONMENT_FIELD}: {{{name}: {{urls: …}}}}.",
+        f"Add the Connect cluster to the environment in the project file: {ENVIRONMENT_FIELD}: "
+        f"{{{name}: {{urls: …}}}}.",
     )

@@ -59,7 +59,7 @@ class PatchWorkersArgs(Arguments):
 REFUSED = "refused"
 """The state of a worker that refused an update, so that the update must be sent again."""
 WORKER_PATH_PREFIX = "workers."
-"""The prefix of the field path for a worker, before the URL of the worker."""
+"""The prefix of a field path that represents a worker. The URL of the worker follows."""
 
 
 def get_group(op: Operation) -> WorkerGroup:
@@ -144,7 +144,7 @@ class PatchWorkers(OperationType):
         return super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return the operation without the changes to these keys; None if no change remains."""
+        """Return the operation without the changes to the given keys; None if no change remains."""
         remaining_ops = tuple(item for item in _get_args(op).ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
         return (
@@ -159,7 +159,7 @@ class PatchWorkers(OperationType):
         return {name: f"connect/{get_group(op)}/{name}" for name in names}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the group of workers, so that changes to the same group are made one after the other."""
+        """Return the group of workers, so that changes to the same group are made one after another."""
         return str(get_group(op))
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:

@@ -31,7 +31,7 @@ def find_lagging(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
 
 
 def find_refusing(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
-    """Return the workers that refused the last update, so that it must be sent to them again."""
+    """Return the workers that refused the last update, which must be sent to them again."""
     errors_by_url = {worker.url: worker.status.error for worker in snapshot.workers if worker.status}
     refusing_urls = {url for url, error in errors_by_url.items() if error and error.offset is not None}
     return tuple(standing for standing in find_lagging(snapshot) if standing.url in refusing_urls)

@@ -211,7 +211,7 @@ def redact_value(key: str, raw: str | None) -> JsonValue:
 
 
 def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence[str]) -> JsonValue:
-    """Return a raw value for views. A secret is replaced by a string that contains a part of a hash.
+    """Return a raw value for views. A secret is replaced with a string that contains a part of a hash.
 
     location: the workers that store the value.
     known_hashes: the hashes of possible values. If the secret matches one of these hashes, that hash is used.

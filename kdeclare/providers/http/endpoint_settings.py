@@ -129,5 +129,5 @@ class HttpEndpointSettings(BaseModel):
 
 
 def _is_literal(secret: Secret) -> bool:
-    """Whether the value is a literal. An unresolved reference is a string that contains a reference."""
+    """Whether the value is a literal. An unresolved reference is a string that contains ``${``."""
     return secret.reference is None and "${" not in secret.value

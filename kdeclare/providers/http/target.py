@@ -108,6 +108,6 @@ def _build_file_error(setting: str, file: str, reason: str) -> KdeclareError:
             "connect-tls-file",
             "TLS file cannot be used",
             f"{setting} '{file}' cannot be used: {reason}.",
-            hint="Check the path, which in a manifest is relative to the project folder, and use a PEM file.",
+            hint="Check the path, and use a PEM file. Paths in manifests are relative to the project folder.",
         )
     )

@@ -52,7 +52,10 @@ class RegistryClients:
         return choose_endpoint(declared, self._names, ENVIRONMENT_FIELD)
 
     def open(self, name: str) -> SchemaRegistry:
-        """Return the registry with this name. Raises KdeclareError if it is not configured or not usable."""
+        """Return the registry with this name.
+
+        Raises KdeclareError if it is not configured or cannot be used.
+        """
         choice = self.choose(name)
         if choice.name is None:
             raise KdeclareError(

@@ -26,7 +26,10 @@ _HINT = f"Check that the registry is running, and that its settings under '{ENVI
 
 
 def examine_registries(request: ExaminationRequest) -> ExaminationResult:
-    """Check all registries of the environment, and all that manifests name. See `Provider.examine`."""
+    """Check all registries of the environment, and all registries that manifests name.
+
+    See `Provider.examine`.
+    """
     if request.surroundings is None:
         return ExaminationResult()
     settings = request.get_settings(RegistrySettings)

@@ -47,7 +47,8 @@ class AllowedTypes(SchemaPolicy[Types]):
     def find_violations(self, schema: Mapping[str, object]) -> Iterator[str]:
         """See `SchemaPolicy`."""
         if schema["type"] not in self.settings.allowed:
-            yield f"Its type is {schema['type']} instead of {format_alternatives(self.settings.allowed)}."
+            allowed = format_alternatives(self.settings.allowed)
+            yield f"The schema type is {schema['type']} instead of {allowed}."
 
 
 class Level(PolicySettings):
@@ -70,9 +71,9 @@ class RequiredCompatibility(SchemaPolicy[Level]):
         """See `SchemaPolicy`."""
         level, minimum = schema["compatibility"], self.settings.minimum
         if not isinstance(level, str):
-            yield f"It has no compatibility level of its own. Declare 'compatibility: {minimum.value}'."
+            yield f"The subject has no level of its own. Declare 'compatibility: {minimum.value}'."
         elif not is_implied(minimum, CompatibilityLevel(level)):
-            yield f"Its compatibility level is {level}, but at least {minimum.value} is required."
+            yield f"The compatibility level is {level}, but at least {minimum.value} is required."
 
 
 class RequiredDocumentation(SchemaPolicy[NoSettings]):
@@ -85,4 +86,4 @@ class RequiredDocumentation(SchemaPolicy[NoSettings]):
         paths = list_undocumented(SchemaType(str(schema["type"])), str(schema["schema"]))
         if paths:
             names = [path or "the schema itself" for path in paths]
-            yield f"It has no documentation for {format_names(names)}."
+            yield f"The schema has no documentation for {format_names(names)}."

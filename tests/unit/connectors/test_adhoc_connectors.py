@@ -219,7 +219,7 @@ def test_policies_see_the_live_connector(kdeclare: CommandLine, connect: MemoryC
     connect.create_connector("sink", SINK)
     ran = kdeclare("connector", "stop", "sink", "--yes")
     assert ran.code == ExitCode.DENIED, ran
-    assert "Its class is FileStreamSink" in " ".join((ran.out + ran.err).split())
+    assert "The connector class is FileStreamSink" in " ".join((ran.out + ran.err).split())
     assert describe(connect).state == "RUNNING"
 
 

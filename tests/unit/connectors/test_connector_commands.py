@@ -76,7 +76,7 @@ def test_policy_allows_certain_classes(kdeclare: CommandLine, connect: MemoryCon
     write_sink(kdeclare)
     ran = kdeclare("plan")
     assert ran.code == ExitCode.DENIED, ran
-    assert "Its class is FileStreamSink instead of FileStreamSource." in ran.out
+    assert "The connector class is FileStreamSink instead of FileStreamSource." in ran.out
     use_policy(kdeclare, "AllowedClasses", allowed=["FileStreamSource", "FileStreamSink"])
     assert kdeclare("plan").code == ExitCode.OK
 

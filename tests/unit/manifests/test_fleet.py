@@ -155,7 +155,7 @@ def test_open_fleet_has_defaults(tmp_path: Path) -> None:
             [
                 "5:58 conflicting-fields: 'a' has both 'clientConfig' and 'clientConfigFile', but only one "
                 "is "
-                "allowed. Put all properties into one of the two."
+                "allowed. Put all properties into one of the two fields."
             ],
         ),
         (

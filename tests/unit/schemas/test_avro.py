@@ -210,7 +210,9 @@ def test_type_defined_twice_is_a_problem() -> None:
 @pytest.mark.parametrize("count", [250, 5_000, 200_000])
 def test_deeply_nested_schema_is_a_problem(opening: str, closing: str, count: int) -> None:
     text = opening * count + '"int"' + closing * count
-    assert list_problems(build_avro(text)) == ["The schema has more than 200 nested arrays and objects."]
+    assert list_problems(build_avro(text)) == [
+        "The schema has more than 200 levels of nested arrays and objects."
+    ]
 
 
 def test_nested_schema_up_to_the_limit_is_compared() -> None:

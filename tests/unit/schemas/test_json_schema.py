@@ -199,7 +199,7 @@ def test_deeply_nested_schema_is_valid_or_a_problem(count: int) -> None:
             "$" + "[]" * count
         ]
     else:
-        assert list_problems(content) == ["The schema has more than 200 nested arrays and objects."]
+        assert list_problems(content) == ["The schema has more than 200 levels of nested arrays and objects."]
 
 
 def test_title_is_content() -> None:

@@ -98,7 +98,7 @@ VALID = {
     "byte order mark": "\ufeffmessage A {}",
 }
 INVALID = {
-    "": "The schema defines neither a message nor an enum or a service.",
+    "": "The schema defines no message, enum or service.",
     'syntax = "proto3"': "line 1, column 18: Expected ';', but the text ends.",
     "message A { string = 1; }": "line 1, column 20: Expected the name of a field, not '='.",
     "message A {\n  optional strin a = 1;\n}": "line 2, column 18, A.a: "

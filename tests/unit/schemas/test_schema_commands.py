@@ -244,12 +244,12 @@ def expect_denial(kdeclare: CommandLine, message: str) -> None:
 def test_policy_requires_documentation(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
     use_policy(kdeclare, "RequiredDocumentation")
     write_schema(kdeclare, ORDER_WITH_SIZE)
-    expect_denial(kdeclare, "It has no documentation for x.Order, x.Order.id.")
+    expect_denial(kdeclare, "The schema has no documentation for x.Order, x.Order.id.")
     write_schema(kdeclare, {**ORDER, "doc": "An order.", "fields": [{**ID, "doc": "The id."}]})
     assert kdeclare("plan").code == ExitCode.OK
     proto = 'syntax = "proto3";\n// An order.\nmessage Order {\n  string id = 1;\n}\n'
     write_schema(kdeclare, proto, type="PROTOBUF")
-    expect_denial(kdeclare, "It has no documentation for Order.id.")
+    expect_denial(kdeclare, "The schema has no documentation for Order.id.")
 
 
 def test_policy_requires_a_level(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
@@ -257,17 +257,17 @@ def test_policy_requires_a_level(kdeclare: CommandLine, registry: MemoryRegistry
     write_schema(kdeclare, ORDER)
     expect_denial(kdeclare, "Declare 'compatibility: BACKWARD'.")
     write_schema(kdeclare, ORDER, compatibility="FORWARD")
-    expect_denial(kdeclare, "Its compatibility level is FORWARD, but at least BACKWARD is required.")
+    expect_denial(kdeclare, "The compatibility level is FORWARD, but at least BACKWARD is required.")
     write_schema(kdeclare, ORDER, compatibility="FULL_TRANSITIVE")
     apply(kdeclare)
     write_schema(kdeclare, ORDER, compatibility="NONE")
-    expect_denial(kdeclare, "Its compatibility level is NONE")
+    expect_denial(kdeclare, "The compatibility level is NONE")
 
 
 def test_policy_allows_certain_types(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
     use_policy(kdeclare, "AllowedTypes", allowed=["AVRO"])
     write_schema(kdeclare, {"type": "boolean"}, type="JSON")
-    expect_denial(kdeclare, "Its type is JSON instead of AVRO.")
+    expect_denial(kdeclare, "The schema type is JSON instead of AVRO.")
 
 
 @pytest.mark.parametrize(("rule", "code"), [("order", ExitCode.OK), ("pay", ExitCode.DENIED)])

@@ -80,7 +80,7 @@ class ObjectArgs(Arguments):
     """The arguments of `ObjectOperation`.
 
     set: the fields to write. If the operation deletes the object, the fields that are lost.
-    was: the secrets that the operation replaces or deletes. A rollback needs them.
+    was: the secrets that the operation replaces or deletes. A rollback needs these secrets.
     """
 
     set: Mapping[str, ObjectValue]

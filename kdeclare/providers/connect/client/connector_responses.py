@@ -135,24 +135,24 @@ _OFFSETS = TypeAdapter(_Offsets)
 
 
 def parse_cluster_info(body: bytes) -> ClusterInfo:
-    """Parse the response of ``GET /``. Raises Fault."""
+    """Parse the response to ``GET /``. Raises Fault."""
     root = parse_response(_ROOT, body)
     return ClusterInfo(root.version, root.kafka_cluster_id, root.commit)
 
 
 def parse_names(body: bytes) -> tuple[str, ...]:
-    """Parse the response of ``GET /connectors``. Raises Fault."""
+    """Parse the response to ``GET /connectors``. Raises Fault."""
     return parse_response(_NAMES, body)
 
 
 def parse_list(body: bytes) -> Mapping[str, LiveConnector]:
-    """Parse the response of ``GET /connectors?expand=info&expand=status``. Raises Fault."""
+    """Parse the response to ``GET /connectors?expand=info&expand=status``. Raises Fault."""
     expanded = parse_response(_LIST, body)
     return {name: _build_connector(one.info, one.status) for name, one in expanded.items()}
 
 
 def parse_connector(info: bytes, status: bytes | None) -> LiveConnector:
-    """Parse the responses of ``GET /connectors/{name}`` and ``GET …/status``. Raises Fault.
+    """Parse the responses to ``GET /connectors/{name}`` and ``GET …/status``. Raises Fault.
 
     status: None if the connector has no status yet.
     """
@@ -162,7 +162,7 @@ def parse_connector(info: bytes, status: bytes | None) -> LiveConnector:
 
 
 def parse_plugins(body: bytes) -> tuple[PluginClass, ...]:
-    """Parse the response of ``GET /connector-plugins``. Raises Fault."""
+    """Parse the response to ``GET /connector-plugins``. Raises Fault."""
     return tuple(
         PluginClass(plugin.class_, plugin.type, plugin.version or "")
         for plugin in parse_response(_PLUGINS, body)
@@ -170,7 +170,7 @@ def parse_plugins(body: bytes) -> tuple[PluginClass, ...]:
 
 
 def parse_validation(body: bytes, config: ConnectorConfig) -> ConfigValidation:
-    """Parse the response of ``PUT …/config/validate``. The result omits the resolved values. Raises Fault.
+    """Parse the response to ``PUT …/config/validate``. The result omits the resolved values. Raises Fault.
 
     config: the config of the request.
     """
@@ -194,12 +194,12 @@ def parse_validation(body: bytes, config: ConnectorConfig) -> ConfigValidation:
 
 
 def parse_offsets(body: bytes) -> ConnectorOffsets:
-    """Parse the response of ``GET …/offsets``. Raises Fault."""
+    """Parse the response to ``GET …/offsets``. Raises Fault."""
     return tuple(ConnectorOffset(one.partition, one.offset) for one in parse_response(_OFFSETS, body).offsets)
 
 
 def dump_offsets(offsets: Iterable[ConnectorOffset]) -> dict[str, JsonValue]:
-    """Return the body of ``PATCH …/offsets``."""
+    """Return the request body of ``PATCH …/offsets``."""
     return {"offsets": [{"partition": one.partition, "offset": one.offset} for one in offsets]}
 
 
@@ -282,7 +282,7 @@ _NO_EFFECT = re.compile(
     # The leader has just ended, so the worker could not forward the request.
     r"|IO Error trying to forward REST request: [\w.]*\b(Connect|NoRouteToHost|UnknownHost)Exception"
 )
-"""Matches the messages of 500 responses that mean: the request had no effect, and a retry may succeed."""
+"""Matches the message of a 500 response if the request had no effect and a retry may succeed."""
 _EXISTS = re.compile(r"Connector .* already exists", re.DOTALL)
 
 

@@ -47,7 +47,7 @@ ConnectorConfig = Mapping[str, str]
 """The whole config of a connector, with ``connector.class``.
 
 Placeholders are not resolved. If the provider or the key of a placeholder does not exist, Connect uses the
-text of the placeholder.
+placeholder itself as the value.
 """
 
 TIMED_OUT = "CONNECT_REQUEST_TIMED_OUT"
@@ -78,8 +78,8 @@ CONNECTOR_ERRORS = frozenset(
 def is_addressable(name: str) -> bool:
     """Whether the URLs of Connect's REST API can contain the name of a connector.
 
-    Connect also creates connectors with such names, but then no request can change or delete them. In
-    addition, Connect rejects control characters in names.
+    Connect also creates connectors whose names cannot be in URLs, but no request can change or delete them.
+    In addition, Connect rejects control characters in names.
     """
     return name not in ("", ".", "..") and not set(name) & set("/\\%")
 
@@ -156,7 +156,10 @@ class PluginClass:
 
     @property
     def aliases(self) -> frozenset[str]:
-        """The short names that Connect accepts as ``connector.class``, unless several classes share them."""
+        """The short names of the class.
+
+        Connect accepts a short name as ``connector.class`` unless several classes share the name.
+        """
         simple_name = self.name.rpartition(".")[2].rpartition("$")[2]
         return frozenset({simple_name, simple_name.removesuffix("Connector") or simple_name})
 
@@ -210,8 +213,9 @@ class ClusterInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorOffset:
-    """One offset of a connector, in the format of its class. Sinks: ``kafka_topic``, ``kafka_partition``.
+    """One offset of a connector, in the format of the connector class.
 
+    partition: for sinks, the keys are ``kafka_topic`` and ``kafka_partition``.
     offset: None resets the partition (in changes only).
     """
 
@@ -239,8 +243,7 @@ class ConnectCluster(Protocol):
     def list_connectors(self) -> Mapping[str, LiveConnector]:
         """Return all connectors by name. Sends two requests, however many connectors there are.
 
-        Connect's list omits connectors that have no status; each of these is described in a request of its
-        own.
+        Connect's list omits connectors that have no status; each of these needs a separate request.
         """
 
     def describe_connector(self, name: str) -> LiveConnector | None:

@@ -32,7 +32,7 @@ _SLOW_S = 95.0
 Workers give up after 90 seconds, and their response then explains what they were waiting for.
 """
 _MAX_LIST_BYTES = 64 << 20
-"""The maximum size of responses about all connectors. Each connector takes a few kilobytes."""
+"""The maximum size of responses about all connectors, in bytes. Each connector takes a few kilobytes."""
 _ACTIONS: Mapping[TargetState, str] = {
     TargetState.RUNNING: "resume",
     TargetState.PAUSED: "pause",
@@ -220,9 +220,8 @@ class RestConnectCluster:
     ) -> tuple[int, bytes]:
         """Send a request to one worker after another until one responds.
 
-        Return the status and body of the response.
-
-        If a worker cannot be reached, or does not respond to a read, the next worker gets the request.
+        Return the status and body of the response. If a worker cannot be reached, or does not respond to a
+        read, the next worker gets the request.
         """
         content = None if body is None else json.dumps(body).encode()
         passed_on = _NO_RESPONSE if method == "GET" else _NOT_SENT

@@ -41,7 +41,7 @@ ERRORS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """The response of a worker to proposed overrides: whether it can apply them, and the errors by key.
+    """The response of a worker to proposed overrides: whether the worker can apply them, and errors by key.
 
     The key is empty for an error about the combination of all overrides.
     """
@@ -158,7 +158,7 @@ class WorkerVerdict:
             for key, messages in self.validation.errors.items()
             for message in messages
         ]
-        return "; ".join(line.strip().rstrip(".") for line in lines) or "invalid, without a reason"
+        return "; ".join(line.strip().rstrip(".") for line in lines) or "invalid (the worker gave no reason)"
 
 
 def collect_verdicts(workers: ConnectWorkers, changes: Changes) -> tuple[WorkerVerdict, ...]:

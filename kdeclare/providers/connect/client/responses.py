@@ -1,6 +1,6 @@
 """Convert the JSON responses of workers to values. Unknown fields are ignored.
 
-The responses of the plug-in are parsed here, those about connectors in `connector_responses`.
+This module parses the responses of the plug-in. `connector_responses` parses responses about connectors.
 """
 
 from collections.abc import Mapping

@@ -137,7 +137,7 @@ class RestWorkers:
 
 
 def _build_refusal_fault(method: Method, response: HttpResponse) -> Fault:
-    """Return the Fault for a response with an error status. Its message is the message of the worker."""
+    """Return the Fault for a response with an error status. The Fault has the worker's message."""
     code, worker_message = response.status, responses.parse_error_message(response.body)
     message = worker_message or f"HTTP {code} {response.reason}".strip()
     if code in (401, 403):

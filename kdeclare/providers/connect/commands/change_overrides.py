@@ -50,7 +50,7 @@ ConfirmProposal = Callable[[ProposalView], bool]
 
 @dataclass(frozen=True, slots=True)
 class _Proposal:
-    """A proposed change, and its view for the output."""
+    """A proposed change, and the data that the command displays about it."""
 
     changes: Changes
     compute_view: ProposalView
@@ -203,7 +203,7 @@ class SentChange:
 def send_changes(workers: ConnectWorkers, snapshot_before: GroupSnapshot, changes: Changes) -> SentChange:
     """Send the change to one worker. Raises Fault if the change was not made.
 
-    If it is unknown whether the change was made, ``lost`` of the result contains the reason.
+    If it is unknown whether the change was made, the field ``lost`` of the result contains the reason.
     """
     try:
         return SentChange(snapshot_before, changes, patch_through_any(workers, changes))
@@ -220,7 +220,7 @@ def await_workers(
     clock: Clock,
     wait_s: float,
 ) -> ChangeView:
-    """Wait until all workers have applied a change, but at most ``wait_s`` seconds. Return their state.
+    """Wait up to ``wait_s`` seconds until all workers have applied a change. Return their state.
 
     Raises KdeclareError if it is still unknown at the end whether the change was made.
     """

@@ -140,7 +140,7 @@ class SetStateArgs(ConnectorArgs):
 
 @dataclass(frozen=True, slots=True)
 class RestartArgs(ConnectorArgs):
-    """The connector to restart, together with its tasks. only_failed: restart only what has failed."""
+    """The connector to restart, together with its tasks. only_failed: restart only what is FAILED."""
 
     only_failed: Annotated[bool, _OMIT_TRUE] = True
 
@@ -151,5 +151,5 @@ class DeleteOffsetsArgs(ConnectorArgs):
 
 
 def mark_config(args: ConfigArgs) -> Mapping[str, JsonValue]:
-    """Return the values that an operation sets, as views represent them."""
+    """Return the values that an operation sets, in the form that views use."""
     return {key: mark_stated(stated, args.was.get(key)) for key, stated in args.config.items()}

@@ -32,7 +32,7 @@ _PROBE_NAME = "kdeclare"
 
 
 def read_connectors(connections: Connections, selection: ConnectorSelection) -> ConnectorState:
-    """Read the selected connectors. A Connect cluster that does not respond is part of the result."""
+    """Read the selected connectors. The result includes Connect clusters that do not respond."""
     clients = connections.get(ConnectClients)
     named = _name_endpoints(clients, selection)
     return _restore_endpoints(clients, _read_named(clients, named), selection)
@@ -70,7 +70,10 @@ def _name_endpoints(clients: ConnectClients, selection: ConnectorSelection) -> C
 def _restore_endpoints(
     clients: ConnectClients, state: ConnectorState, selection: ConnectorSelection
 ) -> ConnectorState:
-    """Return the state with the Connect cluster names of the selection, which can be omitted names."""
+    """Return the state with the same names of Connect clusters as in the selection.
+
+    The selection can omit the name of the only Connect cluster.
+    """
     names = {endpoint: clients.choose_cluster(endpoint).name for endpoint in selection.all_endpoints}
     return ConnectorState({endpoint: state.clusters[name or endpoint] for endpoint, name in names.items()})
 

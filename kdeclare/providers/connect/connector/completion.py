@@ -65,7 +65,7 @@ class ConnectorCompletion(Completion):
         return OperationResult(op.id, Status.FAILED, WORK_FAILED, message)
 
     def find_settle_s(self, op: Operation, *, has_failed: bool) -> float:
-        """Return 2 seconds or, if a connector that existed before the operation has failed, 5 seconds."""
+        """Return 2 seconds, or 5 seconds if a connector has failed that existed before the operation."""
         is_new = isinstance(op.args, CreateConnectorArgs)
         return _SETTLE_FAILURE_S if has_failed and not is_new else _SETTLE_S
 

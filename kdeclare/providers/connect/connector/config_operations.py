@@ -39,7 +39,7 @@ from kdeclare.providers.connect.connector.status import find_target_state
 from kdeclare.providers.connect.connector.topics import list_topic_entries, list_topics
 
 STATE = "state"
-"""The view element with the state that a connector is to have."""
+"""The view element with the target state of the connector."""
 
 
 def find_state_element(connector: LiveConnector | None) -> JsonValue:
@@ -125,8 +125,8 @@ class CreateConnector(ConnectorOperationType):
 class ConfigureConnector(ConnectorOperationType):
     """The operation type that replaces the config of a connector.
 
-    Connect has no request that changes a single key only if the other keys are unchanged, so the view
-    contains the whole config.
+    The view contains the whole config, because Connect cannot check that the other keys are unchanged when it
+    changes a single key.
     """
 
     name = "connector.configure"
@@ -148,7 +148,7 @@ class ConfigureConnector(ConnectorOperationType):
         )
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """Return the existence and all config keys."""
+        """List the elements: existence, unknown keys, and each config key."""
         return [EXISTS, OTHER_KEYS, *map(find_path, _get_configure_args(op).keys)]
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
@@ -257,7 +257,7 @@ class ConfigureConnector(ConnectorOperationType):
 
 
 class DeleteConnector(ConnectorOperationType):
-    """The operation type that deletes a connector. Its offsets stay."""
+    """The operation type that deletes a connector. The offsets of the connector are kept."""
 
     name = "connector.delete"
     done_label = ("connector deleted", "connectors deleted")

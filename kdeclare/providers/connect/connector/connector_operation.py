@@ -53,7 +53,7 @@ class ConnectorOperationType(OperationType):
         return "connector", _get_args(op).location
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the resource is a Connector. In Connect, the connector can have another name."""
+        """Whether the resource is a Connector. In Connect, the connector can have a different name."""
         return op.resource.kind == CONNECTOR
 
     def select(self, op: Operation) -> Selections:
@@ -62,7 +62,7 @@ class ConnectorOperationType(OperationType):
         return (ConnectorSelection(frozenset({ConnectorKey(args.endpoint, args.connector)})),)
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the Connect cluster, because each request changes one connector.
+        """Return the Connect cluster, so that a batch has only one operation per Connect cluster.
 
         The journal records the result of each request, and a run can stop after each request.
         """
@@ -82,7 +82,7 @@ class ConnectorOperationType(OperationType):
         """Return the elements of the operation's view."""
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the connector itself."""
+        """Return a footprint that contains only the connector."""
         return (FootprintEntry(CONNECTOR, op.resource.name, self.access),)
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
@@ -92,7 +92,7 @@ class ConnectorOperationType(OperationType):
         return super().find_element(op, at)
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain a missing permission, an existing connector, and a missing connector."""
+        """Explain a fault: a missing permission, or a connector that already exists or is missing."""
         if fault.error == NOT_AUTHORIZED:
             right = f"permission to change connectors of {_get_args(op).endpoint}"
             return Explanation(FaultCause.NOT_AUTHORIZED, right)

@@ -60,7 +60,7 @@ _OTHER_CLASS = "The new class may not be able to continue from the offsets of th
 
 @dataclass(frozen=True, slots=True)
 class _DiffInput:
-    """The declared connector, the live connector, and the record of the last apply."""
+    """The declared connector, the live connector, and the ownership record."""
 
     desired: DesiredResource
     body: ConnectorBody

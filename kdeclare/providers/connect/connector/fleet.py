@@ -35,7 +35,7 @@ def make_live_key(endpoint: str, connector: str) -> LiveKey:
 
 
 def split_live_key(key: LiveKey) -> tuple[str, str]:
-    """Return the Connect cluster and the name of a connector."""
+    """Return the Connect cluster and the connector name that a key contains."""
     endpoint, _, connector = key.key.partition("/")
     return endpoint, connector
 
@@ -97,7 +97,7 @@ class ConnectorCodec:
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True: Connect itself creates no connectors."""
+        """Return True, because Connect creates no connectors by itself."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:

@@ -32,7 +32,7 @@ from kdeclare.providers.kafka.scram_user.operations import DeleteScram, ScramArg
 
 _NEEDED = "the manifest of the connector declares that it needs this resource"
 _ACCESS_FIRST = "the connector logs in as a user whose access is set up first"
-_CONNECTOR_FIRST = "the connector that uses it is changed first"
+_CONNECTOR_FIRST = "the connector that uses the access is changed first"
 
 
 class ConnectorPlanning(PlanHooks):
@@ -53,7 +53,7 @@ class ConnectorPlanning(PlanHooks):
         return withhold_connector(resource, desired, self._state, narrow_record(owned, ConnectorRecord))
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Order connectors after the resources that they need, and after the access of their users."""
+        """Order connectors after the resources that they need, and after their users get access."""
         connector_operations = [op for op in operations if isinstance(op.args, ConfigArgs)]
         if not connector_operations:
             return PlanStep(operations)

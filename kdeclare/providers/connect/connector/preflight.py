@@ -46,7 +46,7 @@ _OPEN_PREFIXES = (
 class Proposal:
     """A config that a plan would send to a Connect cluster.
 
-    config: the whole config without ``name``. Secrets have their values.
+    config: the whole config without ``name``. It contains the values of secrets.
     kept: the live values of keys that the plan does not manage.
     """
 

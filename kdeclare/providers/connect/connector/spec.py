@@ -43,7 +43,7 @@ _CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 StateName = Literal["RUNNING", "PAUSED", "STOPPED"]
 """The states that a manifest can declare."""
 RestartName = Literal["all", "failed"]
-"""What an ad hoc restart affects: the connector and all tasks, or only what has failed."""
+"""What an ad hoc restart affects: the connector and all tasks, or only those that have failed."""
 
 
 class ConnectorLifecycle(BaseModel):
@@ -239,7 +239,7 @@ def bind_connector(json: JsonObject) -> ConnectorBody:
 
 
 def bind_state(value: JsonValue) -> StateName | None:
-    """Return the state that a manifest could declare; None for any other value."""
+    """Return the state if a manifest can declare it; None for any other value."""
     if value == "RUNNING":
         return "RUNNING"
     if value == "PAUSED":
@@ -279,7 +279,7 @@ def _check_name(resource: str, connector: str, path: SpecPath) -> Iterator[SpecP
             resource,
             path,
             f"{connector!r} contains control characters, or starts or ends with white space.",
-            "Choose a name without them.",
+            "Choose a name without control characters and without surrounding white space.",
         )
 
 
@@ -310,14 +310,18 @@ def _check_ignored(resource: str, spec: ConnectorSpec) -> Iterator[SpecProblem]:
     for index, key in enumerate(spec.ignore):
         if key in FIELD_KEYS:
             yield _build_problem(
-                resource, ("ignore", index), f"'{key}' cannot be ignored.", "Remove it from 'ignore'.", key
+                resource,
+                ("ignore", index),
+                f"'{key}' cannot be ignored.",
+                "Remove the key from 'ignore'.",
+                key,
             )
         elif spec.config.get(key) is not None:
             yield _build_problem(
                 resource,
                 ("ignore", index),
                 f"'{key}' is declared in 'config' and also listed in 'ignore'.",
-                "Remove it from one of the two.",
+                "Remove the key from 'config' or from 'ignore'.",
                 key,
             )
 
@@ -339,7 +343,10 @@ def _parse_needs(resource: str, texts: list[str]) -> tuple[tuple[ResourceId, ...
         elif text == resource:
             problems.append(
                 _build_problem(
-                    resource, ("needs", index), "The connector needs itself.", "Remove it from 'needs'."
+                    resource,
+                    ("needs", index),
+                    "The connector needs itself.",
+                    "Remove the connector from its own 'needs'.",
                 )
             )
         else:

@@ -85,7 +85,7 @@ class SetConnectorState(ConnectorOperationType):
 
 
 class RestartConnector(ConnectorOperationType):
-    """The operation type that restarts a connector and its tasks, or only what has failed."""
+    """The operation type that restarts a connector and its tasks, or only those that have failed."""
 
     name = "connector.restart"
     done_label = ("connector restarted", "connectors restarted")
@@ -141,7 +141,7 @@ class DeleteConnectorOffsets(ConnectorOperationType):
         return op.resource
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """Return the existence of the connector."""
+        """List the only element: whether the connector exists."""
         return [EXISTS]
 
     def compute_view(self, op: Operation, live: LiveState) -> View:

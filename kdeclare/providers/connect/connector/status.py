@@ -8,7 +8,7 @@ from kdeclare.core.secrets.scrubber import SCRUBBED
 from kdeclare.providers.connect.client.connectors_port import LiveConnector, RunState
 
 TRANSITIONAL_STATES = frozenset({"", RunState.UNASSIGNED, RunState.RESTARTING})
-"""The states that connectors have for a moment, for example during a rebalance."""
+"""The states that connectors have only briefly, for example during a rebalance."""
 
 FAILED, RUNNING, PAUSED, STOPPED = (
     state.value for state in (RunState.FAILED, RunState.RUNNING, RunState.PAUSED, RunState.STOPPED)

@@ -57,9 +57,9 @@ _USER_NAME = re.compile(r"""\busername\s*=\s*(?:"([^"$]+)"|'([^'$]+)'|([^\s;"'$]
 
 
 def list_override_users(config: Mapping[str, Setting]) -> frozenset[str]:
-    """Return the users that the clients of a connector authenticate as, if it overrides the worker's user.
+    """Return the users that a connector's clients authenticate as instead of the worker's user.
 
-    Without an override, the clients authenticate as the user of the worker, which kdeclare does not know.
+    By default, the clients authenticate as the user of the worker, which kdeclare does not know.
     """
     values = (
         setting if isinstance(setting, str) else setting.value

@@ -1,7 +1,7 @@
 """The state of `MemoryConnectCluster`, and the methods with which tests read and change it.
 
-Each change is followed by the intermediate statuses that real workers report for a moment: no status, no
-tasks, or the tasks from before the change.
+After each change, reads report the intermediate statuses that real workers report for a short time: no
+status, no tasks, or the tasks from before the change.
 """
 
 import re

@@ -204,7 +204,7 @@ def _build_applied_record(config_value: ConfigValue) -> AppliedRecord:
 def _build_unreadable_error(
     resource: ResourceId, desired: DesiredResource | None, snapshot: GroupSnapshot
 ) -> Diagnostic:
-    """Return the error for a group of workers that cannot be read. It blocks only this group."""
+    """Return the error for a group of workers that cannot be read. The error blocks only this group."""
     reasons = "\n".join(f"{standing.url}: {standing.why}." for standing in find_silent(snapshot))
     return error(
         ENDPOINT_UNREACHABLE,

@@ -74,7 +74,8 @@ class ConnectWorkerConfigSpec(BaseModel):
         Field(description="How long before the expiry of a certificate to warn, such as 30d (the default)."),
     ] = None
     lifecycle: Annotated[
-        SettingsLifecycle, Field(description="How to treat existing settings that kdeclare does not own.")
+        SettingsLifecycle,
+        Field(description="Whether to adopt existing settings that differ from the manifest."),
     ] = SettingsLifecycle()
 
 

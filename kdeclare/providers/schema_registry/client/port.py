@@ -1,8 +1,8 @@
 """The interface to one schema registry, and the values that it returns.
 
 The methods mirror the API of Confluent Schema Registry, which Karapace and Apicurio Registry also implement.
-Where these products differ, a client finds out by requests what the registry supports. The name of the
-product does not matter.
+Where these products differ, a client sends requests to find out what the registry supports. It does not use
+the name of the product.
 """
 
 from collections.abc import Mapping
@@ -165,7 +165,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class SubjectVersion:
-    """A version of a subject, by its number."""
+    """The subject and the number of a version."""
 
     subject: str
     version: int
@@ -211,7 +211,7 @@ class RegistryInfo:
     version: the software version of the registry, for display; empty if the registry does not report it.
     level: the global compatibility level.
     mode: the global mode; None if the registry has no modes.
-    distinguishes_own_levels: whether the registry is known to report a missing level of a subject as missing;
+    distinguishes_own_levels: whether the registry is known to report that a subject has no level of its own;
         see `SubjectLevel`.
     """
 

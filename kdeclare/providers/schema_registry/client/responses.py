@@ -184,7 +184,7 @@ def parse_mode(body: bytes) -> Mode | None:
 
 
 def parse_subject_versions(body: bytes) -> tuple[SubjectVersion, ...]:
-    """Parse the versions that have an id. Raises Fault."""
+    """Parse the list of versions whose schema has a given id. Raises Fault."""
     return tuple(SubjectVersion(one.subject, one.version) for one in _parse(_SUBJECT_VERSIONS, body))
 
 
@@ -202,7 +202,7 @@ def parse_product_version(body: bytes) -> str:
 
 
 def build_fault(response: HttpResponse, *, is_change: bool) -> Fault:
-    """Return the Fault for a response with an error status. Its message is the message of the registry."""
+    """Return the Fault for a response with an error status. The Fault has the registry's message."""
     status = response.status
     error_code, message = _parse_error(response.body)
     message = message or f"it responded with HTTP {status} {response.reason}".strip()

@@ -268,8 +268,8 @@ class RestRegistry:
     def _probe_levels(self, global_level: CompatibilityLevel) -> None:
         """Find out whether the registry distinguishes own levels, with a few requests.
 
-        Some registries report that a level is missing even if the subject does not exist. In other
-        registries, a subject without a level of its own must be found.
+        Some registries report that a level is missing even if the subject does not exist. For other
+        registries, this method must find a subject without a level of its own.
         """
         if self._distinguishes_own_levels:
             return
@@ -364,8 +364,9 @@ def open_rest_registry(
 ) -> RestRegistry:
     """Return the registry at the URLs of ``target`` without sending a request.
 
-    timeout_s: how long to wait for the response to a read request, in seconds. Raises KdeclareError if a file
-        or header cannot be used.
+    timeout_s: how long to wait for the response to a read request, in seconds.
+
+    Raises KdeclareError if a file or header cannot be used.
     """
     client = open_http_client(
         target, timeout_s, CODES, accept=_ACCEPT, content_type=_CONTENT_TYPE, keeps_connections=True

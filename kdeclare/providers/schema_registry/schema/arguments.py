@@ -91,7 +91,7 @@ class SubjectArgs(Arguments):
 
     @property
     def key(self) -> str:
-        """A string that is unique for each subject of all registries."""
+        """A string that identifies the subject among all registries of the environment."""
         return f"{self.endpoint}/{self.subject}"
 
 

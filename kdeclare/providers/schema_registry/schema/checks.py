@@ -37,8 +37,8 @@ def _warn_without_topic(desired: DesiredResource, subject: str, topic: str, topi
     return warning(
         "schema-without-topic",
         "Schema without a topic",
-        f"Serializers use subject '{subject}' of {desired.id} for the records of topic '{topic}', which no "
-        "manifest declares.",
+        f"{desired.id} declares subject '{subject}'. Serializers use this subject for the records of topic "
+        f"'{topic}', which no manifest declares.",
         hint=format_suggestion(topic, topics) or "Check the name of the subject, or declare the topic.",
         place=desired.source,
         resource=str(desired.id),

@@ -22,7 +22,7 @@ from kdeclare.providers.schema_registry.schemas.subject_names import find_record
 
 _FINGERPRINT_LENGTH = 16
 _ANY_REFERENCE = (SchemaReference("", "", 0),)
-"""References with which any unknown type is accepted, used if references are compared separately."""
+"""Placeholder references. With these, the parser accepts any unknown type."""
 
 
 def find_problems(type_: SchemaType, text: str, references: Collection[str]) -> tuple[SchemaProblem, ...]:

@@ -97,7 +97,7 @@ class DeleteSchema(SubjectOperationType):
         return (VERSIONS,) if get_arguments(op, DeleteArgs).whole else (_VERSION_ELEMENT,)
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim for the versions, or for the content of the only version."""
+        """Return one claim for the versions, or for the content of the deleted version."""
         args = get_arguments(op, DeleteArgs)
         if args.whole:
             return super().claims(op)
@@ -161,7 +161,7 @@ class DeleteSchema(SubjectOperationType):
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
     ) -> Operation:
-        """Add the number of the version that the run registered."""
+        """Add to the arguments the number of the version that the run registered."""
         args = get_arguments(op, DeleteArgs)
         subject = live.get(SchemaState).get(args.endpoint).get(args.subject)
         found = subject.find(args.versions[-1].content.fingerprint)

@@ -244,7 +244,7 @@ def find_schema_subject(desired: DesiredResource) -> str | None:
 
 
 def locate_schema(desired: DesiredResource) -> SourcePosition | None:
-    """Return the position of a declared schema: the start of its file, or else the resource."""
+    """Return the start of the schema file or, without a file, the position of the resource."""
     file = desired.get_body(SchemaBody).file
     return SourcePosition(file, 1, 1) if file is not None else desired.source
 
@@ -271,13 +271,12 @@ def _report_older_version(desired: DesiredResource, number: int, latest: int) ->
     return error(
         OLDER_VERSION,
         "Schema is an older version",
-        f"{desired.id} declares the schema of version {number}, but the latest version of subject "
-        f"'{subject}' is {latest}. If this schema "
-        f"were registered again, the registry would answer with version {number}, and version {latest} would "
-        "remain the latest.",
-        hint=f"To make it the latest version, delete the versions after {number}, or change the schema, for "
-        f"example its documentation. To keep version {latest}, declare its schema (kdeclare import writes "
-        "it).",
+        f"{desired.id} declares the same schema as version {number} of subject '{subject}', but the latest "
+        f"version is {latest}. If this schema were registered again, the registry would return version "
+        f"{number}, and version {latest} would remain the latest.",
+        hint=f"To make this schema the latest version, delete the versions after {number}, or change the "
+        f"schema, for example its documentation. To keep version {latest}, declare its schema "
+        "(kdeclare import writes it).",
         place=locate_schema(desired),
         resource=str(desired.id),
         subject=find_schema_subject(desired),

@@ -102,7 +102,7 @@ class SchemaCodec:
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True: registries create no subjects themselves."""
+        """Return True, because registries create no subjects by themselves."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
@@ -115,7 +115,7 @@ class SchemaCodec:
         }
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None: reports show the path of a field."""
+        """Return None, so that reports show the path of a field."""
         return None
 
 

@@ -199,7 +199,7 @@ class SchemaKind:
     def record_identity(
         self, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
     ) -> OwnedRecord | None:
-        """Add the number of the version that a run registered."""
+        """Add to the record the number of the version that a run registered."""
         owned = narrow_record(record, SchemaRecord)
         registered = [op for op in done if isinstance(op.args, RegisterArgs)]
         if owned is None or not registered:
@@ -231,7 +231,7 @@ class SchemaKind:
         return {f"the manifest that declares subject {body.subject}{registry}": f"{SCHEMA}/{name}"}
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
-        """Return a resource named after the subject, to apply the scope of the project to subject names."""
+        """Return the id ``Schema/SUBJECT``, so that the scope of the project also limits subject names."""
         return [ResourceId(SCHEMA, narrow(body, SchemaBody).subject)]
 
     def locate_field(self, path: str) -> Sequence[SpecPath]:
@@ -290,7 +290,10 @@ class SchemaKind:
         return not narrow(body, SchemaBody).references
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the subject. One live object contains the subject of this name in every registry."""
+        """Return the key of the subject.
+
+        One live object contains the subjects of this name in all registries.
+        """
         record = narrow_record(owned, SchemaRecord)
         if record is not None:
             return LiveKey(SCHEMA, record.subject)
@@ -324,9 +327,9 @@ def _describe_in(snapshot: RegistrySnapshot, subject: str) -> Mapping[str, objec
 def _merge_with_absent(
     old: SchemaRecord | None, new: SchemaRecord | None, *, is_content_done: bool, is_level_done: bool
 ) -> SchemaRecord | None:
-    """Merge ownership if the resource was not owned before, or is not owned afterwards.
+    """Merge the ownership of a subject that was not owned before, or is not owned afterwards.
 
-    A level alone is never owned, so only the content decides.
+    kdeclare never owns a level without the content, so the content decides whether the subject is owned.
     """
     if new is None:
         return replace(old, compatibility=None) if old is not None and is_level_done else old

@@ -40,7 +40,7 @@ def compare_levels(before: CompatibilityLevel, after: CompatibilityLevel) -> Lev
 
 
 def is_implied(looser: CompatibilityLevel, stricter: CompatibilityLevel) -> bool:
-    """Whether a version that is compatible at the stricter level is certainly compatible at the other."""
+    """Whether compatibility at the stricter level implies compatibility at the other level."""
     return _GUARANTEES[stricter] >= _GUARANTEES[looser]
 
 

@@ -35,7 +35,7 @@ Endpoint = str | None
 """The name of a registry in the environment; None for the only registry."""
 
 _READERS = 8
-"""The number of requests that are sent to one registry at the same time."""
+"""The maximum number of requests that are sent to one registry at the same time."""
 _UNKNOWN = "unknown"
 """The fingerprint of a reference to a version that does not exist, and of a circular reference."""
 

@@ -44,8 +44,8 @@ SUBJECT = "schema-registry.subject"
 
 _HINTS: Mapping[str, str] = {
     port.INCOMPATIBLE: "Change the schema so that it is compatible, or declare a looser compatibility level.",
-    port.REFERENCE_EXISTS: "Delete the schemas that refer to it first. Some registries, such as Apicurio "
-    "Registry, also count soft-deleted versions; delete these for good (onDelete: hard).",
+    port.REFERENCE_EXISTS: "First delete the schemas that refer to this version. Some registries, such as "
+    "Apicurio Registry, also count soft-deleted versions; delete these for good (onDelete: hard).",
     port.NOT_PERMITTED: "Set the mode of the registry or the subject to READWRITE.",
 }
 
@@ -164,7 +164,8 @@ class SetLevel(SubjectOperationType):
     def expected_state(self, op: Operation) -> View:
         """Return the new level.
 
-        If the registry does not distinguish the level from the global level, the view stays None.
+        If the registry does not distinguish the level from the global level, the value in the view stays
+        None.
         """
         args = get_arguments(op, LevelArgs)
         return {LEVEL: None if args.level in (None, args.inherited) else args.level.value}

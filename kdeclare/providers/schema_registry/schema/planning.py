@@ -58,7 +58,7 @@ class SchemaPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """If a manifest was renamed, let the new resource take over the ownership of the subject."""
+        """If a manifest was renamed, transfer the ownership of the subject to the new resource."""
         if resource.kind != SCHEMA or self._live is None or not self._follows_renames:
             return difference
         if desired is not None:

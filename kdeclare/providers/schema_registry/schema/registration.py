@@ -139,7 +139,7 @@ class RegisterSchema(SubjectOperationType):
         return (TEXT,)
 
     def view_subject(self, op: Operation, subject: LiveSubject) -> View:
-        """Return the content of the latest version. None means that the subject is absent."""
+        """Return the content of the latest version. None means that the subject does not exist."""
         latest = subject.latest
         return {TEXT: None if latest is None else mark_content(latest.content.type, latest.fingerprint)}
 
@@ -181,7 +181,7 @@ class RegisterSchema(SubjectOperationType):
         return CreatedObject("" if number is None else str(number))
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the soft deletion of the version. Its id can still be read."""
+        """Return the soft deletion of the version. The schema can still be read by its id."""
         before, after = select_elements(op.expect, now), self.expected_state(op)
         if now == before:
             return UndoResult()

@@ -37,7 +37,7 @@ class ResolvedSchema:
     """A declared schema with resolved references.
 
     fingerprint: the hash of the content, including the contents of all references.
-    problems: why references cannot be resolved. The other fields are then incomplete.
+    problems: the reasons why references cannot be resolved. The other fields are then incomplete.
     """
 
     references: tuple[ResolvedReference, ...]
@@ -85,7 +85,10 @@ class _Resolver:
         self._planned = planned
 
     def resolve(self, desired: DesiredResource, path: tuple[str, ...]) -> ResolvedSchema:
-        """Return a schema with resolved references. path: the subjects that led to this schema."""
+        """Return a schema with resolved references.
+
+        path: the subjects whose references led to this schema.
+        """
         body = desired.get_body(SchemaBody)
         references: list[ResolvedReference] = []
         problems: list[Diagnostic] = []

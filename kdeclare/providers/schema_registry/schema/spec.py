@@ -55,7 +55,7 @@ class ReferenceSpec(BaseModel):
             "URI in JSON Schema.",
         ),
     ]
-    subject: Annotated[str, Field(min_length=1, description="The subject that the reference leads to.")]
+    subject: Annotated[str, Field(min_length=1, description="The referenced subject.")]
     version: Annotated[
         StrictInt | Literal["latest"],
         Field(
@@ -287,7 +287,7 @@ def _check_source(resource: str, spec: SchemaSpec, text: str | None) -> Iterator
 
 
 def _locate_problem(resource: str, spec: SchemaSpec, text: str, problem: SchemaProblem) -> SpecProblem:
-    """Return a problem of the schema with a position in the file, or else in the manifest."""
+    """Return a problem of the schema with a position in the file or, without a file, in the manifest."""
     where = f" (at {problem.path})" if problem.path else ""
     diagnostic = _build_diagnostic(
         resource,
@@ -329,7 +329,7 @@ def _check_references(resource: str, body: SchemaBody) -> Iterator[SpecProblem]:
                 "duplicate-reference",
                 "Reference declared twice",
                 f"{resource} declares two references with the name '{item.name}'.",
-                "Remove one of them.",
+                "Remove one of the two references.",
             )
         names.add(item.name)
         if item.subject == body.subject:

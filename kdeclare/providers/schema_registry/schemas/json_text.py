@@ -51,7 +51,7 @@ def parse_json_text(text: str) -> JsonValue:
     return value
 
 
-_TOO_DEEP = f"The schema has more than {MAX_DEPTH} nested arrays and objects."
+_TOO_DEEP = f"The schema has more than {MAX_DEPTH} levels of nested arrays and objects."
 
 
 class _InvalidNumberError(Exception):

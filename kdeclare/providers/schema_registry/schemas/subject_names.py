@@ -11,7 +11,7 @@ from kdeclare.providers.schema_registry.schemas.json_text import as_mapping
 
 
 class NamingStrategy(StrEnum):
-    """The strategies that serializers have (``value.subject.name.strategy``)."""
+    """The strategies that serializers support (``value.subject.name.strategy``)."""
 
     TOPIC = "TopicNameStrategy"
     RECORD = "RecordNameStrategy"

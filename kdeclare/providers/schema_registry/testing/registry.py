@@ -61,7 +61,8 @@ class MemoryRegistry:
     """Implements `SchemaRegistry` in memory. Thread-safe.
 
     behavior: imitates one of the products.
-    faults: rules for requests that fail. A rule must name a method that is not in ``MUTATING_METHODS``.
+    faults: the rules for failing requests. To fail a read, a rule must name the method; a rule without a
+        method applies to the methods in ``MUTATING_METHODS``.
     calls: every request, in order.
     """
 

@@ -201,7 +201,7 @@ def stop_connectors(
 
 @dataclass(frozen=True, slots=True)
 class _ChangeFlags:
-    """How to confirm, verify and record a change.
+    """The options for confirming, verifying and recording a change.
 
     write: whether to write the change to the manifest as well.
     """

@@ -33,7 +33,7 @@ WORDING = AdhocLabels(
 
 @dataclass(frozen=True, slots=True)
 class ConnectorChange:
-    """The requested change: exactly one of a state and a restart."""
+    """The requested change: either a new state or a restart."""
 
     state: StateName | None = None
     restart: RestartName | None = None

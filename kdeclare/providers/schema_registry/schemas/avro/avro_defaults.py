@@ -11,7 +11,7 @@ _INTEGER_BITS = {"int": 32, "long": 64}
 def find_default_problem(
     type_: JsonValue, default: JsonValue, definitions: Mapping[str, JsonObject]
 ) -> str | None:
-    """Return why a value cannot be the default of a field, as a sentence; None if it can.
+    """Return why a value cannot be the default of a field, as a sentence; None if the value is valid.
 
     type_: the type of the field in normalized form. definitions: the named types of the schema. A type that
     is defined elsewhere accepts any default.

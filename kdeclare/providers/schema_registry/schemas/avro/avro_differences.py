@@ -215,7 +215,7 @@ def _list_aliases(element: JsonObject) -> list[str]:
 def _find_old_name(
     field: JsonObject, before: Mapping[str, JsonObject], after: Mapping[str, JsonObject]
 ) -> str | None:
-    """Return the name that a field had before; None if it is new."""
+    """Return the name that a field had before; None if the field is new."""
     name = str(field["name"])
     if name in before:
         return name

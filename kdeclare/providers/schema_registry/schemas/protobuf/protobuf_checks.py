@@ -1,4 +1,4 @@
-"""Check Protobuf schemas for the errors that their syntax does not exclude."""
+"""Check Protobuf schemas for errors that the syntax alone does not reveal."""
 
 import re
 from collections import Counter
@@ -28,7 +28,7 @@ def find_protobuf_problems(
     report = _Report(text, offsets)
     messages, enums = list(file.list_messages()), list(file.list_enums())
     if not (messages or enums or file.services or file.extensions):
-        yield SchemaProblem("The schema defines neither a message nor an enum or a service.")
+        yield SchemaProblem("The schema defines no message, enum or service.")
     type_names = [*(message.name for message in messages), *(enum.name for enum in enums)]
     for name in _list_repeated(type_names):
         yield report.build(name, "is defined twice.")
@@ -49,9 +49,10 @@ class _Report:
         self._offsets = offsets
 
     def build(self, path: str, message: str) -> SchemaProblem:
-        """Build a problem of a named element. message: a sentence without its subject, which is the element.
+        """Build a problem of a named element.
 
         path: the full name of the element.
+        message: a sentence whose subject, the element, is left out.
         """
         position = locate_offset(self._text, self._offsets[path]) if path in self._offsets else (None, None)
         return SchemaProblem(f"'{path}' {message}", path, *position)

@@ -154,7 +154,7 @@ def _shorten(full_name: str) -> str:
 
 
 def _find_groups(fields: Iterable[ProtobufField]) -> dict[str, ProtobufField]:
-    """Return the groups by the names of their messages."""
+    """Return the groups, by the names of their messages."""
     return {field.type.removeprefix(_GROUP): field for field in fields if field.type.startswith(_GROUP)}
 
 

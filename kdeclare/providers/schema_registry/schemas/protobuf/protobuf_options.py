@@ -20,7 +20,8 @@ _OPENING = {"{": "}", "<": ">"}
 class TokenReader:
     """Reads the tokens of a text one after another.
 
-    Methods whose names begin with ``expect`` or ``read`` raise SchemaError if the next tokens are different.
+    Methods whose names begin with ``expect`` or ``read`` raise SchemaError if the next tokens are not as
+    expected.
     """
 
     def __init__(self, text: str) -> None:
@@ -79,7 +80,7 @@ class TokenReader:
         return self.take()
 
     def expect_name(self, expected: str = "a name") -> str:
-        """Read a name. expected: what the name is, for the message of an error."""
+        """Read a name. expected: a description of the name, for error messages."""
         if self.token.kind is not TokenKind.NAME:
             self.fail(expected)
         return self.take().text
@@ -100,7 +101,7 @@ class TokenReader:
         return sign * parse_integer(self.take().text)
 
     def expect_string(self) -> str:
-        """Read a string. Adjacent strings are one string."""
+        """Read a string. Adjacent strings are joined."""
         if self.token.kind is not TokenKind.STRING:
             self.fail("a string")
         parts = []
@@ -126,7 +127,9 @@ class TokenReader:
         """
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise_problem(self._text, self.token.offset, f"More than {_MAX_DEPTH} braces are nested.")
+            raise_problem(
+                self._text, self.token.offset, f"More than {_MAX_DEPTH} levels of braces are nested."
+            )
 
 
 class OptionReader(TokenReader):
@@ -212,7 +215,7 @@ class OptionReader(TokenReader):
 
 
 def format_options(options: Mapping[str, str]) -> str:
-    """Return options in brackets, sorted by name, after a space; empty if there are none."""
+    """Return options in brackets, sorted by name, with a leading space; empty if there are none."""
     text = ", ".join(
         f"{name} = {value}" for name, values in sorted(options.items()) for value in values.splitlines()
     )

@@ -273,7 +273,7 @@ class _Parser(OptionReader):
         return ProtobufField(name.text.lower(), number, f"group {name.text}", label, oneof, options)
 
     def _read_reserved(self) -> Iterator[str]:
-        """Read ranges, strings, or the plain names that editions use."""
+        """Read the rest of a ``reserved`` statement: ranges, strings, or plain names (in editions)."""
         if self.token.kind in (TokenKind.STRING, TokenKind.NAME):
             while True:
                 is_string = self.token.kind is TokenKind.STRING
