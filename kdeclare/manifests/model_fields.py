@@ -79,7 +79,7 @@ def _collect_leaves(annotation: Any) -> Iterator[Any]:
 
 
 def _is_root_model(annotation: Any) -> bool:
-    """Whether the annotation is a model of a plain value, which has no fields in the data."""
+    """Whether the annotation is a root model, which reads a plain value instead of fields."""
     return isinstance(annotation, type) and issubclass(annotation, RootModel)
 
 

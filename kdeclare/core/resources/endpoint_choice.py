@@ -68,7 +68,7 @@ def report_missing_endpoint(choice: EndpointChoice, resource: str | None = None)
 
 
 def report_unreachable_endpoint(name: str, problem: str, resource: str) -> Diagnostic:
-    """Return the error about a resource whose endpoint did not respond. It blocks only this resource.
+    """Return the error about a resource whose endpoint did not respond. The error blocks only this resource.
 
     name: the full name of the endpoint, such as ``connect/eu``. problem: see `EndpointStatus`.
     """

@@ -188,7 +188,7 @@ class ObjectCollector:
 
 
 _SECRET_MARK = {"secret": UNKNOWN_HASH}
-"""The value that snapshots store in place of a secret. It shows only that a secret is set."""
+"""The value that snapshots store in place of a secret. This value shows only that a secret is set."""
 
 
 class ObjectCodec:

@@ -49,7 +49,7 @@ class AffectsResources(Protocol):
     """A kind whose resources change other resources of the same or a different kind."""
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
-        """Return the other resources that a body names. They need not be declared."""
+        """Return the other resources that a body names. These resources need not be declared."""
 
 
 @runtime_checkable

@@ -485,7 +485,7 @@ def list_policy_kinds() -> tuple[str, ...]:
 
 
 def make_field_reader(name: str, policy_field: PolicyField) -> Callable[[object], object]:
-    """Return a function that reads a field from a state."""
+    """Return a function that reads a field from the state of a resource."""
     return policy_field.read if policy_field.read is not None else partial(_read_item, name)
 
 

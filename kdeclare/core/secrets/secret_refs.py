@@ -108,7 +108,7 @@ class Secret:
 
     @property
     def stated(self) -> JsonObject:
-        """The JSON form for comparisons. It contains the hash from the state, if there is one."""
+        """The JSON form for comparisons. This form contains the hash from the state, if there is one."""
         return {"secret": self.stored or self.digest, "reference": self.reference}
 
     @property

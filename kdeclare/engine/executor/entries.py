@@ -51,7 +51,9 @@ class RunLine(_JournalLine):
 
 
 class BeginLine(_JournalLine):
-    """The line that is written before each attempt to send a request. It lists the operations of the request.
+    """The line that is written before each attempt to send a request.
+
+    The line lists the operations of the request.
 
     deadline: the time until which brokers can work on the request; absent in journals of earlier versions of
         kdeclare.
@@ -87,7 +89,7 @@ class EndLine(_JournalLine):
 
 
 class FinishLine(_JournalLine):
-    """The last line of a journal. It is written after the state, when all results are known.
+    """The last line of a journal. This line is written after the state, when all results are known.
 
     lineage, serial: the lineage and the serial of the state, which show whether the state was later replaced
     by an older copy. None in journals of kdeclare 0.1.

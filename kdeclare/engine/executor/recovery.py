@@ -42,8 +42,8 @@ _MIN_OBSERVE_S = 1.0
 class RecoveryResult:
     """One unfinished run, and the outcomes of the operations that it began.
 
-    open_until: the time until which brokers can still execute operations that show no effect yet. It is None
-        if all outcomes are known. Only then is the run closed.
+    open_until: the time until which brokers can still execute operations that show no effect yet. None if all
+        outcomes are known; only then is the run closed.
     """
 
     run_id: str

@@ -57,7 +57,7 @@ _MANIFEST = re.compile(r"^apiVersion\s*:", re.MULTILINE)
 class PlanFile:
     """A plan that was read from a file, with the metadata of the file.
 
-    plan_id: the id in the file, which was verified. It can differ from ``compute_plan_id(plan)`` if a
+    plan_id: the id in the file, which was verified. This id can differ from ``compute_plan_id(plan)`` if a
     different version of kdeclare made the plan, so callers must record this id.
     format_version: the version in the file. ``plan`` itself is always converted to the current format.
     """

@@ -114,7 +114,10 @@ class InverseDocument(TypedDict):
 
 @with_config(CLOSED)
 class OperationDocument(TypedDict):
-    """One step of apply. It has either an ``inverse`` or, in ``irreversible``, the reason why it has none."""
+    """One step of apply.
+
+    The step has either an ``inverse`` or, in ``irreversible``, the reason why there is no inverse.
+    """
 
     id: str
     verb: str

@@ -177,11 +177,11 @@ class PlanScope:
 
     @property
     def whole(self) -> bool:
-        """Whether the plan covers the whole project. Only then does it report orphans."""
+        """Whether the plan covers the whole project. Only such a plan reports orphans."""
         return self.complete and not self.targets and not self.selector
 
     def covers(self, desired: DesiredResource) -> bool:
-        """Whether the plan includes a declared resource."""
+        """Whether the plan covers the given declared resource."""
         chosen = not self.targets or desired.id in self.targets
         return chosen and (not self.selector or self.selector.items() <= desired.labels.items())
 

@@ -131,7 +131,7 @@ def build_run_exists_error(run_id: str) -> KdeclareError:
         "run-exists",
         "The run already exists",
         f"A run '{run_id}' is already recorded.",
-        "Run the command again. It will get a new id.",
+        "Run the command again. The new run gets a new id.",
     )
 
 

@@ -264,7 +264,8 @@ class WorkerState:
 def collect_workers(connections: Connections, selection: WorkerSelection) -> WorkerState:
     """Read the workers of every group. The result includes workers that do not respond.
 
-    It also includes groups whose TLS files or headers cannot be used, so that other groups are still read.
+    The result also includes groups whose TLS files or headers cannot be used, so that other groups are still
+    read.
     """
     clients = connections.get(ConnectClients)
     groups = {group: _read_group(clients, group) for group in sorted(selection.groups, key=str)}

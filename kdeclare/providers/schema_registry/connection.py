@@ -54,7 +54,7 @@ class RegistryClients:
     def open(self, name: str) -> SchemaRegistry:
         """Return the registry with this name.
 
-        Raises KdeclareError if it is not configured or cannot be used.
+        Raises KdeclareError if the registry is not configured or cannot be used.
         """
         choice = self.choose(name)
         if choice.name is None:

@@ -289,7 +289,7 @@ class ConnectCluster(Protocol):
     def delete_connector(self, name: str) -> None:
         """Delete a connector.
 
-        Its offsets are kept: a later connector with the same name continues from these offsets.
+        The offsets are kept: a later connector with the same name continues from these offsets.
         """
 
     def read_offsets(self, name: str) -> ConnectorOffsets:

@@ -44,7 +44,7 @@ class ConnectorCompletion(Completion):
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
         """Whether the connector still has to reach the requested state.
 
-        A missing connector is not ongoing.
+        Return False for a missing connector.
         """
         snapshot = live.get(ConnectorState).get_cluster(_get_args(op).endpoint)
         if not snapshot.is_readable:

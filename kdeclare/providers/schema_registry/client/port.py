@@ -1,8 +1,8 @@
 """The interface to one schema registry, and the values that it returns.
 
 The methods mirror the API of Confluent Schema Registry, which Karapace and Apicurio Registry also implement.
-Where these products differ, a client sends requests to find out what the registry supports. It does not use
-the name of the product.
+Where these products differ, a client sends requests to find out what the registry supports. The client does
+not use the name of the product.
 """
 
 from collections.abc import Mapping

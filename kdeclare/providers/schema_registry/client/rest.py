@@ -254,7 +254,7 @@ class RestRegistry:
     def _read_reported_level(self, subject: str) -> CompatibilityLevel | None:
         """Return the level that the registry reports for a subject.
 
-        If the response shows it, remember that the registry distinguishes own levels.
+        Remember if the response shows that the registry distinguishes own levels.
         """
         try:
             return responses.parse_level(self._send("GET", _config_path(subject)))
@@ -397,7 +397,7 @@ def _dump_content(content: SchemaContent) -> JsonValue:
 def _parse_change(parse: Callable[[bytes], _Parsed], body: bytes) -> _Parsed:
     """Parse the response to a change.
 
-    If it is malformed, raise a Fault of the kind UNKNOWN, because the change might have been made.
+    If the response is malformed, raise a Fault of the kind UNKNOWN, because the change might have been made.
     """
     try:
         return parse(body)

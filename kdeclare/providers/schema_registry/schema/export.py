@@ -76,7 +76,7 @@ def format_json(text: str) -> str:
 
 
 def _render_references(latest: LiveVersion) -> Iterator[str]:
-    """Yield the references with the numbers of their versions, so that a plan has no changes."""
+    """Yield the references with the numbers of their versions, so that a plan shows no changes."""
     if latest.content.references:
         yield "references:"
     for item in latest.content.references:

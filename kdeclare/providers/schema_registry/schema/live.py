@@ -242,7 +242,7 @@ class RegistryReader:
         self._lock = Lock()
 
     def read_version(self, subject: str, number: int | None = None) -> LiveVersion | None:
-        """Return one version, or the latest version. Return None if it is absent. Raises Fault."""
+        """Return one version, or the latest version; None if there is no such version. Raises Fault."""
         return self._read(subject, number, ())
 
     def read_subject(

@@ -65,7 +65,8 @@ def parse_subject(
 def find_record_name(schema: ParsedSchema) -> str | None:
     """Return the name that the strategies use; None if the schema has no name.
 
-    It is the full name of the Avro type or of the first Protobuf message, or the title of the JSON Schema.
+    The name is the full name of the Avro type or of the first Protobuf message, or the title of the JSON
+    Schema.
     """
     if isinstance(schema, AvroSchema):
         root = as_mapping(schema.root)

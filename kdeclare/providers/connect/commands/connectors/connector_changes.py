@@ -81,7 +81,7 @@ def _build_body(
 ) -> ConnectorBody:
     """Return the requested change as a body.
 
-    It contains the live config without secrets, so that policies can evaluate the config.
+    The body contains the live config without secrets, so that policies can evaluate the config.
     """
     class_name = located.live.config.get(CLASS, "")
     password_keys = read_password_keys(clients.open_cluster(located.endpoint), class_name) | secret_keys

@@ -92,7 +92,10 @@ class _Parser(OptionReader):
         self.documented: set[str] = set()
 
     def _record(self, full_name: str, first: Token, name: Token) -> None:
-        """Record the position of an element that begins with ``first``. Its last token was just read."""
+        """Record the position of an element that begins with ``first``.
+
+        The last token of the element was just read.
+        """
         self.offsets[full_name] = name.offset
         if first.has_comment or self.previous_token.end_comment:
             self.documented.add(full_name)
