@@ -174,7 +174,7 @@ def _forbid_deletion(self: object, name: str) -> None:
 
 
 def _is_frozen_attribute(cls: type, name: str) -> bool:
-    """Whether the attribute cannot be changed: it is a field, or the class is a dataclass.
+    """Whether a change of the attribute must fail, because it is a field or the class is a dataclass.
 
     A subclass that is not a dataclass can still set and delete attributes that are not fields.
     """

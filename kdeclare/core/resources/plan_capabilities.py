@@ -59,7 +59,7 @@ class RecordsIdentity(Protocol):
     def record_identity(
         self, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
     ) -> OwnedRecord | None:
-        """Return the record with the id of the created object. Omit the id if it is not certain.
+        """Return the record with the id of the created object, or without an id if the id is uncertain.
 
         created_ids: the ids that the system acknowledged, by operation id.
         """

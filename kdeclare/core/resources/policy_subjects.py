@@ -362,7 +362,7 @@ class HasPolicyWords(Protocol):
 
     @property
     def policy_words(self) -> PolicyWords:
-        """The names that a rule about the kind can use."""
+        """The names that a policy rule about this kind can use."""
 
 
 @runtime_checkable
@@ -474,7 +474,7 @@ def _find_words_capability(kind: object) -> HasPolicyWords | None:
 
 
 def find_policy_words(kind: str) -> PolicyWords | None:
-    """Return the names that rules about a kind can use; None if policies cannot evaluate the kind."""
+    """Return the names that policy rules about a kind can use; None if policies cannot evaluate the kind."""
     capability = _find_words_capability(KINDS.get(kind))
     return capability.policy_words if capability is not None else None
 

@@ -24,7 +24,7 @@ from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 
 _ABOUT_MANIFESTS = "refused-by-cluster"
-"""The code of a diagnostic whose hint mentions a manifest. Ad hoc commands have no manifest."""
+"""The code of a diagnostic whose hint mentions a manifest. Ad hoc commands remove this hint."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class _UnprovableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _OperationEffect:
-    """An operation, and the fields of its resource that it changes."""
+    """An operation, and the resource fields that the operation changes."""
 
     operation: Operation
     fields: tuple[FieldChange, ...]

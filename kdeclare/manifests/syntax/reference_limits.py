@@ -34,7 +34,10 @@ _RUNNER_TOKENS = re.compile(
 No project file can allow references to these variables.
 """
 _OWN_KEYS = (KEY_VARIABLE, OLD_KEY_VARIABLE)
-"""The variables with the keys for hashes of secrets. References to these variables would reveal the keys."""
+"""The environment variables that contain the keys for hashes of secrets.
+
+References to these variables would reveal the keys.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ def explain_bad_entry(entry: str) -> str | None:
 
 
 def check_variable(name: str, limits: Limits) -> Diagnostic | None:
-    """Return the error for an environment variable that must not be used, or None if it is allowed."""
+    """Return the error for a forbidden environment variable, or None if the variable is allowed."""
     if name in _OWN_KEYS:
         return error(
             "reference-not-allowed",
@@ -128,7 +131,7 @@ def check_variable(name: str, limits: Limits) -> Diagnostic | None:
 def check_file(
     name: str, path: Path, folder: Path, limits: Limits, subject: str | None = None
 ) -> Diagnostic | None:
-    """Return the error for a file that must not be read, or None if it is allowed.
+    """Return the error for a file that must not be read, or None if the file is allowed.
 
     name: the path as written in the reference.
     folder: the folder that relative paths in the limits are resolved against.

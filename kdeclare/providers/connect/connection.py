@@ -158,7 +158,7 @@ def _build_retry_policy(attempts: int | None) -> RetryPolicy:
 
 
 def locate_workers(settings: ConnectSettings, context: ConnectionContext) -> ConnectTarget:
-    """Return the target for the named Connect clusters, and for workers that manifests declare inline."""
+    """Return the connection data of named Connect clusters, and of workers that manifests declare."""
     endpoints = settings.build_targets(context.folder)
     return ConnectTarget(context.folder, context.references, context.attempts, endpoints)
 

@@ -103,7 +103,7 @@ class RegistryTarget:
 
 
 def locate_registries(settings: RegistrySettings, context: ConnectionContext) -> RegistryTarget:
-    """Return the target for the named registries."""
+    """Return the connection target for the named registries."""
     targets = tuple((name, item.build_target(context.folder)) for name, item in settings.root.items())
     return RegistryTarget(targets, context.attempts)
 

@@ -50,7 +50,7 @@ class ObjectStore(Protocol):
     completion: Completion | None
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """Return the selections that read an object."""
+        """Return the selections for reading an object."""
         ...
 
     def read(self, live: LiveState) -> Mapping[str, Fields]:

@@ -39,7 +39,7 @@ class ConnectorOperationType(OperationType):
 
     arguments: type[Arguments] = ConnectorArgs
     access: ClassVar[Access] = Access.UPDATE
-    """The access to the connector in footprints."""
+    """The type of access to the connector, for footprints."""
     deletion_risk = Risk.DISRUPTIVE
     contents = "offsets"
 

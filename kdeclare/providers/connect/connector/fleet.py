@@ -55,7 +55,10 @@ class ConnectorCodec:
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all connectors. The system data contains the reason why a Connect cluster was not read."""
+        """Read all connectors.
+
+        The field ``system`` contains the reason why a Connect cluster was not read.
+        """
         clients = connections.get(ConnectClients)
         problems: dict[str, JsonValue] = {}
         objects: list[LiveObject] = []

@@ -47,7 +47,7 @@ class MemoryPlugin:
 
     @property
     def as_class(self) -> PluginClass:
-        """The class in the form in which workers list it."""
+        """The class as `ConnectCluster.list_plugins` returns it."""
         return PluginClass(self.name, self.type, self.version)
 
     @property

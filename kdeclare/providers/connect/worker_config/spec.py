@@ -147,7 +147,10 @@ def parse_value(resource: str, key: str, raw: object) -> tuple[ConfigValue | Non
 
 
 def _check_choice(resource: str, spec: ConnectWorkerConfigSpec) -> Iterator[SpecProblem]:
-    """Require exactly one of ``connect`` and ``workers``. A named Connect cluster has its own settings."""
+    """Require exactly one of ``connect`` and ``workers``.
+
+    A named Connect cluster has its settings in the environment.
+    """
     if spec.connect is None and not spec.workers:
         detail = "The manifest names no workers."
         hint = "Set 'connect' to the name of a Connect cluster in the environment, or 'workers' to URLs."

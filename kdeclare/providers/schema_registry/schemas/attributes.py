@@ -33,7 +33,7 @@ def compare_default(
 def compare_documentation(
     before: JsonObject, after: JsonObject, key: str, path: str, subject: str
 ) -> Iterator[SchemaDifference]:
-    """Yield the difference between the documentation of two parts, if there is one."""
+    """Yield the difference between the documentation of two schema parts, if there is one."""
     noun = "documentation" if key == "doc" else key
     return _compare_values(before, after, key, path, subject, "documentation", noun)
 

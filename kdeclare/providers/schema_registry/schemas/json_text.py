@@ -182,7 +182,10 @@ def format_value(value: JsonValue, max_length: int = 60) -> str:
 
 
 def is_equal_json(first: JsonValue, second: JsonValue) -> bool:
-    """Whether two values are equal as JSON. Unlike ``==``, ``true`` and 1 differ, as do 0 and -0."""
+    """Whether two values are equal as JSON.
+
+    Unlike ``==``, this function distinguishes ``true`` from 1, and 0 from -0.
+    """
     return dump_canonical_json(first) == dump_canonical_json(second)
 
 
