@@ -125,7 +125,7 @@ class Completion(Protocol):
         """Whether work on the objects of ``op`` is still ongoing."""
 
     def find_failure(self, op: Operation, live: LiveState) -> OperationResult | None:
-        """Return the result to report for ``op`` if its work has failed, so that waiting is useless.
+        """Return the result to report for ``op`` if its work has failed and can no longer succeed.
 
         Return None if the work is ongoing or has ended in any other way. If the work has already changed the
         system, the result has the error code `WORK_FAILED`.

@@ -114,7 +114,7 @@ class Kind(Protocol):
     def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[SpecProblem, ...]]:
         """Return the body of a spec, and problems that the spec's schema cannot detect.
 
-        Pure, needs no connection.
+        The method is pure and needs no connection.
         """
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
@@ -130,7 +130,7 @@ class Kind(Protocol):
     ) -> Difference:
         """Compare the desired, live and owned state of a resource.
 
-        Pure and picklable; also used by fleet audits.
+        The method is pure and picklable, so that fleet audits can use it, too.
 
         desired: None if the resource is owned and no longer declared. The change then describes the deletion.
         context: the data that the provider prepared for the plan.

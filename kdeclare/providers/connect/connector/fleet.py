@@ -57,7 +57,7 @@ class ConnectorCodec:
     def list_objects(self, connections: Connections) -> LiveListing:
         """Read all connectors.
 
-        The field ``system`` contains the reason why a Connect cluster was not read.
+        The field ``system`` of the result contains the reason why a Connect cluster was not read.
         """
         clients = connections.get(ConnectClients)
         problems: dict[str, JsonValue] = {}

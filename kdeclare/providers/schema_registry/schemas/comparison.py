@@ -68,7 +68,7 @@ def _parse(content: SchemaContent) -> ParsedSchema:
 
 
 def is_same_schema(first: SchemaContent, second: SchemaContent) -> bool:
-    """Return whether two contents are the same. The order of references makes no difference.
+    """Return whether two schema contents are the same. The order of references makes no difference.
 
     A text that is not a valid schema is only the same as an identical text.
     """
@@ -91,7 +91,7 @@ def _is_equal(first: ParsedSchema, second: ParsedSchema) -> bool:
 
 
 def compute_schema_fingerprint(content: SchemaContent) -> str:
-    """Return a hash that two contents share if and only if they are the same (`is_same_schema`)."""
+    """Return a hash that two schema contents share if and only if they are the same (`is_same_schema`)."""
     try:
         parsed = _parse(content)
     except SchemaError:
@@ -102,7 +102,7 @@ def compute_schema_fingerprint(content: SchemaContent) -> str:
 
 
 def describe_differences(before: SchemaContent, after: SchemaContent) -> tuple[SchemaDifference, ...]:
-    """Return the differences between two contents; empty if and only if they are the same."""
+    """Return the differences between two schema contents; empty if and only if they are the same."""
     if before.type is not after.type:
         message = f"schema: language changed from {before.type} to {after.type}"
         return (
