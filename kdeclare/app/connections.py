@@ -279,7 +279,7 @@ def explain_fault(fault: Fault, environment_name: str) -> Diagnostic:
         "refused-by-system",
         "A system rejected the request",
         f"{reason} ({fault.error}).",
-        hint="Correct the request, or check the permissions and the settings of the system.",
+        hint="Correct the manifest or the command, or check the permissions of kdeclare in the system.",
     )
 
 

@@ -211,7 +211,7 @@ def _reject_literal_secrets(plan: Plan) -> None:
                 error(
                     LITERAL_SECRET,
                     "Literal secret cannot be saved in a plan",
-                    f"{op.resource} has a secret that is a literal in the manifest.",
+                    f"The manifest of {op.resource} contains a secret as a literal.",
                     hint="Replace the literal with ${env.NAME} or ${file.PATH}, or apply the manifests "
                     "without a plan file.",
                     resource=str(op.resource),

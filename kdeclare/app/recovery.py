@@ -263,8 +263,8 @@ def _build_missing_state_diagnostic(store: StateStore, severity: Severity) -> Di
         f"{store.get_run_location(runs[-1])}, but there is no state. kdeclare therefore does not know "
         "which resources it owns.",
         hint="Restore state.json from state.json.backup or another backup. state.json belongs in the "
-        "folder that contains the folder 'runs'. To start without a state, move the folder 'runs' somewhere "
-        "else.",
+        "folder that contains the folder 'runs'. To start with an empty state, move the folder 'runs' to "
+        "another location.",
     )
 
 
@@ -295,9 +295,9 @@ def _build_unknown_outcome_warning(recovered: RecoveryResult, open_until: dateti
     return warning(
         "outcome-unknown",
         "Outcome of a run is not known yet",
-        f"Run {recovered.run_id} did not finish. {operation_words} no effect yet, and the system may still "
-        f"work on the requests until {open_until:%H:%M:%S} UTC.",
-        hint="Run the command again after that time, or run kdeclare plan or apply, which wait until then.",
+        f"Run {recovered.run_id} did not finish. {operation_words} no effect yet, but the system may still "
+        f"execute the requests until {open_until:%H:%M:%S} UTC.",
+        hint="Run the command again after that time. kdeclare plan and apply wait until then.",
     )
 
 

@@ -81,13 +81,13 @@ class ProjectSecrets:
             return error(
                 OTHER_KEY,
                 "Secret cannot be compared",
-                f"The hash of {reference} was made with a key other than the one in {KEY_VARIABLE}.",
-                hint=f"Set {OLD_KEY_VARIABLE} to the key with which the hash was made, or make a new plan.",
+                f"The hash of {reference} was computed with a different key than the one in {KEY_VARIABLE}.",
+                hint=f"Set {OLD_KEY_VARIABLE} to the earlier key, or make a new plan.",
             )
         return error(
             KEY_MISSING,
-            "Key for hashes of secrets is missing",
-            f"The hash of {reference} was made with a key, but {KEY_VARIABLE} is not set.",
+            "Key for secret hashes is missing",
+            f"The hash of {reference} was computed with a key, but {KEY_VARIABLE} is not set.",
             hint=f"Set {KEY_VARIABLE} to that key.",
         )
 

@@ -65,7 +65,8 @@ class FileFields:
                 "unreadable-file",
                 "File cannot be read",
                 f"'{location}' cannot be read: {reason}.",
-                hint="Correct the path. It is relative to the folder of the file that contains it.",
+                hint="Correct the path. A relative path starts at the folder of the file that contains the "
+                "field.",
                 place=get_position(node),
             )
         self._cached[location] = FileText(location, text)

@@ -142,7 +142,7 @@ def _check_overlay(root: Node, resource: ResourceId | None, reader: NodeReader) 
 def _build_nameless_error(root: Node) -> Diagnostic:
     return error(
         "nameless-overlay",
-        "Overlay names no resource",
+        "Overlay does not name a resource",
         "An overlay must have kind and metadata.name, which select the manifest to change.",
         hint="Add the kind and the name of the manifest to change.",
         place=find_position(root, ()),

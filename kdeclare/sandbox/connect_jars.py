@@ -78,7 +78,7 @@ def _split_connectors(version: str, paths: tuple[Path, ...]) -> ConnectJars:
             error(
                 "kafka-home",
                 "KAFKA_HOME cannot be used",
-                f"The Kafka {version} in {HOME_VARIABLE} does not include the jars of Kafka Connect.",
+                f"Kafka {version} in {HOME_VARIABLE} does not include the jars of Kafka Connect.",
                 hint=f"Set {HOME_VARIABLE} to a complete Kafka installation, or unset it to download Kafka "
                 f"{KAFKA_VERSION}.",
             )

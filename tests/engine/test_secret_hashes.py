@@ -249,7 +249,7 @@ def test_rollback_with_another_key_reports_irreversible_secret(
     switch_keys(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
     result = case.rollback()
     (found,) = [d for d in result.plan.diagnostics if d.code == "irreversible"]
-    assert "was made with a key other than the one in" in found.detail
+    assert "was computed with a different key than the one in" in found.detail
     assert "KDECLARE_OLD_SECRET_KEY" in found.hint
 
 

@@ -66,7 +66,7 @@ def test_time_uses_offset_at_time_or_the_end_of_the_log_with_a_warning() -> None
     assert {d.code for d in diagnostics} == {"no-record-at-time"}
     assert diagnostics[0].detail == (
         "orders-0 has no record with a timestamp of 1970-01-01T00:00:01.500Z or later. "
-        "The offset becomes 100, the end of the log."
+        "kdeclare uses offset 100, the end of the log."
     )
 
 

@@ -207,7 +207,7 @@ def test_config_describe_reports_unknown_or_fenced_broker(shop: CommandLine) -> 
     shop.cluster.fence(3)
     ran = shop("config", "describe", "--entity-type", "brokers")
     assert ran.code == 0
-    assert "warning: Broker not serving" in ran.err
+    assert "warning: Broker is not available" in ran.err
     assert "Broker 3" not in ran.out
     assert shop("config", "describe", "--broker", "3").code == 1
 

@@ -195,7 +195,7 @@ def test_show_manifest_reports_manifest_errors(payments_project: CommandLine) ->
         (
             "overlays/production/orders.yaml",
             "{kind: Topic, spec: {partitions: 9}}",
-            "Overlay names no resource",
+            "Overlay does not name a resource",
         ),
         (
             "manifests/defaults.yaml",

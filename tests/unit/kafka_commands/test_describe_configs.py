@@ -83,6 +83,6 @@ def test_describe_configs_warns_about_fenced_broker(cluster: MemoryCluster) -> N
     view = describe(cluster, ResourceQuery(BROKER))
     assert list(get_values_by_resource(view)) == ["", "1", "3"]
     assert [(d.code, d.subject, d.is_error) for d in view.diagnostics] == [("broker-not-serving", "2", False)]
-    with pytest.raises(KdeclareError, match="Broker 2 is registered but not serving") as refused:
+    with pytest.raises(KdeclareError, match="Broker 2 is registered but not available") as refused:
         describe(cluster, ResourceQuery(BROKER, ("2", "1")))
     assert refused.value.diagnostics[0].is_error

@@ -163,8 +163,8 @@ def _report_renamed(
     return info(
         "renamed",
         "Manifest renamed",
-        f"kdeclare applied the limits of {entity} as {resource}, but now {successor.id} declares them. "
-        f"{successor.id} takes over the ownership of the limits.",
+        f"The limits of {entity} were declared by {resource} and are now declared by {successor.id}, which "
+        "becomes their owner.",
         place=successor.source,
         resource=str(resource),
     )

@@ -121,8 +121,8 @@ def _report_not_serving(severity: Severity, broker: str) -> Diagnostic:
     return Diagnostic(
         severity,
         "broker-not-serving",
-        "Broker not serving",
-        f"Broker {broker} is registered but not serving, and only the broker itself can return its configs.",
+        "Broker is not available",
+        f"Broker {broker} is registered but not available. Only the broker itself can return its configs.",
         hint=f"Start broker {broker}, then run the command again.",
         subject=broker,
     )

@@ -148,7 +148,7 @@ def _warn_outside_log(
         "offset-outside-log",
         "Offset outside the log",
         f"Offset {requested} of {where} is outside the log, which has the offsets {log.range.start} to "
-        f"{log.range.end}. The offset becomes {offset}.",
+        f"{log.range.end}. kdeclare uses offset {offset} instead.",
         resource=str(ResourceId(KIND, group)),
         subject=str(where),
     )
@@ -159,8 +159,8 @@ def _warn_no_record(group: str, where: TopicPartition, time_ms: int, offset: int
     return warning(
         "no-record-at-time",
         "No record at this time or later",
-        f"{where} has no record with a timestamp of {moment.replace('+00:00', 'Z')} or later. The offset "
-        f"becomes {offset}, the end of the log.",
+        f"{where} has no record with a timestamp of {moment.replace('+00:00', 'Z')} or later. kdeclare uses "
+        f"offset {offset}, the end of the log.",
         resource=str(ResourceId(KIND, group)),
         subject=str(where),
     )

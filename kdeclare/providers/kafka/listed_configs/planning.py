@@ -104,6 +104,6 @@ def _warn_unused(desired: DesiredResource, keys: Sequence[str], group: ListedGro
 def _report_unknown_types(fault: Fault) -> Diagnostic:
     return info(
         "group-types-unknown",
-        "Types of groups unknown",
+        "Group types are unknown",
         f"kdeclare could not list the groups, so it did not check whether their configs apply: {fault}.",
     )

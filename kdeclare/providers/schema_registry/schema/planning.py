@@ -114,8 +114,8 @@ class SchemaPlanning(PlanHooks):
         return denied(
             "reference-not-planned",
             "Referenced schema is not part of the plan",
-            f"{op.resource} refers to the latest version of subject '{subject}'. {name} declares a different "
-            "schema than this version, but this plan does not register it.",
+            f"{op.resource} refers to the latest version of subject '{subject}'. {name} declares a newer "
+            "schema for this subject, but this plan does not register the newer schema.",
             hint=f"Include {name} in the plan, or apply it first.",
             place=place,
             resource=str(op.resource),
@@ -145,8 +145,8 @@ def _report_renamed(resource: ResourceId, successor: DesiredResource) -> Diagnos
     return info(
         "renamed",
         "Manifest renamed",
-        f"kdeclare applied subject '{successor.get_body(SchemaBody).subject}' as {resource}, but now "
-        f"{successor.id} declares it. {successor.id} takes over the ownership of the subject.",
+        f"Subject '{successor.get_body(SchemaBody).subject}' was declared by {resource} and is now declared "
+        f"by {successor.id}, which becomes its owner.",
         place=successor.source,
         resource=str(resource),
     )

@@ -139,7 +139,7 @@ def _report_missing(desired: DesiredResource, item: DeclaredReference, registry:
     return error(
         "reference-missing",
         "Referenced schema does not exist",
-        f"The reference '{item.name}' of {desired.id} leads to {what} '{item.subject}', which registry "
+        f"The reference '{item.name}' of {desired.id} refers to {what} '{item.subject}', which registry "
         f"'{registry}' does not have and no manifest declares.",
         hint="Correct the reference, or declare the referenced schema as well.",
         place=desired.source,
@@ -152,8 +152,8 @@ def _report_circle(desired: DesiredResource, path: tuple[str, ...]) -> Diagnosti
     start = path.index(path[-1])
     return error(
         "reference-circle",
-        "References form a circle",
-        f"The references of {desired.id} lead back to the same subject: {' → '.join(path[start:])}.",
+        "Circular schema references",
+        f"The schema references of {desired.id} form a cycle of subjects: {' → '.join(path[start:])}.",
         hint="Move the definitions that the schemas share to a schema without references.",
         place=desired.source,
         resource=str(desired.id),
