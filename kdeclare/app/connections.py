@@ -273,7 +273,8 @@ def explain_fault(fault: Fault, environment_name: str) -> Diagnostic:
             "system-lost",
             "A system stopped responding",
             f"{reason} ({fault.error}).",
-            hint="Check the system, then run kdeclare status to see whether anything is unfinished.",
+            hint="Check that the system is running. Then run kdeclare status to see whether a run is "
+            "unfinished.",
         )
     return error(
         "refused-by-system",

@@ -15,6 +15,7 @@ from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.run import Status
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.changes import Action, Change, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.manifest_capabilities import ExportRequest, export_manifests, list_names
 from kdeclare.engine.observation import observe
@@ -793,6 +794,23 @@ def test_replaced_registry_is_refused() -> None:
     with pytest.raises(KdeclareError) as refused:
         world.plan(schema("order", ORDER))
     assert [d.code for d in refused.value.diagnostics] == ["other-endpoint"]
+
+
+def test_replaced_registry_can_be_used_under_another_name() -> None:
+    """The hint of ``other-endpoint`` can be followed."""
+    world = World()
+    world.apply(schema("order", ORDER, registry="main"))
+    replacement = MemoryRegistry(Behavior("confluent", id="other/schema-registry"))
+    clients = RegistryClients(["eu"], lambda _: replacement)
+    connections = connections_to(MemoryCluster()).with_part(clients)
+    request = world._build_request(
+        [schema("order-eu", ORDER, subject="order", registry="eu")],
+        PlanScope(forget=frozenset({ResourceId("Schema", "order")})),
+    )
+    plan = build_plan(request, connections, world.secrets, world.progress)
+    assert list_codes(plan) == []
+    assert list_verbs(plan) == [("schema.register", "order-eu")]
+    assert (plan.summary.create, plan.summary.forget) == (1, 1)
 
 
 def test_unmanaged_subjects_are_counted() -> None:

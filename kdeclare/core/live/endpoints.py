@@ -55,8 +55,9 @@ def validate_endpoints(recorded: Endpoints, live: Mapping[str, EndpointStatus]) 
             "Endpoint is a different system",
             f"The plan or state was made for {name} with the id {recorded[name]}, but {name} now has the id "
             f"{status.id}.",
-            hint="Check the endpoint's URLs in the environment. If the system was replaced, release its "
-            "resources with kdeclare plan --forget, and declare them again.",
+            hint="Check the endpoint's URLs in the environment. If you replaced the system, give the "
+            "endpoint a new name in the environment, give its resources new names in the manifests, and "
+            "release the earlier resources with kdeclare apply --forget KIND/NAME.",
             subject=name,
         )
         for name, status in sorted(live.items())

@@ -422,7 +422,7 @@ class NodeReader:
                         "duplicate-key",
                         "Duplicate key",
                         f"This mapping already has the key '{key.value}' on line {get_position(first).line}.",
-                        hint="Remove one of the two.",
+                        hint="Remove one of the two keys.",
                         place=get_position(key),
                         subject=key.value,
                     )

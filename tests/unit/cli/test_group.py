@@ -308,7 +308,7 @@ def test_rollback_keeps_new_group_with_offsets_of_others(shop: CommandLine) -> N
     shop.cluster.groups.alter_offsets({"new": {FIRST: CommittedOffset(60)}})
     ran = shop("rollback", "--yes")
     assert ran.code == 5
-    assert "The run created Group/new, but other offsets were committed since then." in ran.out
+    assert "The run created Group/new, but other offsets have been committed since then." in ran.out
     assert read_offsets(shop, "new") == {"orders-0": 60, "refunds-0": 7}
 
 

@@ -270,7 +270,8 @@ def _build_no_token_error(source: str, reason: str) -> KdeclareError:
             "no-token",
             "No OAUTHBEARER token",
             f"{source}: {reason}.",
-            hint=f"Check {_TOKEN_URL_KEY}, and clientId and clientSecret in sasl.jaas.config.",
+            hint=f"Check the values of {_TOKEN_URL_KEY}, and of clientId and clientSecret in "
+            "sasl.jaas.config.",
         )
     )
 

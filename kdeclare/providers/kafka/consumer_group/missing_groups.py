@@ -41,7 +41,8 @@ def report_hidden_group(id_: str) -> Diagnostic:
         "not-authorized",
         "Not authorized",
         f"The principal is not permitted to describe group '{id_}' ({GROUP_AUTHORIZATION_FAILED}).",
-        hint=f"Grant Describe on group {id_}. A reset needs Read, and a deletion needs Delete.",
+        hint=f"Grant Describe on group {id_}. A reset also requires Read, and a deletion also requires "
+        "Delete.",
         resource=str(ResourceId(KIND, id_)),
     )
 

@@ -366,8 +366,8 @@ def _report_other_offsets(op: Operation) -> Diagnostic:
     return warning(
         _CONFLICT,
         "Offsets were committed after the run",
-        f"The run created {op.resource}, but other offsets were committed since then. The group is not "
-        "deleted.",
-        hint=f"Run kdeclare group delete {_get_group(op)} to delete it anyway.",
+        f"The run created {op.resource}, but other offsets have been committed since then. The rollback does "
+        "not delete the group.",
+        hint=f"Run kdeclare group delete {_get_group(op)} to delete the group anyway.",
         resource=str(op.resource),
     )

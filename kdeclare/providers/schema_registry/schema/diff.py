@@ -292,7 +292,7 @@ def _report_moved(
         "Subject changed",
         f"{resource} was applied to subject '{owned.subject}' in registry '{owned.registry}', but the "
         f"manifest now names subject '{body.subject}' in registry '{registry}'. kdeclare leaves both "
-        "unchanged.",
+        "subjects unchanged.",
         hint="Give the manifest a different metadata.name. To delete the earlier subject, pass "
         f"--allow-deletes or --delete {resource}; to keep it but stop managing it, pass --forget {resource}.",
         place=desired.source,
