@@ -87,14 +87,14 @@ def check_names(request: PlanRequest) -> Iterator[Diagnostic]:
         for id_ in sorted(ids):
             if str(id_) not in owned:
                 detail = f"{option} names {id_}, which kdeclare does not own."
-                hint = "Check the id of the resource, and --env."
+                hint = "Check the id of the resource and the value of --env."
                 yield error("unknown-resource", "Resource is not owned", detail, hint=hint)
             elif id_ in declared:
                 yield error(
                     "still-declared",
                     "Still declared",
                     f"{option} names {id_}, which a manifest still declares.",
-                    hint="Remove it from the manifests first.",
+                    hint="Remove the resource from the manifests first.",
                 )
     if request.scope.deletes and not request.scope.complete:
         yield error(

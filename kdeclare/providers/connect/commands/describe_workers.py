@@ -304,7 +304,7 @@ def require_overrides(snapshot: GroupSnapshot) -> Mapping[str, str]:
             "workers-unreachable",
             "No Connect worker reports its configuration",
             "\n".join(f"{worker.url}: {worker.trouble}." for worker in snapshot.workers),
-            hint="Check the URLs, --ca-file and --header, and that kdeclare's plug-in is installed on the "
-            "workers.",
+            hint="Check the URLs and the values of --ca-file and --header, and install kdeclare's plug-in on "
+            "the workers if it is missing.",
         )
     )
