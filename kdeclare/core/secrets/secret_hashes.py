@@ -121,7 +121,7 @@ def require_key(hashes: Iterable[str]) -> None:
         error(
             KEY_MISSING,
             "Key for secret hashes is missing",
-            f"{subject} made with a key, but {KEY_VARIABLE} is not set.",
+            f"{subject} computed with a key, but {KEY_VARIABLE} is not set.",
             hint=f"Set {KEY_VARIABLE} to that key. If you have lost the key, set {KEY_VARIABLE} to a new "
             "key; kdeclare then sets all secrets again. To replace a key that you still have, set "
             f"{KEY_VARIABLE} to the new key and {OLD_KEY_VARIABLE} to the old key.",

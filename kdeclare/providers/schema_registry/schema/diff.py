@@ -304,7 +304,8 @@ def _report_protected(resource: ResourceId) -> Diagnostic:
     return denied(
         PREVENT_DESTROY,
         "Deletion prevented",
-        f"{resource} must not be deleted: its lifecycle.preventDestroy was true when it was last applied.",
+        f"{resource} must not be deleted: lifecycle.preventDestroy was true when the resource was last "
+        "applied.",
         hint=f"Declare the resource again, or release it with kdeclare apply --forget {resource}.",
         resource=str(resource),
     )

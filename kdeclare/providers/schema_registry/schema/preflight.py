@@ -182,8 +182,8 @@ def _report_unchecked_level(
         "compatibility-unchecked",
         "Compatibility is checked during the apply",
         f"{op.resource} changes the compatibility level from {current.value} to {level.value} before the "
-        "schema is registered. In advance, a registry can only check a schema against the current level, so "
-        "the registration may still be refused.",
+        "schema is registered. During planning, the registry can check the schema only against the current "
+        "level, so it may still refuse the registration.",
         resource=str(op.resource),
     )
 
