@@ -408,7 +408,10 @@ def test_json_result_has_one_entry_per_group(shop: CommandLine) -> None:
         (["billing", "--all-topics", "--by-duration", "1h"], "is not a duration of the form"),
         (["billing", "--all-topics", "--to-latest", "--dry-run", "--execute"], "because nothing is changed"),
         (["billing", "mail", "--from-file", "plain.csv"], "each line must start with a group"),
-        (["billing", "--all-topics", "--from-file", "plain.csv"], "the partitions to reset are those in the file"),
+        (
+            ["billing", "--all-topics", "--from-file", "plain.csv"],
+            "the partitions to reset are those in the file",
+        ),
         (["", "--all-topics", "--to-latest"], "The value is empty."),
     ],
 )
