@@ -13,7 +13,10 @@ from pyspark import SparkConf
 
 from kdeclare.cli.main import main
 from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.fleet.local.tables import read_rows
+from kdeclare.fleet.rows import FINDINGS
 from kdeclare.fleet.spark.settings import reject_unsecured_network
+from kdeclare.fleet.storage import LocalStorage
 from tests.spark.programs import run_program
 from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, make_real_fleet
 from tests.spark.standalone import AUTHENTICATED, ENCRYPTED, SECRET, StandaloneSpark, start_standalone_spark
@@ -119,12 +122,14 @@ def test_failed_audit_leaves_no_secret(fleet: RealFleet, standalone: StandaloneS
 def test_audit_after_executor_loss_has_same_result_and_no_secret(
     fleet: RealFleet,
     standalone: StandaloneSpark,
-    in_shared_spark: None,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
     capsys.readouterr()
     line = ["fleet", "audit", str(fleet.file), "--snapshot", str(fleet.snapshots)]
-    code = main([*line, "--out", str(fleet.folder / "here"), "--engine", "spark"])
+    code = main([*line, "--out", str(fleet.folder / "here"), "--engine", "local"])
     here = capsys.readouterr()
     assert code == 0, here.err
     fleet.fuse.touch()
@@ -157,7 +162,7 @@ def test_audit_after_executor_loss_has_same_result_and_no_secret(
 def read_findings(out: Path) -> list[dict[str, Any]]:
     """Return the findings of the only audit of a folder, in order."""
     (folder,) = (out / "findings").iterdir()
-    return sorted(pq.read_table(folder, partitioning=None).to_pylist(), key=repr)
+    return sorted(read_rows(LocalStorage(out), f"findings/{folder.name}", FINDINGS), key=repr)
 
 
 def expect_no_secret(folder: Path, said: list[str]) -> None:

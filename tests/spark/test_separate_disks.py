@@ -25,9 +25,19 @@ pytestmark = pytest.mark.spark
 
 COMMANDS = """
 import sys
+from pathlib import Path
 from kdeclare.cli.main import main
-for line in sys.argv[1:]:
-    print("exit code", main(line.split()))
+from kdeclare.fleet.spark.session import spark_session
+from tests.spark.sharing import share_session
+master, *lines = sys.argv[1:]
+with spark_session(master, {}, log=Path("spark.log")) as spark, share_session(spark):
+    for line in lines:
+        print("exit code", main(line.split()))
+"""
+ONE_COMMAND = """
+import sys
+from kdeclare.cli.main import main
+print("exit code", main(sys.argv[1].split()))
 """
 SETTINGS = ENCRYPTED | {
     "spark.executor.memory": "700m",
@@ -58,8 +68,14 @@ def spark_with_own_disks(
 
 
 def run_commands(fleet: RealFleet, spark: StandaloneSpark, *lines: str) -> tuple[list[str], str]:
-    """Run commands; return their output, and their stderr in one line."""
-    done = run_program(fleet.folder, COMMANDS, {**SECRETS, **spark.environ}, *lines)
+    """Run commands in one Spark session; return their output, and their stderr in one line."""
+    done = run_program(fleet.folder, COMMANDS, {**SECRETS, **spark.environ}, spark.master, *lines)
+    return done.stdout.splitlines(), " ".join(done.stderr.split())
+
+
+def run_command(fleet: RealFleet, spark: StandaloneSpark, line: str) -> tuple[list[str], str]:
+    """Run a command with its own Spark session; return its output, and its stderr in one line."""
+    done = run_program(fleet.folder, ONE_COMMAND, {**SECRETS, **spark.environ}, line)
     return done.stdout.splitlines(), " ".join(done.stderr.split())
 
 
@@ -71,13 +87,15 @@ def read_files(folder: Path) -> dict[str, bytes]:
 def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     fleet: RealFleet,
     spark_with_own_disks: StandaloneSpark,
-    in_shared_spark: None,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Nothing is published, and the next audit is compared with the previous one."""
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
     out = fleet.folder / "out"
     audit = f"fleet audit {fleet.file} --snapshot {fleet.snapshots}"
-    assert main([*audit.split(), "--out", str(out), "--engine", "spark"]) == 0
+    assert main([*audit.split(), "--out", str(out), "--engine", "local"]) == 0
     capsys.readouterr()
     before = read_files(out)
     where = f"--out out --master {spark_with_own_disks.master} --shared-folders --timeout 0.2"
@@ -96,9 +114,8 @@ def test_audit_fails_when_one_of_two_executors_has_its_own_disk(
     fleet: RealFleet, spark_with_own_disks: StandaloneSpark
 ) -> None:
     where = f"--out mixed --master {spark_with_own_disks.master} --shared-folders"
-    printed, said = run_commands(
-        fleet, spark_with_own_disks, f"fleet audit fleet.yaml --snapshot snapshots {where}"
-    )
+    line = f"fleet audit fleet.yaml --snapshot snapshots {where}"
+    printed, said = run_command(fleet, spark_with_own_disks, line)
     assert printed == ["exit code 1"], said
     assert "error: Spark table incomplete" in said
     assert read_files(fleet.folder / "mixed") == {}
@@ -113,7 +130,7 @@ def test_local_folder_with_other_master_is_refused_unless_declared_shared(
     spark = StandaloneSpark(master, {"SPARK_CONF_DIR": str(tmp_path)}, tmp_path, tmp_path)
     shutil.rmtree(fleet.folder / "nowhere", ignore_errors=True)
     line = f"fleet audit fleet.yaml --snapshot snapshots --out nowhere --master {master}"
-    printed, said = run_commands(fleet, spark, line)
+    printed, said = run_command(fleet, spark, line)
     assert printed == ["exit code 1"]
     assert said.count("error: Local folder with remote executors") == 1
     assert f"Tasks run on {master}, but" in said
@@ -143,7 +160,8 @@ def test_every_command_refuses_local_folders_with_other_masters(
         yield
 
     monkeypatch.setattr("kdeclare.fleet.spark.session.spark_session", checked)
-    ran = run_here(fleet.folder, *line.format(fleet.folder).split(), environ=SECRETS)
+    words = [*line.format(fleet.folder).split(), "--engine", "spark"]
+    ran = run_here(fleet.folder, *words, environ=SECRETS)
     assert ran.code == 1
     assert ran.err.count("error: Local folder with remote executors") == 1
     assert not (fleet.folder / "nowhere").exists()
