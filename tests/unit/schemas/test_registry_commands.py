@@ -166,6 +166,21 @@ def test_list_counts_soft_deleted_versions(registry: MemoryRegistry, run: Run) -
     }
 
 
+def test_registry_that_does_not_return_soft_deleted_schemas(
+    registry: MemoryRegistry, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A registry can list the numbers of soft-deleted versions without returning their schemas."""
+    register(registry, SUBJECT, ORDER)
+    registry.elsewhere().delete_subject(SUBJECT)
+    monkeypatch.setattr(registry, "read_version", lambda *_, **__: None)
+    (line,) = run("list", "--deleted").out.splitlines()[1:]
+    assert line.split()[1:6] == [SUBJECT, "-", "-", "0", "1"]
+    read_document(run, "list", "--deleted")
+    ran = run("describe", SUBJECT)
+    assert ran.code == ExitCode.ERROR, ran
+    assert "is soft-deleted, and the registry does not return it" in " ".join(ran.err.split())
+
+
 def test_list_names_unreadable_registry_after_the_others(
     registry: MemoryRegistry, us: MemoryRegistry, run: Run
 ) -> None:

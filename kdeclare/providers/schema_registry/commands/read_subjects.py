@@ -75,13 +75,13 @@ def _read_subjects(
         if schema is None and all_numbers:
             number = (numbers or all_numbers)[-1]
             schema = client.read_version(subject, number, include_deleted=not numbers)
-        if schema is None:
+        if not all_numbers:
             return None  # the subject was deleted in the meantime
         level = client.read_level(subject, global_level=info.level)
         return SubjectView(
             registry,
             subject,
-            schema.content.type,
+            schema.content.type if schema is not None else None,
             numbers[-1] if numbers else None,
             len(numbers),
             len(set(all_numbers) - set(numbers)) if with_deleted else None,

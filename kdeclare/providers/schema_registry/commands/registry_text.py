@@ -67,7 +67,7 @@ def _render_list(view: SubjectListView, width: int | None, style: Style) -> Iter
             (
                 sanitize_for_terminal(item.registry),
                 sanitize_for_terminal(item.subject),
-                item.type.value,
+                item.type.value if item.type is not None else "-",
                 "-" if item.latest_version is None else str(item.latest_version),
                 f"{item.versions:,}",
                 "" if item.deleted_versions is None else f"{item.deleted_versions:,}",

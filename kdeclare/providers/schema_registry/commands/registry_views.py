@@ -55,7 +55,13 @@ class SubjectView:
 
     registry: RegistryName
     subject: str
-    type: Annotated[SchemaType, Field(description="The type of the latest version.")]
+    type: Annotated[
+        SchemaType | None,
+        Field(
+            description="The type of the latest version. Null if all versions are soft-deleted and the "
+            "registry does not return them."
+        ),
+    ]
     latest_version: Annotated[int | None, Field(description="Null if all versions are soft-deleted.")]
     versions: Annotated[int, Field(description="The number of versions without the soft-deleted versions.")]
     deleted_versions: Annotated[

@@ -182,6 +182,14 @@ def _report_missing_version(subject: LocatedSubject, number: int) -> Diagnostic:
     def format_numbers(numbers: Sequence[int]) -> str:
         return ", ".join(map(str, numbers)) or "none"
 
+    if number in subject.deleted:
+        return error(
+            "unknown-version",
+            "Version does not exist",
+            f"Version {number} of subject '{subject.name}' in registry '{subject.registry}' is soft-deleted, "
+            "and the registry does not return it.",
+            hint=f"Use one of its other versions: {format_numbers(subject.numbers)}.",
+        )
     deleted = f" (soft-deleted: {format_numbers(subject.deleted)})" if subject.deleted else ""
     return error(
         "unknown-version",
