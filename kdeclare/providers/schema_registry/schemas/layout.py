@@ -4,8 +4,8 @@ Two schemas have the same layout if and only if they are the same. The lines are
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.providers.schema_registry.schemas.avro.avro_schema import (
@@ -16,8 +16,6 @@ from kdeclare.providers.schema_registry.schemas.avro.avro_schema import (
 from kdeclare.providers.schema_registry.schemas.json_schema.json_schema import JsonSchema
 from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_file import ProtobufFile
 from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_layout import format_protobuf
-
-_Lines: TypeAlias = Iterator[str]
 
 _dump = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -42,7 +40,9 @@ def format_layout(schema: AvroSchema | JsonSchema | ProtobufFile) -> tuple[str, 
     if isinstance(schema, ProtobufFile):
         return tuple(format_protobuf(schema))
     root = write_namespaces(schema.root) if isinstance(schema, AvroSchema) else schema.root
-    return tuple(_format_lines(_build_node(root), ""))
+    lines: list[str] = []
+    _add_lines(lines, _build_node(root), "")
+    return tuple(lines)
 
 
 def _build_node(value: JsonValue) -> _Node:
@@ -58,19 +58,19 @@ def _build_node(value: JsonValue) -> _Node:
     return _Node(_dump(value))
 
 
-def _format_lines(node: _Node, prefix: str) -> _Lines:
-    """Yield the lines of a JSON value. A value that fits in one line gets one line."""
+def _add_lines(lines: list[str], node: _Node, prefix: str) -> None:
+    """Add the lines of a JSON value. A value that fits in one line gets one line."""
     short, entries = node
     if len(prefix) + len(short) <= _WIDTH or not entries:
-        yield f"{prefix}{short}"
+        lines.append(f"{prefix}{short}")
         return
     indent = prefix[: len(prefix) - len(prefix.lstrip())]
-    yield f"{prefix}{short[0]}"
-    for index, (key, item) in enumerate(entries):
-        lines = list(_format_lines(item, f"{indent}{_INDENT}{key}"))
-        yield from lines[:-1]
-        yield lines[-1] if index == len(entries) - 1 else f"{lines[-1]},"
-    yield f"{indent}{short[-1]}"
+    lines.append(f"{prefix}{short[0]}")
+    for index, (key, item) in enumerate(entries, 1):
+        _add_lines(lines, item, f"{indent}{_INDENT}{key}")
+        if index < len(entries):
+            lines[-1] += ","
+    lines.append(f"{indent}{short[-1]}")
 
 
 def _sort_keys(value: Mapping[str, JsonValue]) -> list[str]:
