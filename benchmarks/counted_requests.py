@@ -1,4 +1,4 @@
-"""Run kdeclare, and write the HTTP requests that it sends: ``counted FILE ARGUMENT…``."""
+"""Run kdeclare, and write the HTTP requests that it sends: ``counted_requests FILE ARGUMENT…``."""
 
 import json
 import sys

@@ -137,7 +137,7 @@ class Measurement:
 
     def _kdeclare(self, job: str, arguments: Sequence[str], expected: int = 0) -> tuple[Cost, Requests]:
         file = self.folder / "requests.json"
-        command = ["benchmarks.connectors.counted", str(file), *arguments]
+        command = ["benchmarks.counted_requests", str(file), *arguments]
         cost = _report(job, run(command, self.folder / "project", self.env, expected))
         sent = json.loads(file.read_text())
         sent_changes = [(f"{method} {path}", status) for method, path, is_change, status in sent if is_change]

@@ -1,0 +1,1 @@
+"""Measure plans and changes of thousands of schemas in a schema registry."""
