@@ -568,6 +568,15 @@ def test_read_only_registry_is_a_denial() -> None:
     assert plan.operations == ()
 
 
+@pytest.mark.parametrize("behavior", BEHAVIORS)
+def test_plan_reads_modes_of_subjects_only_if_the_registry_has_modes(behavior: Behavior) -> None:
+    world = World(registry=MemoryRegistry(behavior))
+    world.plan(schema("order", ORDER))
+    read = [call.items for call in world.registry.calls if call.method == "read_mode"]
+    assert read == ([("order",)] if world.registry.identify().mode is not None else [])
+    assert (read == []) == (behavior is APICURIO)
+
+
 def test_registry_that_refuses_explains_why() -> None:
     world = World()
     world.apply(schema("order", ORDER, compatibility="BACKWARD"))

@@ -78,10 +78,12 @@ class _RegistrationCheck:
 
     def run(self) -> Iterator[Diagnostic]:
         """Yield the problems of the registration. Raises Fault."""
-        mode = self._registry.read_mode(self._args.subject)
-        if mode is not None and not mode.permits_registration:
-            yield _report_mode(self._op, self._args, mode)
-            return
+        info = self._snapshot.info
+        if info is None or info.mode is not None:  # a registry without modes has none for subjects either
+            mode = self._registry.read_mode(self._args.subject)
+            if mode is not None and not mode.permits_registration:
+                yield _report_mode(self._op, self._args, mode)
+                return
         if self._op.expect.get(TEXT) is None or self._subject is None:
             return  # there is no version with which the schema could be incompatible
         if any(item.version is None for item in self._args.content.references):
