@@ -142,6 +142,7 @@ def test_overlay_that_replaces_the_list_is_edited(kdeclare: CommandLine) -> None
 
 def test_principal_without_manifest_gets_one(kdeclare: CommandLine) -> None:
     put(kdeclare, "team", CHECKOUT)
+    kdeclare.write("manifests/topic.yaml", "Topic", "new", partitions=1, replicationFactor=1)
     ran = run(kdeclare, "add", "--allow-principal User:new --producer --topic orders")
     assert ran.code == ExitCode.OK, ran
     assert "+ Acl/new" in ran.out + ran.err

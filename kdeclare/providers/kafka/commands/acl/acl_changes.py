@@ -46,22 +46,22 @@ def change_acls(
     """
 
     def build_request(connections: Connections) -> AdhocRequest:
-        deleted: Sequence[Binding] = ()
         live = frozenset(require_visible(read_acls(connections)).bindings)
         deleted = select_deleted(live)
         ownership = load_ownership(workspace)
         names = _find_names(ownership, [*created, *deleted])
         if options.write:
             names |= find_manifests(ownership, created, deleted)
-        known = {ResourceId.parse(text).name for text in (*ownership.declared, *ownership.owned)}
+        known = {*ownership.declared, *ownership.owned}
         desired = []
         for name in sorted(set(names.values())):
             own_created = {b: "" for b in sort_bindings(created) if names[b] == name}
             own_deleted = tuple(b for b in sort_bindings(deleted) if names[b] == name)
             principals = tuple(sorted({b.principal for b in (*own_created, *own_deleted)}))
-            is_new = options.write and not own_deleted and name not in known
+            resource = ResourceId(KIND, name)
+            is_new = options.write and not own_deleted and str(resource) not in known
             body = AclBody(principals, own_created, absent=own_deleted, is_partial=not is_new)
-            desired.append(DesiredResource(ResourceId(KIND, name), body))
+            desired.append(DesiredResource(resource, body))
         return AdhocRequest(tuple(desired), diagnostics=tuple(_warn_broad_rights(created, names)))
 
     return run_adhoc(workspace, AdhocCommand(build_request, words=WORDING), options, apply_options)
