@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 
 from kdeclare.manifests.editing.documents import EditRejected, rewrite_file
-from kdeclare.manifests.editing.edits import AppendEdit, DropEdit, Edit, PutEdit
+from kdeclare.manifests.editing.edits import AppendEdit, DropEdit, Edit, EditValue, PutEdit
 
 CONFIGS = ("spec", "configs")
 RETENTION = (*CONFIGS, "retention.ms")
@@ -306,6 +306,39 @@ def test_drop_edit_removes_key(before: str, after: str) -> None:
 def test_list_edits_keep_list_style(before: str, after: str) -> None:
     edits = AppendEdit(("spec",), "c"), DropEdit(("spec", 0))
     assert apply_edits(f"spec: {before}\nk: 1\n", *edits) == f"spec: {after}\nk: 1\n"
+
+
+ENTRY: dict[str, EditValue] = {"topic": "a*", "allow": ["READ", "WRITE"], "cluster": True}
+ENTRY_TEXT = '{topic: "a*", allow: [READ, WRITE], cluster: true}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (" [{topic: b}]", f" [{{topic: b}}, {ENTRY_TEXT}]"),
+        (" []  # none", f" [{ENTRY_TEXT}]  # none"),
+        (
+            "\n- topic: b\n  allow: [READ]\n# about k",
+            f"\n- topic: b\n  allow: [READ]\n- {ENTRY_TEXT}\n# about k",
+        ),
+        ("\n  - {topic: b}  # one\n  # tail", f"\n  - {{topic: b}}  # one\n  - {ENTRY_TEXT}\n  # tail"),
+    ],
+)
+def test_append_edit_adds_mapping_on_one_line(before: str, after: str) -> None:
+    assert apply_edits(f"spec:{before}\nk: 1\n", AppendEdit(("spec",), ENTRY)) == f"spec:{after}\nk: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("spec:\n  a: 1\n", f"spec:\n  a: 1\n  b:\n    - {ENTRY_TEXT}\n    - {ENTRY_TEXT}\n"),
+        ("spec: {a: 1}\n", f"spec: {{a: 1, b: [{ENTRY_TEXT}, {ENTRY_TEXT}]}}\n"),
+        ("spec:\n  b:  # none yet\n", f"spec:\n  b: [{ENTRY_TEXT}, {ENTRY_TEXT}] # none yet\n"),
+        ("spec:\n", f"spec:\n  b:\n    - {ENTRY_TEXT}\n    - {ENTRY_TEXT}\n"),
+    ],
+)
+def test_put_edit_adds_list_of_mappings(before: str, after: str) -> None:
+    assert apply_edits(before, PutEdit(("spec", "b"), [ENTRY, ENTRY])) == after
 
 
 def test_drop_edit_of_last_element_leaves_empty_list() -> None:
