@@ -205,7 +205,7 @@ def _find_differences(
     blocking_reason = _explain_blocking(difference, desired, impossible_field)
     is_creation = change is not None and change.action is Action.CREATE
     if change is not None and (is_creation or _is_missing(resource, difference, desired, owned, live)):
-        # A resource without any applied settings, such as a quota whose limits are all null, is not missing.
+        # A resource that was applied without any settings is not missing.
         is_missing = owned is not None and change.reason is not Reason.CHANGED
         kind = FindingKind.MISSING if is_missing else FindingKind.PENDING
         message = _MISSING if is_missing else _explain_pending(resource, *change.fields)

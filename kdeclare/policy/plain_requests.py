@@ -251,8 +251,7 @@ class PlainReview:
             return apply_effects(self._words, self._read_values(name), earlier_effects)
 
         def compute_after() -> Values:
-            # Before a resource is created, the kind describes at most its identity, such as the entity of a
-            # quota, which no effect contains.
+            # Before a resource is created, the kind describes at most its identity, which no effect contains.
             values_before = (
                 (self._find_values(name) or {}) if action is PolicyAction.CREATE else compute_before()
             )
