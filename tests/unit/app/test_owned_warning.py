@@ -13,7 +13,7 @@ from kdeclare.engine.planning.adhoc import ClaimedChange
     ("kind", "hint"),
     [
         ("Topic", "Pass --write-manifest to write the change into the manifest."),
-        ("Acl", "Change the manifest, too."),
+        ("ScramUser", "Change the manifest, too."),
         ("Reassignment", "Change the manifest, too."),
     ],
 )
