@@ -266,7 +266,7 @@ class TestAcls(AclContract, KafkaContract):
         return cluster
 
     before = (
-        acl("changed", "User:c", {"topic": "x", "allow": ["READ"], "deny": ["WRITE"]}, produce=["y"]),
+        acl("changed", "User:c", {"topic": "x", "allow": ["READ"], "deny": ["WRITE"]}, produce=["yy"]),
         acl("gone", "User:g", streams=["app"], hosts=["10.0.0.1"]),
         acl("shared", "User:c", {"topic": "x", "allow": ["READ"]}),
     )

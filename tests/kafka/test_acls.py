@@ -37,7 +37,7 @@ class TestAclsOnBroker(AclContract):
 
     provider = select_kinds("Acl")
     before = (
-        acl("changed", USER, {"topic": "x", "allow": ["READ"], "deny": ["WRITE"]}, produce=["y"]),
+        acl("changed", USER, {"topic": "x", "allow": ["READ"], "deny": ["WRITE"]}, produce=["yy"]),
         acl("gone", GONE, streams=["app"], hosts=["10.0.0.1"]),
     )
     after = (
@@ -58,7 +58,7 @@ class TestAclsOnBroker(AclContract):
             "changed",
             USER,
             {"topic": "x", "allow": ["READ"], "deny": ["WRITE"]},
-            produce=["y"],
+            produce=["yy"],
             unmanagedBindings="remove",
         ),
     )
