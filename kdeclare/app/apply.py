@@ -8,6 +8,8 @@ from dataclasses import field, replace
 from pathlib import Path
 from threading import Event, current_thread, main_thread
 
+from kdeclare.app.authoring.restored_manifests import list_restored_changes, write_restored_manifests
+from kdeclare.app.authoring.write_back import prepare_edits
 from kdeclare.app.plan import complete_options, load_valid_manifests, plan_manifests, save_plan
 from kdeclare.app.policies import ActivePolicies, open_active_policies
 from kdeclare.app.recovery import clean_up_after_run, recover_under_lock
@@ -149,11 +151,13 @@ def roll_back(
     allow_data_loss: bool = False,
     options: PlanOptions | None = None,
     out: Path | None = None,
+    writes_manifests: bool = False,
 ) -> ApplyResult | None:
     """Undo a run. With ``out``, only save the plan for the rollback and return None.
 
     run_id: the run to undo; None means the last run. options: see `PlanScope`.
     allow_data_loss: whether to delete topics that the run created even if they hold records.
+    writes_manifests: whether to also write the restored values to the manifests.
     Values that another client changed after the run are left unchanged and reported in the plan's
     diagnostics.
     Also return None if ``apply_options.confirm`` declines.
@@ -177,8 +181,15 @@ def roll_back(
             save_plan(plan, out)
             apply_options.confirm(plan, notices)
             return None
-        return confirm_and_apply(
+        if writes_manifests:
+            notices = (*notices, *prepare_edits(workspace, list_restored_changes(plan)).notices)
+        result = confirm_and_apply(
             workspace, connections, plan, secrets, apply_options, active_policies, notices
+        )
+        if result is None or not writes_manifests:
+            return result
+        return replace(
+            result, diagnostics=(*result.diagnostics, *write_restored_manifests(workspace, result))
         )
 
 

@@ -96,6 +96,7 @@ def _show_result(
     console: Console, workspace: "Workspace", result: "ApplyResult", identity: str | None, seconds: float
 ) -> ExitCode:
     from kdeclare.app.apply import is_manifest_rollback
+    from kdeclare.app.authoring.restored_manifests import MANIFESTS_WRITTEN
     from kdeclare.report.outcome import run_outcome
 
     outcome = run_outcome(result)
@@ -109,7 +110,8 @@ def _show_result(
         from kdeclare.report.run.run_text import render_run_text
 
         console.out(render_run_text(result, console.style, seconds))
-    if is_manifest_rollback(workspace, result):
+    is_written = any(d.code == MANIFESTS_WRITTEN for d in result.diagnostics)
+    if not is_written and is_manifest_rollback(workspace, result):
         console.note(_MANIFESTS_UNCHANGED)
     return outcome.exit_code
 

@@ -23,9 +23,19 @@ from kdeclare.manifests.syntax.substitution import ReferenceContext, format_os_e
 class FileFields:
     """Replaces the paths in the fields of type `FileText` with the contents of the files."""
 
-    def __init__(self, kinds: Mapping[str, Declarable], context: ReferenceContext) -> None:
-        """Create the reader. context: the folder of the project, and the limits on references."""
+    def __init__(
+        self,
+        kinds: Mapping[str, Declarable],
+        context: ReferenceContext,
+        replacements: Mapping[str, bytes | None] | None = None,
+    ) -> None:
+        """Create the reader.
+
+        context: the folder of the project, and the limits on references. replacements: the contents to use
+            instead of those on disk, by file.
+        """
         self._context = context
+        self._replacements = replacements or {}
         self._fields = find_file_fields(kinds)
         self._cached: dict[str, FileText] = {}
 
@@ -57,8 +67,9 @@ class FileFields:
             return error(
                 refusal.code, refusal.summary, refusal.detail, hint=refusal.hint, place=get_position(node)
             )
+        replacement = self._replacements.get(location)
         try:
-            text = read_regular_file(Path(location))
+            text = replacement.decode() if replacement is not None else read_regular_file(Path(location))
         except (OSError, ValueError) as e:
             reason = "it is not UTF-8 text" if isinstance(e, ValueError) else format_os_error(e)
             return error(

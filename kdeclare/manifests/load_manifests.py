@@ -162,7 +162,7 @@ class _Loader:
             project.folder, environ, project.environment.variables, limits=project.limits, root=project.folder
         )
         self._reader = NodeReader(self._reference_context)
-        self._file_fields = FileFields(kinds, self._reference_context)
+        self._file_fields = FileFields(kinds, self._reference_context, replacements)
         known_kinds = {**kinds, **rules}
         self._validator = DocumentValidator(
             {**known_kinds, DEFAULTS: DefaultsKind(kinds)} if kinds else known_kinds

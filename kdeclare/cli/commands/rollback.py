@@ -51,6 +51,13 @@ def rollback(
             "--allow-data-loss", help="Delete the resources that the run created, even if they contain data."
         ),
     ] = False,
+    write_manifest: Annotated[
+        bool,
+        typer.Option(
+            "--write-manifest",
+            help="Also write the restored values to the manifests, keeping their comments and formatting.",
+        ),
+    ] = False,
     choices: DeletionChoices,
     follow_timeout: FollowTimeout = 30.0,
     visibility_timeout: VisibilityTimeout = 120.0,
@@ -63,14 +70,17 @@ def rollback(
     Restores the values from before the run. Shows the plan and asks for confirmation first. If another client
     has changed a value since, rollback reports the value and leaves it unchanged. Resources that the run
     created are deleted. If they have ids, rollback deletes them by id, so that a resource that was created
-    later with the same name is kept. A rollback is also a run and can be rolled back. Manifests are not
-    changed: revert them as well, or the next apply makes the same changes again.
+    later with the same name is kept. A rollback is also a run and can be rolled back. Revert the
+    manifests as well, or the next apply makes the same changes again: in version control, or with
+    --write-manifest. If a manifest cannot be edited, --write-manifest reports the reason and changes nothing.
     """
     from kdeclare.app.apply import roll_back
     from kdeclare.cli.commands.plan import announce_saved_plan, show_plan
     from kdeclare.core.provider.plan_options import choose_options
     from kdeclare.report.outcome import plan_outcome
 
+    if write_manifest and out is not None:
+        raise typer.BadParameter("A saved plan does not write manifests.", param_hint="--write-manifest")
     overrides, options = overriding.overrides(), choose_options(**choices)
     workspace = reach.workspace()
     prompt = ConfirmationPrompt(console, "Roll back?", yes, plan_only=out is not None)
@@ -89,6 +99,7 @@ def rollback(
             allow_data_loss=allow_data_loss,
             options=options,
             out=out,
+            writes_manifests=write_manifest,
         ),
         make_run_presenter(console, workspace),
     )

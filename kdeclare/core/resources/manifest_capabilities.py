@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.collector import Selections
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.changes import Change, FieldChange
@@ -62,7 +63,18 @@ class EntriesEdit:
     removed: tuple[int, ...] = ()
 
 
-FieldEdit = ValueEdit | SettingEdit | EntriesEdit
+@dataclass(frozen=True, slots=True)
+class FileEdit:
+    """An edit that sets the content of the file that a field of type `FileText` names.
+
+    path: the path of the field within the spec. A file that already contains the same stays unchanged.
+    """
+
+    path: SpecPath
+    text: str
+
+
+FieldEdit = ValueEdit | SettingEdit | EntriesEdit | FileEdit
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +181,14 @@ class Editable(Protocol):
 
 
 @runtime_checkable
+class CompletesChanges(Protocol):
+    """An `Editable` kind whose changes do not contain all values that a manifest declares."""
+
+    def complete_change(self, change: Change, operations: Sequence[Operation]) -> Change:
+        """Return the change with the values that the operations of its resource set, for write-back."""
+
+
+@runtime_checkable
 class LocatesFields(Protocol):
     """A kind whose field paths in manifests can differ from the paths in plans."""
 
@@ -218,6 +238,12 @@ def find_editable(kind: str) -> Editable | None:
     """Return the kind if its manifests can be edited; otherwise None."""
     registered_kind = KINDS.get(kind)
     return registered_kind if isinstance(registered_kind, Editable) else None
+
+
+def complete_change(change: Change, operations: Sequence[Operation]) -> Change:
+    """Return a change with all values that a manifest can declare. operations: those of its resource."""
+    kind = KINDS.get(change.id.kind)
+    return kind.complete_change(change, operations) if isinstance(kind, CompletesChanges) else change
 
 
 def locate_field(kind: str, path: str) -> Sequence[SpecPath]:

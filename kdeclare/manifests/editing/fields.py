@@ -10,7 +10,6 @@ from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.manifest_capabilities import (
     EntriesEdit,
-    FieldEdit,
     ListEntry,
     Plain,
     SettingEdit,
@@ -26,7 +25,7 @@ _BY_PART = (FieldOp.APPEND, FieldOp.SUBTRACT)
 _PARTS = ("append", "subtract")
 
 
-def locate_edits(subject: EditSubject, field_edit: FieldEdit) -> Iterator[LocatedEdit]:
+def locate_edits(subject: EditSubject, field_edit: ValueEdit | SettingEdit | EntriesEdit) -> Iterator[LocatedEdit]:
     """Yield the edits of documents that carry out a field edit.
 
     Raises KdeclareError if the field must not be edited.

@@ -15,11 +15,13 @@ from kdeclare.core.resources.manifest_capabilities import (
     Editable,
     find_editable,
 )
+from kdeclare.core.resources.manifest_capabilities import FileEdit as NamedFileEdit
 from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.manifests.editing.documents import EditRejected, FileEdit, rewrite_file
 from kdeclare.manifests.editing.edit_subject import EditSubject, LocatedEdit
 from kdeclare.manifests.editing.edits import Edit
 from kdeclare.manifests.editing.fields import locate_edits, validate_not_secret
+from kdeclare.manifests.editing.named_files import build_named_file_edit
 from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, find_manifest_roots
 from kdeclare.manifests.provenance import (
     Source,
@@ -120,6 +122,7 @@ class _EditCollector:
         self._edits: dict[str, dict[int, list[Edit]]] = defaultdict(lambda: defaultdict(list))
         self._removed: dict[str, set[int]] = defaultdict(set)
         self._new_files: dict[str, bytes] = {}
+        self._named_files: list[FileEdit] = []
         self._documents: dict[tuple[str, int], tuple[ResourceId, SourceDocument]] = {}
         self._shared: set[str] = set()
         self._notices: list[Diagnostic] = []
@@ -144,7 +147,7 @@ class _EditCollector:
 
     def result(self) -> ProjectEdits:
         """Return the edited files. Raises KdeclareError if a change cannot be written to the manifests."""
-        found = [FileEdit(file, None, text) for file, text in self._new_files.items()]
+        found = [FileEdit(file, None, text) for file, text in self._new_files.items()] + self._named_files
         for file in {**self._edits, **self._removed}:
             try:
                 found.append(self._build_file_edit(file))
@@ -185,7 +188,19 @@ class _EditCollector:
             diagnostic = replace(problem.diagnostic, place=source.place(path))
             (self._problems if diagnostic.is_error else self._notices).append(diagnostic)
         for edit in manifest_edits.edits:
-            self._add_edits(subject, locate_edits(subject, edit))
+            if isinstance(edit, NamedFileEdit):
+                self._add_named_file(subject, edit)
+            else:
+                self._add_edits(subject, locate_edits(subject, edit))
+
+    def _add_named_file(self, subject: EditSubject, edit: NamedFileEdit) -> None:
+        try:
+            file_edit = build_named_file_edit(self._project, self._sources.by_id, subject, edit)
+        except KdeclareError as refusal:
+            self._problems += refusal.diagnostics
+            return
+        self._named_files.append(file_edit)
+        self._shared.add(file_edit.file)
 
     def _add_edits(self, subject: EditSubject, edits: Iterator[LocatedEdit]) -> None:
         try:

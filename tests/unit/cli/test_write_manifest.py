@@ -165,3 +165,38 @@ def test_write_manifest_refuses_contradicting_assignments(
     options = ("--replica-assignment", "1:2,2:3", "--write-manifest", "--yes")
     assert kdeclare("topic", "alter", "orders", *options).code == 1
     assert applied_manifest.read_text() == ORDERS
+
+
+def test_rollback_writes_restored_values_into_the_manifest(
+    kdeclare: CommandLine, applied_manifest: Path
+) -> None:
+    changed = ORDERS.replace("604800000", "1000")
+    assert changed != ORDERS
+    applied_manifest.write_text(changed)
+    assert kdeclare("apply", "--yes").code == 0
+    ran = kdeclare("rollback", "--yes", "--write-manifest")
+    assert ran.code == 0, ran
+    assert applied_manifest.read_text() == ORDERS
+    assert "Written: manifests/orders.yaml." in ran.out + ran.err
+    assert "The manifests are unchanged" not in ran.out + ran.err
+    assert kdeclare("plan", "--detailed-exitcode").code == 0
+
+
+def test_rollback_refuses_manifest_that_cannot_be_edited(
+    kdeclare: CommandLine, applied_manifest: Path
+) -> None:
+    kdeclare.monkeypatch.setenv("RETENTION", "1000")
+    applied_manifest.write_text(ORDERS.replace("604800000", "${env.RETENTION}"))
+    assert kdeclare("apply", "--yes").code == 0
+    ran = kdeclare("rollback", "--yes", "--write-manifest")
+    assert ran.code == 1
+    assert "Value is a reference" in ran.err
+    assert kdeclare("plan", "--detailed-exitcode").code == 0
+
+
+def test_rollback_cannot_write_manifests_and_save_the_plan(
+    kdeclare: CommandLine, applied_manifest: Path
+) -> None:
+    ran = kdeclare("rollback", "--out", "undo.plan", "--write-manifest")
+    assert ran.code == 64
+    assert "A saved plan does not write manifests." in ran.err
