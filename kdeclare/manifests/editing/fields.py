@@ -25,7 +25,9 @@ _BY_PART = (FieldOp.APPEND, FieldOp.SUBTRACT)
 _PARTS = ("append", "subtract")
 
 
-def locate_edits(subject: EditSubject, field_edit: ValueEdit | SettingEdit | EntriesEdit) -> Iterator[LocatedEdit]:
+def locate_edits(
+    subject: EditSubject, field_edit: ValueEdit | SettingEdit | EntriesEdit
+) -> Iterator[LocatedEdit]:
     """Yield the edits of documents that carry out a field edit.
 
     Raises KdeclareError if the field must not be edited.

@@ -118,6 +118,17 @@ def test_blocked_schemas_are_shown_before_and_after(
     assert json.loads(operation["args"]["content"]["text"]) == changed
 
 
+def test_rollback_says_in_words_how_a_schema_changes_back(
+    kdeclare: CommandLine, registry: MemoryRegistry
+) -> None:
+    for schema in (ORDER, ORDER_WITH_SIZE):
+        write_schema(kdeclare, schema)
+        apply(kdeclare)
+    ran = kdeclare("rollback", "--yes")
+    assert "Schema changes:\n" in ran.out
+    assert "- field 'size' of record x.Order removed (long)" in ran.out
+
+
 def test_saved_plan_shows_blocked_schemas(kdeclare: CommandLine, registry: MemoryRegistry) -> None:
     registry.elsewhere().register("order", SchemaContent(SchemaType.AVRO, json.dumps(ORDER)))
     write_schema(kdeclare, {**ORDER, "fields": [{**ID, "type": "int"}]})

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pydantic import BaseModel
 
-from kdeclare.core.jsontypes import JsonObject
+from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.operations.operation import Operation
@@ -14,7 +14,12 @@ from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, SpecPath, SpecProblem, narrow
-from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest
+from kdeclare.core.resources.manifest_capabilities import (
+    DeclaredFields,
+    Export,
+    ExportRequest,
+    ManifestEdits,
+)
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.core.resources.plan_capabilities import Evidence
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
@@ -43,6 +48,13 @@ from kdeclare.providers.schema_registry.schema.live import (
     SubjectQuery,
     identify_content,
     list_subjects,
+)
+from kdeclare.providers.schema_registry.schema.manifest_edits import (
+    complete_schema_change,
+    find_schema_edits,
+    is_same_schema,
+    is_schema_as_changed,
+    render_schema_spec,
 )
 from kdeclare.providers.schema_registry.schema.operation_plan import plan_declared, plan_undeclared
 from kdeclare.providers.schema_registry.schema.resolution import PlannedSchemas
@@ -243,6 +255,27 @@ class SchemaKind:
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
         """See `ClaimsFields`. A body and a record always contain the schema."""
         return field.path != LEVEL or stated.get(LEVEL) is not None
+
+    def complete_change(self, change: Change, operations: Sequence[Operation]) -> Change:
+        """See `CompletesChanges`."""
+        return complete_schema_change(change, operations)
+
+    def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
+        """See `Editable`."""
+        return find_schema_edits(change, declared)
+
+    def render_spec_lines(self, change: Change) -> Sequence[str]:
+        """See `Editable`."""
+        return list(render_schema_spec(change))
+
+    def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
+        """Whether two texts are the same schema."""
+        return is_same_schema(path, text, value)
+
+    def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
+        """See `Editable`."""
+        old_body = None if before is None else narrow(before, SchemaBody)
+        return is_schema_as_changed(old_body, narrow(after, SchemaBody), change)
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         """Return the declared fields. The contents of references are unknown."""

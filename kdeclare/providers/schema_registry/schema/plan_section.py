@@ -7,7 +7,12 @@ from typing import Literal
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.provider.provider import PlanSection, SectionLine, TextComparison
 from kdeclare.core.units import format_count
-from kdeclare.providers.schema_registry.schema.arguments import RegisterArgs
+from kdeclare.providers.schema_registry.schema.arguments import (
+    ContentArgs,
+    DeleteArgs,
+    RegisterArgs,
+    SubjectArgs,
+)
 from kdeclare.providers.schema_registry.schema.content import list_differences
 from kdeclare.providers.schema_registry.schemas.differences import (
     DifferenceScope,
@@ -20,7 +25,7 @@ _MAX_DIFFERENCES = 50
 
 
 def describe_schema_changes(operations: Sequence[Operation]) -> Iterable[PlanSection]:
-    """Yield one section if the plan registers new versions of existing subjects."""
+    """Yield one section if the plan changes the latest versions of existing subjects."""
     yield from _build_section("Schema changes", operations)
 
 
@@ -38,19 +43,29 @@ def _build_section(title: str, operations: Sequence[Operation]) -> Iterator[Plan
 
 def _compare_texts(op: Operation) -> Iterator[TextComparison]:
     """Yield the comparison of the texts, unless only references change."""
-    args = op.args
-    if isinstance(args, RegisterArgs) and args.before is not None:
-        before, after = args.before.normalized, args.content.normalized
+    contents = _find_contents(op)
+    if contents is not None:
+        before, after = (content.normalized for content in contents)
         if before != after:
             compare = partial(diff_lines, before.split("\n"), after.split("\n"))
             yield TextComparison(str(op.resource), compare)
 
 
-def _describe_operation(op: Operation) -> Iterator[SectionLine]:
+def _find_contents(op: Operation) -> tuple[ContentArgs, ContentArgs] | None:
+    """Return the latest content before and after an operation; None if the subject is created or deleted."""
     args = op.args
-    if not isinstance(args, RegisterArgs) or args.before is None:
+    if isinstance(args, RegisterArgs) and args.before is not None:
+        return args.before, args.content
+    if isinstance(args, DeleteArgs) and args.remaining is not None:  # the rollback of a registration
+        return args.versions[-1].content, args.remaining
+    return None
+
+
+def _describe_operation(op: Operation) -> Iterator[SectionLine]:
+    args, contents = op.args, _find_contents(op)
+    if not isinstance(args, SubjectArgs) or contents is None:
         return
-    before, after = args.before, args.content
+    before, after = contents
     title = f"{op.resource} (subject {args.subject} in registry {args.endpoint})"
     if before.type is not after.type:
         yield SectionLine(
