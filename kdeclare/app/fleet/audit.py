@@ -24,8 +24,8 @@ def audit_fleet(
 ) -> Audit:
     """Compare every cluster with its manifests, and write tables and reports to ``options.out``.
 
-    ``options.engine`` chooses what compares them: this process, or Spark, which needs Java. The results are
-    written completely or not at all. An unreachable cluster is in the results with its error.
+    ``options.engine`` chooses what compares the clusters: this process, or Spark, which needs Java. The
+    results are written completely or not at all. An unreachable cluster is in the results with its error.
     Raises KdeclareError if the fleet file, a folder or an earlier audit is invalid, or if Spark fails.
     """
     _check_local_folders(options, audit_options)

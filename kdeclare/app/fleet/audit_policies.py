@@ -24,7 +24,7 @@ from kdeclare.policy.subjects import get_policy_subjects
 
 
 def make_evaluator(locator: ClusterLocator, name: str) -> ClusterEvaluator | None:
-    """Return the policy evaluator of one cluster, which `fleet.spark.audit` calls in the Spark task."""
+    """Return a function that evaluates the policies of one cluster's project."""
 
     def evaluate(
         live: LiveState,

@@ -18,9 +18,9 @@ MAX_LOCAL_PLANNED = 50_000
 def choose_engine(
     options: FleetOptions, environ: Mapping[str, str], snapshot_folder: str | None = None
 ) -> Engine:
-    """Return the engine that begins the command: the chosen one or, for ``auto``, the one that can.
+    """Return the engine that begins the command.
 
-    With ``auto``, the local engine begins if all folders are local, and neither an option nor Spark's own
+    With ``auto``, this is the local engine if all folders are local, and neither an option nor Spark's own
     settings select a master.
 
     snapshot_folder: a folder that is read in addition to ``options.out``, or None.

@@ -121,7 +121,7 @@ def open_fleet_job(
     fleet = open_selected_fleet(options, environ)
     local_storage = find_local_storage(options.out)
     if local_storage is not None:
-        local_storage.names("")  # raises an error before Spark is started if this is a file
+        local_storage.names("")  # if the path is a file, raises an error before Spark is started
         require_same_fleet(local_storage, fleet.name)
     locator = ClusterLocator(str(options.fleet), options.timeout_s, providers=list_providers())
     progress("Starting Spark", 0, 0)
@@ -198,8 +198,8 @@ class ClusterTable:
 
     doing: the label of the progress display.
     by_cluster: whether the table is partitioned by cluster, so that one cluster can be read alone.
-    of_resources: whether the table has rows about resources, in addition to one row for each cluster, which
-    has the kind `CLUSTER`.
+    of_resources: whether the table has rows about resources, in addition to each cluster's own row (of kind
+    `CLUSTER`).
     size_column: the column with the number of resources that a row describes; None if each row describes one.
     """
 

@@ -36,12 +36,12 @@ class LocalJob(FleetRun):
 def open_local_job(
     options: FleetOptions, environ: Mapping[str, str], progress: Progress
 ) -> Iterator[LocalJob]:
-    """Open the fleet for the local engine. Raises KdeclareError, also if an option is only for Spark."""
+    """Open the fleet for the local engine. Raises KdeclareError, for example if an option requires Spark."""
     started_at = datetime.now(UTC)
     _reject_spark_options(options)
     storage = require_local_storage("--out", options.out)
     fleet = open_selected_fleet(options, environ)
-    storage.names("")  # raises an error before the clusters are read if this is a file
+    storage.names("")  # if the path is a file, raises an error before the clusters are read
     require_same_fleet(storage, fleet.name)
     locator = ClusterLocator(str(options.fleet), options.timeout_s, providers=list_providers())
     locator.load_providers()
@@ -84,7 +84,7 @@ class LocalTable:
     """A table that threads have written.
 
     size: the number of resources in the table.
-    remaining: the names of the clusters that are not in the table, because it became too large.
+    remaining: the names of the clusters that are not in the table, because the table became too large.
     """
 
     size: int

@@ -51,9 +51,9 @@ def _escape_folder_name(spark: SparkSession, name: str) -> str:
 
 
 def _build_object_filter(key: LiveKey) -> Column:
-    """Return a condition that selects the rows of the live object, of its type, and of the cluster itself.
+    """Return a condition that selects the rows of the live object and of its type, and the cluster's own row.
 
-    The row of the type contains an error if the type could not be read. The row of the cluster shows which
+    The row of the type contains an error if the type could not be read. The cluster's own row shows which
     systems were read.
     """
     itself = (f.col("kind") == key.sort) & f.col("name").isin(key.key, "")

@@ -126,7 +126,7 @@ def open_workbench(spark: SparkSession, storage: Storage, command_id: str) -> It
 
 
 def select_cluster_rows(table: DataFrame) -> DataFrame:
-    """Return the rows of kind `CLUSTER`, which describe the clusters themselves."""
+    """Return the clusters' own rows, of kind `CLUSTER`."""
     return table.where(f.col("kind") == CLUSTER)
 
 
@@ -142,9 +142,9 @@ def append_unreachable(live: DataFrame, rows: Sequence[Row]) -> DataFrame:
 def build_cluster_context(declared: DataFrame, live: DataFrame) -> DataFrame:
     """Return a table with the columns ``cluster``, ``taken_at`` and ``within``.
 
-    ``taken_at`` is the time at which the cluster was read. ``within`` is the live state of the cluster itself
-    as JSON. It is null if the resources of the cluster cannot be compared. This is the case if a row of the
-    cluster itself has an error or is missing, or if the state belongs to a different cluster.
+    ``taken_at`` is the time at which the cluster was read. ``within`` is the cluster-level live state as
+    JSON. ``within`` is null if the resources of the cluster cannot be compared, because one of the cluster's
+    own rows has an error or is missing, or because the state belongs to a different cluster.
     """
     declared_clusters = (
         select_cluster_rows(declared)
@@ -165,8 +165,8 @@ def count_declared(declared: DataFrame) -> DataFrame:
     """Return the number of declared ``resources`` of each cluster, and whether the cluster is ``concerned``.
 
     A cluster is ``concerned`` if it needs the second pass of an audit, which processes all its rows together.
-    This is the case if its project has policies (``always`` in the row of the cluster), or if it has
-    resources that cannot be compared independently of others (not ``alone``).
+    This is the case if its project has policies (``always`` in the cluster's own row), or if it has resources
+    that cannot be compared independently of others (not ``alone``).
     """
     is_resource = f.coalesce(f.col("live_sort") != "", f.lit(True))  # not a group of unmanaged objects
     is_interdependent = (f.col("alone") == f.lit(False)) & f.col("desired").isNotNull()

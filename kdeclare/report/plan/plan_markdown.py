@@ -351,7 +351,7 @@ def _render_provider_sections(plan: Plan, max_length: int) -> str:
 def _render_comparisons(comparisons: Sequence[TextComparison], max_length: int) -> str:
     """Render the comparisons that fit, and the number of omitted comparisons.
 
-    They share the space evenly, unless each of them would get very little.
+    The comparisons share the space evenly, unless the share of each comparison would be too small.
     """
     text = ""
     max_length -= 120

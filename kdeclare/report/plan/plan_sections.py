@@ -38,7 +38,7 @@ def render_markdown_line(line: SectionLine) -> str:
 
 
 def render_page_sections(plan: Plan) -> str:
-    """Render the sections that are for reviews as HTML. A page shows them without scripts."""
+    """Render the sections with ``is_for_reviews`` as HTML. The HTML needs no scripts."""
     writer = ComparisonWriter()
     sections = (section for section in describe_plan(plan) if section.is_for_reviews)
     return "".join(_render_page_section(section, number, writer) for number, section in enumerate(sections))

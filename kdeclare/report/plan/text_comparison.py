@@ -1,7 +1,6 @@
-"""Render two texts side by side for an HTML page, and as a diff for a comment in Markdown.
+"""Render the old and the new version of a text: side by side for an HTML page, as a diff for Markdown.
 
-An HTML page shows the texts without scripts. Long stretches of equal lines are collapsed, and long texts are
-cut.
+The HTML needs no scripts. Long stretches of equal lines are collapsed, and long texts are truncated.
 """
 
 import re
@@ -17,27 +16,27 @@ from kdeclare.report.elements.markdown_escape import escape_prose
 from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
 
 MAX_PAGE_LENGTH = 400_000
-"""The maximum number of characters of all comparisons on one page. The rows that do not fit are counted."""
+"""The maximum number of characters of all comparisons on one page. Rows that do not fit are only counted."""
 MAX_LINE_LENGTH = 1_000
-"""The maximum length of a line on a page. Longer lines are cut around the difference."""
+"""The maximum length of a line on a page. A longer line is truncated to the text around the difference."""
 
 _MIN_LENGTH = 4_000
-"""The space on a page below which a comparison is not shown."""
+"""The minimum number of characters that must be left on a page to show another comparison."""
 _MAX_COLLAPSED = 300
-"""The maximum number of equal lines that a page contains collapsed. Longer stretches are only counted."""
+"""The maximum number of equal lines in one collapsed block. Longer blocks are only counted."""
 _MIN_COLLAPSED = 4
 _MAX_OPEN = 3
-"""The number of comparisons that are open when the page is opened."""
+"""The number of comparisons that are expanded when the page is opened."""
 _MAX_MARKDOWN_LINE = 300
 _MAX_WORD = 40
 _ROW_LENGTH = 60
-"""The approximate number of characters of a row without its texts."""
+"""The approximate number of characters of the HTML of a row, not counting its text."""
 _TABLE = (
     '<table class="pair"><colgroup><col class="c-n"><col><col class="c-n"><col></colgroup><tbody>\n'
     "{rows}</tbody></table>"
 )
 _HEAD = '<p class="pair-head"><span>Before</span><span>After</span></p>\n'
-_LEFT_OUT = "The JSON output of the plan contains the whole texts."
+_LEFT_OUT = "The JSON output of the plan contains all texts in full."
 
 
 class ComparisonWriter:
@@ -50,7 +49,7 @@ class ComparisonWriter:
         self._written = 0
 
     def render_all(self, comparisons: Sequence[TextComparison]) -> str:
-        """Render the comparisons that fit, and the number of the others, which are not computed."""
+        """Render the comparisons that fit on the page, and the number of omitted comparisons."""
         parts: list[str] = []
         for number, comparison in enumerate(comparisons):
             if self._page_remaining < _MIN_LENGTH:
@@ -61,7 +60,7 @@ class ComparisonWriter:
         return "".join(parts)
 
     def _render(self, comparison: TextComparison) -> str:
-        """Render a comparison. It can use half of the space, so that there is space for others."""
+        """Render a comparison in at most half of the remaining space, to keep space for other comparisons."""
         length = self._remaining = self._page_remaining // 2
         title = escape(sanitize_for_terminal(comparison.title))
         diff = comparison.compare()
@@ -145,9 +144,9 @@ def _render_row(row: DiffRow) -> str:
 
 
 def _find_difference(before: str, after: str) -> tuple[int, int]:
-    """Return the lengths of the parts at the start and at the end that two lines have in common.
+    """Return the lengths of the common prefix and the common suffix of two lines.
 
-    A word that differs in part counts as different.
+    A word that differs only in part belongs to neither of them.
     """
     start = _count_common(before, after)
     end = _count_common(reversed(before[start:]), reversed(after[start:]))
@@ -160,13 +159,13 @@ def _find_difference(before: str, after: str) -> tuple[int, int]:
 
 
 def _count_word_characters(text: Iterable[str]) -> int:
-    """Return the number of characters up to the end of a word; 0 if the word is very long."""
+    """Return the number of characters of a word at the start of the text; 0 if the word is very long."""
     count = sum(1 for _ in takewhile(str.isalnum, text))
     return count if count < _MAX_WORD else 0
 
 
 def _count_common(first: Iterable[str], second: Iterable[str]) -> int:
-    """Return the number of characters at the start that two texts have in common."""
+    """Return the length of the common prefix of two strings."""
     pairs = zip(first, second, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
@@ -174,8 +173,8 @@ def _count_common(first: Iterable[str], second: Iterable[str]) -> int:
 def _render_cell(line: DiffLine | None, sign: str, mark: str = "", start: int = 0, end: int = 0) -> str:
     """Render the number and the text of a line.
 
-    mark: the HTML element for the part of the text that differs. start, end: the lengths of the parts before
-        and after it.
+    mark: the HTML element that marks the difference. start, end: the lengths of the text before and after the
+        difference.
     """
     if line is None:
         return '<td class="n"></td><td class="none"></td>'
@@ -195,7 +194,7 @@ def _render_cell(line: DiffLine | None, sign: str, mark: str = "", start: int = 
 
 
 def _find_window(length: int, start: int) -> tuple[int, int]:
-    """Return the part of a line to show: the whole line, or else the part from just before the difference."""
+    """Return the range of characters to show: the whole line, or a range that includes the difference."""
     if length <= MAX_LINE_LENGTH:
         return 0, length
     first = max(0, min(start - MAX_LINE_LENGTH // 4, length - MAX_LINE_LENGTH))
@@ -219,7 +218,7 @@ class _DiffText:
 
 
 def render_comparison_markdown(comparison: TextComparison, max_length: int) -> str:
-    """Render a comparison as a collapsed diff. If not even a few lines fit, return an empty string."""
+    """Render a comparison as a collapsed diff. If hardly any lines fit, return an empty string."""
     title = escape_prose(comparison.title)
     lines = list(_list_diff_lines(comparison.compare().shorten().rows))
     fence = "`" * max(3, *(len(run) + 1 for line in lines for run in re.findall("`+", line)), 3)

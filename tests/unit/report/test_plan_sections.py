@@ -86,7 +86,7 @@ def test_comparisons_in_comments_share_the_space() -> None:
     SECTIONS[:] = [replace(ACCESS, comparisons=texts[:3])]
     text = plan_markdown(make_plan())
     check_comment(text, diffs=3)
-    assert text.count("more lines (omitted). The JSON output of the plan contains the whole texts.") == 3
+    assert text.count("more lines (omitted). The JSON output of the plan contains all texts in full.") == 3
     SECTIONS[:] = [replace(ACCESS, comparisons=texts)]
     text = plan_markdown(make_plan())
     shown = text.count("```diff")
