@@ -51,9 +51,9 @@ EngineName = Annotated[
     Literal["auto", "local", "spark"],
     typer.Option(
         "--engine",
-        help="What reads and compares the clusters. local: this process, without Java, in local folders. "
-        "spark: Spark, for fleets of any size. auto: begin in this process, and continue on Spark if the "
-        "fleet is large.",
+        help="What reads and compares the clusters. local: this process, without Java, if all folders are "
+        "local. spark: Spark, for fleets of any size. auto: begin in this process, and continue on Spark if "
+        "the fleet is large.",
     ),
 ]
 FleetFile = Annotated[Path, typer.Argument(metavar="FLEET", help="The fleet file (kind Fleet).")]

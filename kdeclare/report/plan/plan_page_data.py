@@ -318,7 +318,7 @@ class _ReplicaTally:
         self.copied += other.copied
 
     def held(self, broker: int) -> BrokerReplicas:
-        """Return the counts of one broker."""
+        """Return the number of replicas and of preferred leaders on one broker, before and after the plan."""
         leads = self.leads_before[broker], self.leads_after[broker]
         return BrokerReplicas(self.before[broker], self.after[broker], *leads)
 
