@@ -98,7 +98,7 @@ def test_guide_rule_about_changes_ignores_old_topics(kdeclare: CommandLine) -> N
     kdeclare.topic("old", configs={"retention.ms": 5, "segment.ms": 5})
     assert kdeclare("plan").code == 0
     kdeclare.topic("old", configs={"retention.ms": 6})
-    assert "Records are kept for a month, or for ever." in kdeclare("plan").out
+    assert "Keep the records for a month or forever." in kdeclare("plan").out
 
 
 def test_guide_verdict_matches_output(kdeclare: CommandLine) -> None:
