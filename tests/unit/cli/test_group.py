@@ -296,7 +296,7 @@ def test_rollback_waits_for_members_to_stop(shop: CommandLine) -> None:
 def test_new_group_is_announced_and_deleted_by_rollback(shop: CommandLine) -> None:
     ran = shop("group", "reset-offsets", "--group", "new", "--topic", "refunds", "--to-latest", "--yes")
     assert ran.code == 0
-    assert "There is no group 'new'. The reset creates it." in ran.out
+    assert "There is no group 'new'. The reset creates the group." in ran.out
     assert "✓ Group/new  created\n" in ran.out
     assert read_offsets(shop, "new") == {"refunds-0": 7}
     assert shop("rollback", "--yes").code == 0

@@ -346,7 +346,7 @@ def _warn_new_group(id_: str) -> Diagnostic:
     return warning(
         "new-group",
         "Group does not exist",
-        f"There is no group '{id_}'. The reset creates it.",
+        f"There is no group '{id_}'. The reset creates the group.",
         hint="Check the id of the group, and list the groups with 'kdeclare group list'.",
         resource=str(ResourceId(KIND, id_)),
     )

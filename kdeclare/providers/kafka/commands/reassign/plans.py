@@ -449,9 +449,9 @@ def _warn_cancel_grows(partition: TopicPartition, live: KafkaState) -> Diagnosti
     return warning(
         "cancel-grows",
         "Cancelling leaves extra replicas",
-        f"{partition} is moving to brokers {list(move.target)}. If the move is cancelled, the partition has "
-        f"replicas on brokers {list(move.origin)}, which are more replicas than after the move. This happens "
-        "if the move removes replicas, or if its target was changed during the move.",
+        f"{partition} is moving to brokers {list(move.target)}. If the move is cancelled, the partition ends "
+        f"up with more replicas, on brokers {list(move.origin)}. This happens if the move removes replicas, "
+        "or if its target was changed during the move.",
         hint="To restore the replicas that kdeclare recorded before the move, run kdeclare rollback instead.",
         resource=str(CANCEL_RESOURCE),
         subject=str(partition),
