@@ -122,7 +122,8 @@ class Prefixes(PolicySettings):
 
     label: Annotated[str, Field(description="The label that contains the name of the team.")] = "team"
     prefixes: Annotated[
-        dict[str, list[str]], Field(description="The permitted prefixes by name of the team.")
+        dict[str, list[str]],
+        Field(description="The permitted prefixes of each team, by the name of the team."),
     ] = {}  # noqa: RUF012  frozen
 
 

@@ -30,10 +30,10 @@ def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
 
 
 def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonValue]:
-    """Return the fields of a JSON object by path.
+    """Split a JSON object into fields, by path.
 
-    The value of ``main_field`` has the path of the object itself. A value without this field is returned
-    unchanged.
+    ``main_field`` gets the path of the object itself, and all other fields get paths below it. A value
+    without ``main_field`` is not split.
     """
     if not isinstance(item, dict) or main_field not in item:
         return {path: item}
