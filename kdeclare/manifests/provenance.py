@@ -236,7 +236,7 @@ class FieldOrigins:
     schema_name = "FieldDocument"
 
     path: Annotated[NodePath, PlainSerializer(_as_texts), Field(description="Keys, from the root down.")]
-    value: Annotated[JsonValue, Field(description="Null if it is secret.")]
+    value: Annotated[JsonValue, Field(description="Null if the value is secret.")]
     secret: bool
     by_reference: Annotated[
         bool, Field(description="Whether the value contains references as written, not as resolved.")

@@ -160,7 +160,7 @@ class Completion(Protocol):
 
     def report_overridden(self, op: Operation) -> OperationResult:
         """Return the result to report for ``op`` after its work ended without the requested result."""
-        text = "The work ended without the requested result. Another client changed or stopped it."
+        text = "The work ended without the requested result. Another client changed or stopped the work."
         return OperationResult(op.id, Status.FAILED, "work-overridden", text)
 
     def start_tracking(

@@ -23,8 +23,8 @@ from kdeclare.manifests.syntax.nodes import find_node, find_position, get_positi
 from kdeclare.manifests.syntax.substitution import find_reference_names
 
 _REFERENCE_ORIGINS = {
-    "env": "Its value comes from an environment variable",
-    "file": "Its value comes from a file",
+    "env": "The value comes from an environment variable",
+    "file": "The value comes from a file",
 }
 
 
@@ -131,7 +131,7 @@ class EditSubject:
         origin, _, name = names[0].partition(".")
         definition_position = self.variables.get(name) if origin == "var" else None
         origin_text = (
-            f"It is defined at {definition_position}"
+            f"The variable is defined at {definition_position}"
             if definition_position
             else _REFERENCE_ORIGINS.get(origin, "The definition is not in a manifest")
         )

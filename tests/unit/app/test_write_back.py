@@ -284,7 +284,7 @@ def test_reference_is_never_overwritten(project: WriteBackProject) -> None:
         ("field-by-reference", "manifests/a.yaml:6:5"),
         ("field-by-reference", "manifests/b.yaml:5:3"),
     ]
-    assert "It is defined at kdeclare.yaml:9:19" in found[0].detail
+    assert "The variable is defined at kdeclare.yaml:9:19" in found[0].detail
     assert project.render_diff(make_change("a", drop_key("retention.ms")))
 
 

@@ -109,7 +109,9 @@ class ConnectorSpec(BaseModel):
     ] = []
     ignore: Annotated[
         list[str],
-        Field(description="Config keys that other software adds to the connector. kdeclare keeps them."),
+        Field(
+            description="Config keys that other software adds to the connector. kdeclare keeps these keys."
+        ),
     ] = []
     restartFailed: Annotated[  # noqa: N815
         bool, Field(description="Whether apply restarts a connector that failed or has failed tasks.")
@@ -118,7 +120,7 @@ class ConnectorSpec(BaseModel):
         bool,
         Field(
             description="Whether to delete the offsets as well when the connector is deleted. Otherwise, a "
-            "later connector with the same name continues from them."
+            "later connector with the same name continues from these offsets."
         ),
     ] = False
     lifecycle: Annotated[

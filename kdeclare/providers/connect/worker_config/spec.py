@@ -54,7 +54,7 @@ class ConnectWorkerConfigSpec(BaseModel):
     ] = None
     workers: Annotated[
         list[str],
-        Field(description="The URLs of all workers of the group, if they have no name in the environment."),
+        Field(description="The URLs of all workers, if the environment does not name the Connect cluster."),
     ] = []
     tls: Annotated[TlsSpec, Field(description="TLS settings, as PEM files.")] = TlsSpec()
     headers: Annotated[
