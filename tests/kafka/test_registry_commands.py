@@ -17,13 +17,13 @@ from kdeclare.providers.schema_registry.client.port import (
 )
 from kdeclare.providers.schema_registry.client.rest import open_rest_registry
 from tests.commands import Ran, run_here
-from tests.registries import AMOUNT, ID, build_avro, build_record
+from tests.registries import ID, build_avro, build_record
 
 pytestmark = pytest.mark.kafka
 
 V1 = build_record(ID)
 V2 = build_record(ID, ("amount", "int", 0))
-INCOMPATIBLE = build_record(ID, AMOUNT)
+INCOMPATIBLE = build_record(ID, ("amount", "int", 0), ("note", "string"))
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Fault
+from kdeclare.providers.http.target import HttpTarget
 from kdeclare.providers.schema_registry.client import rest
 from kdeclare.providers.schema_registry.client.port import (
     NOT_AUTHORIZED,
@@ -191,6 +193,22 @@ def test_list_names_unreadable_registry_after_the_others(
     assert ran.out.splitlines()[-2].startswith("us")
     assert ran.out.splitlines()[-1] == "main: not read: connection refused."
     assert read_document(run, "list")["unreadable"] == [{"registry": "main", "message": "connection refused"}]
+
+
+def test_list_names_registry_with_unusable_settings(
+    kdeclare: CommandLine, registry: MemoryRegistry, us: MemoryRegistry, run: Run
+) -> None:
+    def open_registry(target: HttpTarget, *_: object) -> MemoryRegistry:
+        if "us" in target.urls[0]:
+            raise KdeclareError(error("unreadable-file", "File cannot be read", "'ca.pem' does not exist."))
+        return registry
+
+    register(registry, SUBJECT, ORDER)
+    kdeclare.monkeypatch.setattr(rest, "open_rest_registry", open_registry)
+    ran = run("list")
+    assert ran.code == ExitCode.ERROR, ran
+    assert ran.out.splitlines()[-2].startswith("main")
+    assert ran.out.splitlines()[-1] == "us: not read: 'ca.pem' does not exist."
 
 
 def test_list_does_not_guess_the_origin_of_a_level(apicurio: MemoryRegistry, run: Run) -> None:
@@ -439,6 +457,7 @@ def test_check_says_what_a_registration_would_do(
     assert "  Registration: no change; it is version 1, and version 2 remains the latest" in ran.out
     assert "  Mode: READONLY, so the registry accepts no new version" in ran.out
     ran = run("check", "order.avsc", "--subject", "new")
+    assert "  Registration: a new subject\n" in ran.out
     assert "  Compatibility: there is no earlier version" in ran.out
 
 

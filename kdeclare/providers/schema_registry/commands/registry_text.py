@@ -213,7 +213,7 @@ def _render_check(view: SchemaCheckView, style: Style) -> Iterator[str]:
 def _format_registration(view: SchemaCheckView) -> str:
     version, latest = view.registration.version, view.registration.latest_version
     return {
-        RegistrationOutcome.NEW_SUBJECT: "the first version of a new subject",
+        RegistrationOutcome.NEW_SUBJECT: "a new subject",
         RegistrationOutcome.NEW_VERSION: f"a new version after version {latest}",
         RegistrationOutcome.LATEST_VERSION: f"no change; it is version {version}, the latest",
         RegistrationOutcome.OLDER_VERSION: f"no change; it is version {version}, and version {latest} "
