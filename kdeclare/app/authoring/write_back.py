@@ -30,7 +30,7 @@ from kdeclare.core.resources.manifest_capabilities import (
 )
 from kdeclare.engine.state.durable_files import create_file, make_folder, replace_file, sync_folder
 from kdeclare.manifests.editing.documents import FileEdit
-from kdeclare.manifests.editing.project_edits import build_project_edits, removes_only
+from kdeclare.manifests.editing.project_edits import build_project_edits, has_only_removals
 from kdeclare.manifests.load_manifests import LoadedManifests
 from kdeclare.manifests.project import Project, read_project
 from kdeclare.manifests.provenance import ProjectSources, Source, read_sources
@@ -224,7 +224,7 @@ def _is_as_expected(
             and declared_after is not None
             and (declared_before.body, declared_before.labels) == (declared_after.body, declared_after.labels)
         )
-    if change.action is Action.DELETE or (declared_before is None and removes_only(change)):
+    if change.action is Action.DELETE or (declared_before is None and has_only_removals(change)):
         return declared_after is None
     if declared_after is None or (
         declared_before is not None and declared_before.labels != declared_after.labels

@@ -29,11 +29,11 @@ def choose_engine(
         return options.engine
     folders = (options.out, snapshot_folder or options.out)
     is_local = all(find_local_storage(folder) is not None for folder in folders)
-    needs_spark = options.master or options.conf or options.shared_folders or selects_spark_master(environ)
+    needs_spark = options.master or options.conf or options.shared_folders or has_spark_master(environ)
     return Engine.LOCAL if is_local and not needs_spark else Engine.SPARK
 
 
-def selects_spark_master(environ: Mapping[str, str]) -> bool:
+def has_spark_master(environ: Mapping[str, str]) -> bool:
     """Whether the environment variables or the settings file of Spark select a master."""
     arguments = environ.get("PYSPARK_SUBMIT_ARGS", "")
     try:

@@ -136,7 +136,7 @@ def open_fleet_job(
 
 
 @contextmanager
-def continue_on_spark(options: FleetOptions, run: FleetRun) -> Iterator[FleetJob]:
+def open_continued_job(options: FleetOptions, run: FleetRun) -> Iterator[FleetJob]:
     """Start Spark on this machine for a command that began without Spark. Raises KdeclareError."""
     run.progress("Starting Spark", 0, 0)
     with _start_spark(replace(options, master=LOCAL_MASTER)) as spark:

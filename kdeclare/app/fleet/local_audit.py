@@ -16,7 +16,7 @@ from kdeclare.app.fleet.audit_records import (
 )
 from kdeclare.app.fleet.cluster_rows import read_declared, read_live
 from kdeclare.app.fleet.engine_choice import MAX_LOCAL_ROWS
-from kdeclare.app.fleet.job import Engine, FleetOptions, continue_on_spark
+from kdeclare.app.fleet.job import Engine, FleetOptions, open_continued_job
 from kdeclare.app.fleet.local_job import (
     LocalJob,
     LocalTable,
@@ -68,7 +68,7 @@ def audit_locally(
         declared = collect_locally(job, bench, DECLARED_TABLE, partial(read_declared, job.locator), max_size)
         live = _collect_live(job, bench, snapshot, declared, max_size)
         if max_size is not None and declared.size + live.size > max_size:
-            with continue_on_spark(options, job) as spark_job:
+            with open_continued_job(options, job) as spark_job:
                 return compare_on_spark(spark_job, audit_options, earlier, declared.remaining, live.remaining)
         return _compare_locally(job, bench, audit_options, earlier, snapshot)
 

@@ -20,7 +20,7 @@ from kdeclare.app.fleet.job import (
     FleetOptions,
     FleetRun,
     collect_table,
-    continue_on_spark,
+    open_continued_job,
     open_fleet_job,
 )
 from kdeclare.app.fleet.local_job import collect_locally, open_local_job
@@ -91,7 +91,7 @@ def _plan_locally(
         max_size = MAX_LOCAL_PLANNED if options.engine is Engine.AUTO else None
         plans = collect_locally(job, bench, _PLANS_TABLE, partial(plan_one_cluster, job.locator), max_size)
         if plans.remaining:
-            with continue_on_spark(options, job) as spark_job:
+            with open_continued_job(options, job) as spark_job:
                 return _plan_on_spark(spark_job, scope, plan_one_cluster, plans.remaining)
         rows = (row for name in job.names for row in bench.read("plans", _PLANS_SCHEMA, (name,)))
         return _save_plans(job, scope, rows)

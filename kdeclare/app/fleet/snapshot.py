@@ -13,7 +13,7 @@ from kdeclare.app.fleet.job import (
     FleetOptions,
     FleetRun,
     collect_table,
-    continue_on_spark,
+    open_continued_job,
     open_fleet_job,
     open_spark_storage,
 )
@@ -58,7 +58,7 @@ def _take_local_snapshot(
         max_size = MAX_LOCAL_ROWS if options.engine is Engine.AUTO else None
         live = collect_locally(job, bench, LIVE_TABLE, partial(read_live, job.locator), max_size)
         if live.remaining:
-            with continue_on_spark(options, job) as spark_job:
+            with open_continued_job(options, job) as spark_job:
                 return _finish_on_spark(spark_job, live.remaining)
         clusters = tuple(
             cluster

@@ -140,7 +140,7 @@ class _EditCollector:
             self._edit_documents(kind, change, source)
         elif change.action is Action.CREATE:
             self._create_manifest(kind, change)
-        elif removes_only(change):
+        elif has_only_removals(change):
             self._notices.append(_report_nothing_declared(change.id))
         else:
             self._problems.append(_build_not_declared_error(change.id))
@@ -238,7 +238,7 @@ def _build_not_editable_error(resource: ResourceId, source: Source | None) -> Di
     )
 
 
-def removes_only(change: Change) -> bool:
+def has_only_removals(change: Change) -> bool:
     """Return whether a change only removes settings, so that an undeclared resource needs no manifest."""
     return bool(change.fields) and all(field.after is None for field in change.fields)
 

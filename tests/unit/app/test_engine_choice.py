@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.fleet.engine_choice import choose_engine, selects_spark_master
+from kdeclare.app.fleet.engine_choice import choose_engine, has_spark_master
 from kdeclare.app.fleet.job import Engine, FleetOptions
 
 
@@ -51,8 +51,8 @@ def test_requested_engine_is_used() -> None:
 def test_master_in_settings_file_of_spark_is_found(tmp_path: Path, settings: str, expected: bool) -> None:
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").write_text(settings)
-    assert selects_spark_master({"SPARK_HOME": str(tmp_path)}) is expected
-    assert selects_spark_master({"SPARK_CONF_DIR": str(tmp_path / "conf")}) is expected
+    assert has_spark_master({"SPARK_HOME": str(tmp_path)}) is expected
+    assert has_spark_master({"SPARK_CONF_DIR": str(tmp_path / "conf")}) is expected
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_master_in_settings_file_of_spark_is_found(tmp_path: Path, settings: str
     ],
 )
 def test_master_in_arguments_of_spark_is_found(arguments: str, expected: bool) -> None:
-    assert selects_spark_master({"PYSPARK_SUBMIT_ARGS": arguments}) is expected
+    assert has_spark_master({"PYSPARK_SUBMIT_ARGS": arguments}) is expected
 
 
 def test_installed_spark_without_settings_selects_no_master(tmp_path: Path) -> None:
-    assert not selects_spark_master({"SPARK_HOME": str(tmp_path)})
+    assert not has_spark_master({"SPARK_HOME": str(tmp_path)})
