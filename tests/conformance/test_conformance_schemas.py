@@ -192,5 +192,5 @@ def test_older_version_is_an_error(bed: SchemasBed) -> None:
     code, plan = bed.plan()
     (problem,) = [d for d in plan["diagnostics"] if d["severity"] == "error"]
     assert (code, problem["code"], plan["operations"]) == (1, "schema-older-version", [])
-    assert "at version 1, but the latest version is 2" in problem["detail"]
+    assert "version 1 of subject" in problem["detail"]
     assert (bed.registered, bed.list_versions("order")) == ([], [1, 2])

@@ -201,7 +201,8 @@ def test_older_version_is_an_error(behavior: Behavior) -> None:
     plan = world.plan(schema("order", ORDER))
     (problem,) = plan.diagnostics
     assert (problem.code, problem.severity) == ("schema-older-version", Severity.ERROR)
-    assert "at version 1, but the latest version is 2" in problem.detail
+    assert "version 1 of subject" in problem.detail
+    assert "latest version is 2" in problem.detail
     assert plan.operations == ()
     change = get_only_change(plan)
     assert (change.reason, change.blocked) == (Reason.DRIFTED, "schema-older-version")
