@@ -359,7 +359,7 @@ def _find_cause(op: Operation, fault: Fault) -> FaultCause:
 def _build_unclear_result(op: Operation, answer: Outcome, current_view: View) -> OperationResult:
     message = (
         f"The request may have taken effect ({answer}), but the live state is neither the previous nor the "
-        f"planned one: {_format_changes(op, current_view)}"
+        f"planned state: {_format_changes(op, current_view)}"
     )
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)
 
