@@ -55,7 +55,7 @@ def _render_manifest(
 
 
 def render_text(type_: SchemaType, text: str) -> Iterator[str]:
-    """Yield the lines of the field ``schema`` with a schema as a block. JSON is indented."""
+    """Yield the lines of the field ``schema``, with the schema as a YAML block. JSON is indented."""
     layout = text if type_ is SchemaType.PROTOBUF else format_json(text)
     escaped = layout.replace("${", "$${")
     lines = escaped.split("\n")

@@ -1,4 +1,4 @@
-"""The section of a plan that says in words how schemas change, with the texts side by side, for reviewers."""
+"""The section of a plan that describes how schemas change, in words and side by side, for reviewers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial

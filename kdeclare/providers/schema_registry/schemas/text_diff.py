@@ -16,13 +16,13 @@ _MIN_SIMILARITY = 0.7
 _NAME = re.compile(r'"name": "[^"]*"|^ *"[^"]*":|\w+(?= = -?[0-9]+\b)')
 """Matches the name in a line of the common layout: the name of a field, property or Protobuf enum value."""
 _MAX_PAIRS = 2_500
-"""The product of the lengths of two blocks up to which similar lines are searched."""
+"""The maximum product of the line counts of two blocks. Larger blocks are not searched for similar lines."""
 _MAX_COMPARED = 400
 """The number of characters of a line that decide whether it is similar to another line."""
 
 
 def diff_schema_texts(before: SchemaContent | None, after: SchemaContent | None) -> LineDiff:
-    """Compare two schemas line by line in the common layout. None stands for an absent schema.
+    """Compare two schemas line by line in the common layout. None means that there is no schema.
 
     If a text is not a valid schema, its layout does not change.
     """
