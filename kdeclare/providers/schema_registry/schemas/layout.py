@@ -58,8 +58,8 @@ def _build_node(value: JsonValue) -> _Node:
     return _Node(_dump(value))
 
 
-def _format_lines(node: _Node, prefix: str) -> _Lines:
-    """Yield the lines of a JSON value. A value that fits on one line is written on one line."""
+def _add_lines(lines: list[str], node: _Node, prefix: str) -> None:
+    """Add the lines of a JSON value. A value that fits on one line gets one line."""
     short, entries = node
     if len(prefix) + len(short) <= _WIDTH or not entries:
         lines.append(f"{prefix}{short}")
