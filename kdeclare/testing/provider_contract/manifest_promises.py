@@ -10,10 +10,11 @@ from pydantic import ValidationError
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.provider.registry import KINDS, find_api_version
+from kdeclare.core.provider.registry import KINDS, find_api_version, get_operation_type
 from kdeclare.core.resources.changes import Action
 from kdeclare.core.resources.manifest_capabilities import (
     ExportRequest,
+    complete_change,
     export_manifests,
     find_editable,
 )
@@ -75,12 +76,16 @@ class ManifestPromises(ContractBase):
     ) -> None:
         """After a write-back, manifests match ad hoc changes. A kind refuses changes that it cannot write."""
         bench = self._apply_before(make_bench)
-        changes = bench.plan(self._declare(self.after)).changes
+        plan = bench.plan(self._declare(self.after))
         assert bench.apply(self._declare(self.after)).complete
         project, environ = self._write_project(tmp_path)
-        for change in changes:
-            if change.action not in (Action.CREATE, Action.UPDATE) or find_editable(change.id.kind) is None:
+        for planned in plan.changes:
+            if planned.action not in (Action.CREATE, Action.UPDATE) or find_editable(planned.id.kind) is None:
                 continue
+            operations = [op for op in plan.operations if op.resource == planned.id]
+            change = complete_change(
+                planned, [op for op in operations if not get_operation_type(op).is_auxiliary]
+            )
             try:
                 files = build_project_edits(project, environ, [change]).files
             except KdeclareError:
