@@ -18,6 +18,7 @@ from kdeclare.engine.state.document import encode_state
 from kdeclare.providers.connect.client.connectors_port import ConnectorOffset, TargetState
 from kdeclare.providers.connect.client.port import LOST, UNREACHABLE
 from kdeclare.providers.connect.testing import MemoryConnectCluster
+from kdeclare.providers.connect.testing.workers import Keystore, MemoryWorkers, make_certificate
 from kdeclare.report.plan.plan_text import plan_text
 from kdeclare.testing.world import declare
 from tests.engine.world import World, desired, topic
@@ -661,6 +662,24 @@ def test_access_of_override_user_comes_first(bed: Bed) -> None:
     plan = bed.plan(declared, desired("Acl", "access", principal="User:app", produce=["ft"]))
     creation = next(op for op in plan.operations if op.verb == "connector.create")
     assert any(id_.startswith("acls.create") for id_ in creation.follows)
+
+
+def test_workers_of_the_same_connect_cluster_are_configured_first(bed: Bed) -> None:
+    workers = MemoryWorkers()
+    workers.files = {"/new": Keystore(make_certificate("new"), "pw")}
+    workers.placeholders = {"${file:/secrets:keystore}": "pw"}
+    bed.world.connect_clusters["us"] = MemoryConnectCluster()
+    bed.world.workers["connect/eu",] = bed.world.workers["connect/us",] = workers
+    prefix, placeholder = "listeners.https.ssl.keystore.", "${file:/secrets:keystore}"
+    config = {f"{prefix}location": "/new", f"{prefix}password": placeholder}
+    declared = [desired("ConnectWorkerConfig", name, connect=name, config=config) for name in ("eu", "us")]
+    plan = bed.plan(connector(connect="eu"), *declared)
+    creation = next(op for op in plan.operations if op.verb == "connector.create")
+    assert [id_ for id_ in creation.follows if "ConnectWorkerConfig" in id_] == [
+        op.id
+        for op in plan.operations
+        if op.resource.kind == "ConnectWorkerConfig" and op.resource.name == "eu"
+    ]
 
 
 def test_topics_matching_a_regex_come_first(bed: Bed) -> None:

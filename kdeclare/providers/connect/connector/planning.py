@@ -27,11 +27,13 @@ from kdeclare.providers.connect.connector.record import ConnectorRecord
 from kdeclare.providers.connect.connector.settings import CONNECTOR, Setting
 from kdeclare.providers.connect.connector.spec import ConnectorBody
 from kdeclare.providers.connect.connector.topics import list_override_users
+from kdeclare.providers.connect.operations import PatchWorkersArgs
 from kdeclare.providers.kafka.acl.operations import CreateAcls, DeleteAcls, list_bindings
 from kdeclare.providers.kafka.scram_user.operations import DeleteScram, ScramArgs, UpsertScram
 
 _NEEDED = "the manifest of the connector declares that it needs this resource"
 _ACCESS_FIRST = "the connector logs in as a user whose access is set up first"
+_WORKERS_FIRST = "the workers that run the connector are configured first"
 _CONNECTOR_FIRST = "the connector that uses the access is changed first"
 
 
@@ -53,11 +55,12 @@ class ConnectorPlanning(PlanHooks):
         return withhold_connector(resource, desired, self._state, narrow_record(owned, ConnectorRecord))
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Order connectors after the resources that they need, and after their users get access."""
+        """Order connectors after their needed resources, their workers, and the access of their users."""
         connector_operations = [op for op in operations if isinstance(op.args, ConfigArgs)]
         if not connector_operations:
             return PlanStep(operations)
         operations = _link_needed(operations, connector_operations)
+        operations = link_workers(operations, connector_operations)
         users = {op.id: self._list_users(op) for op in connector_operations}
         return PlanStep(
             _link_access(operations, users), tuple(self._warn_unknown_needs(connector_operations))
@@ -161,6 +164,27 @@ def _link_needed(
                     needs[op.id][other.id] = _NEEDED
     return tuple(
         replace(op, needs={**needs[op.id], **op.needs}) if op.id in needs else op for op in operations
+    )
+
+
+def link_workers(
+    operations: tuple[Operation, ...], connector_operations: Sequence[Operation]
+) -> tuple[Operation, ...]:
+    """Order changes to connectors after the config changes of the workers of the same Connect cluster.
+
+    Only workers that the environment configures as a named Connect cluster are known to be the same.
+    """
+    worker_operations: dict[str, list[str]] = defaultdict(list)
+    for op in operations:
+        if isinstance(op.args, PatchWorkersArgs) and op.args.workers.endpoint is not None:
+            worker_operations[op.args.workers.endpoint].append(op.id)
+    follows: dict[str, dict[str, str]] = {}
+    for op in connector_operations:
+        assert isinstance(op.args, ConfigArgs)
+        follows[op.id] = dict.fromkeys(worker_operations.get(op.args.endpoint, ()), _WORKERS_FIRST)
+    return tuple(
+        replace(op, follows={**follows[op.id], **op.follows}) if follows.get(op.id) else op
+        for op in operations
     )
 
 
