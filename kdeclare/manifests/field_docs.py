@@ -108,8 +108,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     },
     "EnvironmentSpec": {
         "requestDeadline": "The maximum time that brokers need for a request that has no timeout, such as a "
-        "config change (default: 90s). If such a request receives no response, kdeclare can report "
-        "that the request had no effect only after this time.",
+        "config change (default: 90s). If such a request receives no response, kdeclare waits this "
+        "long before it reports that the request had no effect.",
         "providers": "Connection settings of systems other than Kafka, by provider name.",
         **_CLUSTER_DOCS,
     },

@@ -225,8 +225,8 @@ class FieldOrigins:
     value: a string, number, boolean or null, or a list or mapping of such values.
     secret: whether the value is a secret that is not shown; ``value`` is then None. A secret that consists of
         a single reference is shown as this reference instead.
-    by_reference: whether the value contains values of environment variables or files. ``value`` then contains
-        the references as written. In number fields, ``value`` still contains the resolved numbers.
+    by_reference: whether the value refers to environment variables or files. ``value`` then contains the
+        references as written, except in number fields, where it contains the resolved numbers.
     by: the document whose value takes effect.
     over: the documents whose values are overridden, the highest precedence first.
     references: the references in the value.

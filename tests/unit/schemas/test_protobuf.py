@@ -119,7 +119,7 @@ INVALID = {
     'syntax = "proto3"; enum E { A = 1; }': "line 1, column 29, E.A: "
     "'E.A' is the first value of a proto3 enum, so its number must be 0.",
     "enum E { A = 1; B = 1; }": "line 1, column 17, E.B: "
-    "'E.B' has the number 1, like 'A', without the option allow_alias.",
+    "'E.B' has the same number (1) as 'A', but allow_alias is not set.",
     "enum E { }": "line 1, column 6, E: 'E' is an enum without values.",
     "message A { map<float, string> a = 1; }": "line 1, column 32, A.a: "
     "'A.a' is a map whose keys have the type float, which Protobuf does not allow.",

@@ -116,7 +116,7 @@ class _ConnectorTracker:
     def look(
         self, live: LiveState, working: Sequence[Operation], awaiting: Sequence[Operation]
     ) -> WorkProgress | None:
-        """Return the number of connectors that have reached their state."""
+        """Return the number of connectors that have reached their desired state."""
         if not working:
             return None
         connectors = [(op, _find_connector(op, live)) for op in working]

@@ -363,7 +363,7 @@ def _report_moved(
 ) -> Diagnostic:
     return denied(
         "connector-moved",
-        "Connector changed its name or Connect cluster",
+        "Manifest names a different connector",
         f"{desired.id} was applied to the connector {owned.connector} in {owned.endpoint}, but the manifest "
         f"now names {body.name} in {cluster.name}. kdeclare leaves both connectors unchanged.",
         hint="Give the manifest a different metadata.name. To delete the earlier connector, pass "

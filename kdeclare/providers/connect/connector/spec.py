@@ -373,7 +373,7 @@ def _warn_literal_secret(resource: str, key: str, setting: Setting) -> Iterator[
         LITERAL_SECRET,
         "Secret in a manifest",
         f"'{key}' is sensitive, but the manifest contains its value in plain text. Everyone who can read the "
-        "manifest or the config of the connector can read the value, and plan files cannot contain it.",
+        "manifest or the config of the connector can read the value. Plans with this value cannot be saved.",
         hint="Use a placeholder of a Connect config provider, such as ${file:/etc/connect/secrets:db}, or at "
         "least a reference, such as ${env.NAME} or ${file.PATH}.",
         resource=resource,

@@ -1,4 +1,4 @@
-"""`MemoryWorkers`: a Connect cluster with the plug-in that runs inside the test process."""
+"""`MemoryWorkers`: Connect workers with kdeclare's plug-in, simulated inside the test process."""
 
 from collections.abc import Mapping
 from dataclasses import field

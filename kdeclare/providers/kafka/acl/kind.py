@@ -205,7 +205,7 @@ class AclKind:
         return render_acl_spec(change)
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
-        """Return whether two strings are equal: the names and operations of bindings have only one form."""
+        """Return whether two strings are equal, because there is only one way to write a binding's value."""
         return text == value
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:

@@ -95,7 +95,7 @@ class DescribedGroup:
 class CommittedOffset(Arguments):
     """The committed offset of one partition.
 
-    leader_epoch: the epoch of the leader that the offset was read from, or None.
+    leader_epoch: the leader epoch of the last consumed record; None if the consumer did not commit it.
     metadata: the string that the consumer committed with the offset.
     """
 

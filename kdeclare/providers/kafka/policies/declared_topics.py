@@ -25,7 +25,7 @@ _TYPES = {"LIST": list, "BOOLEAN": bool, "STRING": str, "PASSWORD": str, "CLASS"
 
 
 def list_key_types(catalog: Catalog) -> Mapping[str, type]:
-    """Return the Python type of each config key of a catalog. Types that are not in `_TYPES` are numbers."""
+    """Return the Python type of each config key of a catalog. Config types not in `_TYPES` are numeric."""
     return {key: _TYPES.get(info.type, float) for key, info in catalog.keys.items()}
 
 

@@ -55,7 +55,7 @@ class PaceSpec(BaseModel):
         Duration | None,
         Field(
             description="How long to wait for a batch to finish, such as 2h. After this time, the run "
-            "continues."
+            "stops waiting for the batch, and continues."
         ),
     ] = None
 

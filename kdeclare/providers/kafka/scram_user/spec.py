@@ -194,7 +194,7 @@ def _warn_literal_password(resource: str, mechanism: Mechanism) -> SpecProblem:
             LITERAL_SECRET,
             "Secret in a manifest",
             f"The manifest contains the password of {resource} for {mechanism} in plain text. Everyone who "
-            "can read the manifest can read the password, and plan files cannot contain it.",
+            "can read the manifest can read the password. Plans with the password cannot be saved.",
             hint="Write ${env.NAME} or ${file.PATH} instead.",
             resource=resource,
             subject=mechanism,

@@ -19,7 +19,7 @@ from kdeclare.providers.schema_registry.schemas.comparison import parse_schema
 from kdeclare.providers.schema_registry.schemas.problems import SchemaError, SchemaProblem
 
 _TYPES = {".avsc": SchemaType.AVRO, ".proto": SchemaType.PROTOBUF}
-"""The types by the extension of the file. JSON files can contain Avro or JSON Schema."""
+"""The possible schema types of a file, by its extension. JSON files can contain Avro or JSON Schema."""
 
 
 @dataclass(frozen=True, slots=True)

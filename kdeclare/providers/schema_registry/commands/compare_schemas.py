@@ -157,7 +157,8 @@ def _find_latest(located: LocatedSubject) -> int:
             "unknown-version",
             "Subject has no version",
             f"All versions of subject '{located.name}' in registry '{located.registry}' are soft-deleted.",
-            hint=f"Name one of them with --from and --to: {', '.join(map(str, located.deleted))}.",
+            hint="Pass one of these versions with --from and one with --to: "
+            f"{', '.join(map(str, located.deleted))}.",
         )
     )
 

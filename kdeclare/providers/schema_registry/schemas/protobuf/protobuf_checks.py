@@ -127,7 +127,7 @@ def _check_enum(report: _Report, enum: ProtobufEnum, file: ProtobufFile) -> Iter
     for value in enum.values:
         first_name = first_names.setdefault(value.number, value.name)
         if first_name != value.name and enum.options.get("allow_alias") != "true":
-            problem = f"has the number {value.number}, like '{first_name}', without the option allow_alias."
+            problem = f"has the same number ({value.number}) as '{first_name}', but allow_alias is not set."
             yield report.build(f"{enum.name}.{value.name}", problem)
         if f'"{value.name}"' in enum.reserved:
             yield report.build(f"{enum.name}.{value.name}", "has a reserved name.")
