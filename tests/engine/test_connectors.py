@@ -18,9 +18,10 @@ from kdeclare.engine.state.document import encode_state
 from kdeclare.providers.connect.client.connectors_port import ConnectorOffset, TargetState
 from kdeclare.providers.connect.client.port import LOST, UNREACHABLE
 from kdeclare.providers.connect.testing import MemoryConnectCluster
-from kdeclare.providers.connect.testing.workers import Keystore, MemoryWorkers, make_certificate
+from kdeclare.providers.connect.testing.workers import Keystore, MemoryWorkers
 from kdeclare.report.plan.plan_text import plan_text
 from kdeclare.testing.world import declare
+from tests.engine.test_connect_contract import make_certificate
 from tests.engine.world import World, desired, topic
 
 SOURCE: dict[str, Any] = {

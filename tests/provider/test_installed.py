@@ -162,7 +162,7 @@ def test_doctor_and_completion_include_provider(kdeclare: Project) -> None:
     assert "ok       Objects" in examined
     assert "Cluster" not in examined, "the project has nothing of Kafka"
     typed = {"_KDECLARE_COMPLETE": "complete_bash", "COMP_WORDS": "kdeclare fl", "COMP_CWORD": "1"}
-    assert kdeclare(environ=typed).split() == ["flag", "fleet"]
+    assert sorted(kdeclare(environ=typed).split()) == ["flag", "fleet"]
     (kdeclare.folder / "flags.db").unlink()
     assert "unable to open database file" in kdeclare("doctor", code=1)
 

@@ -368,7 +368,7 @@ def test_diff_compares_latest_version_with_file(
 def test_diff_of_soft_deleted_versions(registry: MemoryRegistry, run: Run) -> None:
     register(registry, SUBJECT, ORDER, WITH_SIZE)
     registry.elsewhere().delete_subject(SUBJECT)
-    assert "--from and --to: 1, 2." in run("diff", SUBJECT).err
+    assert "one with --to: 1, 2." in run("diff", SUBJECT).err
     assert run("diff", SUBJECT, "--from", "1", "--to", "2").code == ExitCode.OK
 
 
