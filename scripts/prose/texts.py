@@ -7,6 +7,7 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -37,8 +38,13 @@ class Text:
     text: str
 
 
-def collect_texts() -> Iterator[Text]:
-    """Yield every text of the project, file by file."""
+@cache
+def collect_texts() -> tuple[Text, ...]:
+    """Return every text of the project, file by file. The files are read only once per process."""
+    return tuple(_read_all())
+
+
+def _read_all() -> Iterator[Text]:
     for folder in CODE_FOLDERS:
         for file in sorted((ROOT / folder).rglob("*.py")):
             if file.parent != Path(__file__).parent:  # it quotes what it looks for

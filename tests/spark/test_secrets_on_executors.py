@@ -20,7 +20,7 @@ from kdeclare.fleet.storage import LocalStorage
 from tests.spark.programs import run_program
 from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, make_real_fleet
 from tests.spark.standalone import AUTHENTICATED, ENCRYPTED, SECRET, StandaloneSpark, start_standalone_spark
-from tests.spark.test_separate_disks import SETTINGS, run_commands
+from tests.spark.test_separate_disks import SETTINGS, run_command
 
 pytestmark = pytest.mark.spark
 
@@ -187,7 +187,7 @@ def test_secrets_are_not_sent_to_unprotected_master(fleet: RealFleet, tmp_path: 
         f"spark.master {master}\nspark.authenticate true\nspark.authenticate.secret {SECRET}\n"
     )
     spark = StandaloneSpark(master, {"SPARK_CONF_DIR": str(tmp_path)}, tmp_path, tmp_path)
-    printed, said = run_commands(fleet, spark, "fleet plan fleet.yaml --out plans --shared-folders")
+    printed, said = run_command(fleet, spark, "fleet plan fleet.yaml --out plans --shared-folders")
     assert printed == ["exit code 1"]
     assert "error: Spark does not protect credentials" in said
     assert (
