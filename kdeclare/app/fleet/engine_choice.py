@@ -9,10 +9,13 @@ from kdeclare.app.fleet.job import Engine, FleetOptions
 from kdeclare.fleet.storage import find_local_storage
 
 MAX_LOCAL_ROWS = 100_000
-"""The number of declared and live resources above which Spark is faster on two cores; see docs/scale.md."""
+"""The number of declared and live resources above which ``auto`` uses Spark.
+
+The local engine needs up to 0.5 GB of memory for this number; see docs/scale.md.
+"""
 
 MAX_LOCAL_PLANNED = 50_000
-"""The number of declared resources above which Spark plans faster on two cores; see docs/scale.md."""
+"""The number of planned resources above which ``auto`` uses Spark. See docs/scale.md."""
 
 
 def choose_engine(
