@@ -21,6 +21,7 @@ from kdeclare.core.resources.manifest_capabilities import ExportRequest, export_
 from kdeclare.engine.observation import observe
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanScope
+from kdeclare.providers.connect.testing import MemoryConnectCluster
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.schema_registry.client import port
 from kdeclare.providers.schema_registry.client.port import (
@@ -51,15 +52,16 @@ ALLOW_DELETES = PlanScope(allow_deletes=True)
 
 @dataclass
 class World(world.World):
-    """A project with one registry, which is called main, and further registries."""
+    """A project with one registry, which is called main, further registries, and Connect clusters."""
 
     registry: MemoryRegistry = field(default_factory=MemoryRegistry)
     others: dict[str, MemoryRegistry] = field(default_factory=dict)
+    connect_clusters: dict[str, MemoryConnectCluster] = field(default_factory=dict)
 
     def connect(self) -> Connections:
         registries = {"main": self.registry, **self.others}
         clients = RegistryClients(registries, registries.__getitem__)
-        return connections_to(MemoryCluster()).with_part(clients)
+        return connections_to(MemoryCluster(), None, self.connect_clusters).with_part(clients)
 
     @property
     def elsewhere(self) -> MemoryRegistry:
@@ -870,3 +872,34 @@ def test_import_writes_the_latest_versions() -> None:
         "      version: 2\n"
         "  compatibility: FULL\n"
     )
+
+
+# connectors
+
+
+def test_schemas_of_topics_come_before_connectors_and_are_deleted_after_them() -> None:
+    world = World(connect_clusters={"eu": MemoryConnectCluster()})
+    names = ("ft-value", "ft-key", "ft-value-2", "left-value")
+    schemas = {name: schema(name, avro("Order"), subject=name) for name in names}
+    source = {"class": "FileStreamSource", "config": {"file": "in.txt", "topic": "ft"}}
+    declared = [declare("Connector", "src", source), *schemas.values()]
+    (creation,) = (op for op in world.plan(*declared).operations if op.verb == "connector.create")
+    registrations = {id_ for id_ in creation.follows if "Schema/" in id_}
+    assert registrations == {"schema.register:Schema/ft-value", "schema.register:Schema/ft-key"}
+    assert world.apply(*declared).complete
+
+    schemas["ft-value"] = schema(
+        "ft-value", avro("Order", note={"type": "string", "default": ""}), subject="ft-value"
+    )
+    moved = declare("Connector", "src", {**source, "config": {"file": "other.txt", "topic": "ft"}})
+    plan = world.plan(moved, *schemas.values())
+    (change,) = (op for op in plan.operations if op.verb == "connector.configure")
+    assert "schema.register:Schema/ft-value" in change.follows
+
+    plan = world.plan(schemas["left-value"], scope=PlanScope(allow_deletes=True))
+    needs = {op.resource.name: op.needs.keys() for op in plan.operations if op.verb == "schema.delete"}
+    assert {name: "connector.delete:Connector/src" in ids for name, ids in needs.items()} == {
+        "ft-value": True,
+        "ft-key": True,
+        "ft-value-2": False,
+    }

@@ -36,7 +36,7 @@ from kdeclare.providers.connect.connector.connector_operation import (
 from kdeclare.providers.connect.connector.record import StatedSetting
 from kdeclare.providers.connect.connector.settings import find_path, to_shown_value
 from kdeclare.providers.connect.connector.status import find_target_state
-from kdeclare.providers.connect.connector.topics import list_topic_entries, list_topics
+from kdeclare.providers.connect.connector.topics import list_schema_entries, list_topic_entries, list_topics
 
 STATE = "state"
 """The view element with the target state of the connector."""
@@ -60,7 +60,12 @@ class CreateConnector(ConnectorOperationType):
     def compute_footprint(self, op: Operation) -> Footprint:
         """Return the connector, and the resources that it requires."""
         args = _get_create_args(op)
-        return (*super().compute_footprint(op), *list_topic_entries(args.config), *_list_needed_entries(args))
+        return (
+            *super().compute_footprint(op),
+            *list_topic_entries(args.config),
+            *list_schema_entries(args.config),
+            *_list_needed_entries(args),
+        )
 
     def list_elements(self, op: Operation) -> Sequence[str]:
         """List the elements: existence, each config key, and the state if the operation sets it."""
@@ -143,6 +148,7 @@ class ConfigureConnector(ConnectorOperationType):
         return (
             *super().compute_footprint(op),
             *list_topic_entries(args.config),
+            *list_schema_entries(args.config),
             *_list_needed_entries(args),
             *list_topic_entries({"topics": ",".join(sorted(released))}, Access.AFTER),
         )
@@ -268,8 +274,12 @@ class DeleteConnector(ConnectorOperationType):
     def compute_footprint(self, op: Operation) -> Footprint:
         """Return the connector, and the topics and other resources that are deleted after it."""
         args = _get_delete_args(op)
-        topics = list_topic_entries(args.config, Access.AFTER)
-        return (*super().compute_footprint(op), *topics, *_list_needed_entries(args, Access.AFTER))
+        return (
+            *super().compute_footprint(op),
+            *list_topic_entries(args.config, Access.AFTER),
+            *list_schema_entries(args.config),
+            *_list_needed_entries(args, Access.AFTER),
+        )
 
     def list_elements(self, op: Operation) -> Sequence[str]:
         """List the elements: existence, unknown keys, and each config key that is not ignored."""

@@ -1,4 +1,4 @@
-"""The topics and users that the config of a connector names."""
+"""The topics and users that the config of a connector names, and the schemas of the topics."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,6 +9,12 @@ from kdeclare.providers.connect.connector.settings import Setting
 
 TOPIC = "Topic"
 """The kind of topics, which is also their type in footprints."""
+
+_SUBJECT, _VERSION = "schema-registry.subject", "schema-registry.version"
+"""Types of objects in the footprints of the provider schema_registry, which this provider does not import.
+
+The names of the objects are ``REGISTRY/SUBJECT`` and ``REGISTRY/SUBJECT/FINGERPRINT``.
+"""
 
 _LIST_KEY = "topics"
 _NAME_KEYS = ("topic", "kafka.topic", "errors.deadletterqueue.topic.name")
@@ -39,6 +45,20 @@ def list_topic_entries(
     regex = config.get(_REGEX_KEY)
     if isinstance(regex, str) and regex and _PLACEHOLDER_START not in regex:
         yield FootprintEntry(TOPIC, _compile_regex(regex), Access.AFTER)
+
+
+def list_schema_entries(config: Mapping[str, object]) -> Iterator[FootprintEntry]:
+    """Yield the footprint entries of the schemas of the topics in a config.
+
+    The subject of a schema is ``TOPIC-key`` or ``TOPIC-value``, as with the default TopicNameStrategy of
+    serializers. The registry can be any registry of the environment. A connector does not necessarily use
+    these schemas. Therefore, they only affect the order of operations.
+    """
+    topics = sorted(map(re.escape, list_topics(config)))
+    if topics:
+        subjects = f"[^/]*/({'|'.join(topics)})-(key|value)"
+        yield FootprintEntry(_SUBJECT, compile_pattern(subjects), Access.AFTER)
+        yield FootprintEntry(_VERSION, compile_pattern(f"{subjects}/.*"), Access.AFTER)
 
 
 def _compile_regex(regex: str) -> Key:
