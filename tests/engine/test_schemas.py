@@ -881,7 +881,7 @@ def test_schemas_of_topics_come_before_connectors_and_are_deleted_after_them() -
     world = World(connect_clusters={"eu": MemoryConnectCluster()})
     names = ("ft-value", "ft-key", "ft-value-2", "left-value")
     schemas = {name: schema(name, avro("Order"), subject=name) for name in names}
-    source = {"class": "FileStreamSource", "config": {"file": "in.txt", "topic": "ft"}}
+    source: dict[str, Any] = {"class": "FileStreamSource", "config": {"file": "in.txt", "topic": "ft"}}
     declared = [declare("Connector", "src", source), *schemas.values()]
     (creation,) = (op for op in world.plan(*declared).operations if op.verb == "connector.create")
     registrations = {id_ for id_ in creation.follows if "Schema/" in id_}
