@@ -5,7 +5,7 @@ A table is collected with one Spark task per cluster.
 
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kdeclare.app.fleet.archive import pack
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, info
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.installed_providers import list_providers
@@ -137,10 +138,26 @@ def open_fleet_job(
 
 @contextmanager
 def open_continued_job(options: FleetOptions, run: FleetRun) -> Iterator[FleetJob]:
-    """Start Spark on this machine for a command that began without Spark. Raises KdeclareError."""
+    """Start Spark on this machine for a command that began without Spark.
+
+    Raises KdeclareError. If Spark cannot be started, the error also explains why the command needs Spark.
+    """
     run.progress("Starting Spark", 0, 0)
-    with _start_spark(replace(options, master=LOCAL_MASTER)) as spark:
+    with ExitStack() as stack:
+        try:
+            spark = stack.enter_context(_start_spark(replace(options, master=LOCAL_MASTER)))
+        except KdeclareError as problem:
+            raise KdeclareError(*problem.diagnostics, _explain_spark()) from problem
         yield FleetJob(run.fleet, run.locator, run.storage, run.began, run.identity, run.progress, spark)
+
+
+def _explain_spark() -> Diagnostic:
+    return info(
+        "large-fleet",
+        "Fleet is large",
+        "The fleet has so many resources that kdeclare continues on Spark, to limit its memory.",
+        hint="Pass --engine local to process the fleet without Spark.",
+    )
 
 
 @contextmanager

@@ -169,6 +169,20 @@ def test_local_audit_needs_no_spark(
     assert (out / "report.html").exists()
 
 
+def test_large_fleet_without_java_names_the_local_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {**SECRETS, "JAVA_HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    fleet = make_real_fleet(tmp_path / "fleet", monkeypatch)
+    monkeypatch.setattr("kdeclare.app.fleet.local_audit.MAX_LOCAL_ROWS", 1)
+    line = ["fleet", "audit", str(fleet.file), "--out", str(tmp_path / "out")]
+    assert main([*line, "--snapshot", str(fleet.snapshots)]) == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert "error: Java was not found" in told
+    assert "Pass --engine local to process the fleet without Spark." in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "detail"),
     [
