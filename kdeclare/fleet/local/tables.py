@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.storage import LocalStorage, build_read_error, build_write_error
+from kdeclare.fleet.unfinished_tables import open_unfinished_folder, publish_tables
 
-_UNFINISHED_FOLDER = "_unfinished"  # readers of tables ignore names that start with an underscore
 _FILE = "part-00000.parquet"
 _PARTITION = "cluster="
 _ESCAPED_CHARACTERS = re.compile(r"[\x01-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
@@ -82,23 +82,9 @@ class LocalWorkbench:
         except (OSError, pa.ArrowException) as cause:
             raise build_write_error(str(file), getattr(cause, "strerror", None) or str(cause)) from cause
 
-    @contextmanager
-    def publish(self, tables: Mapping[str, str]) -> Iterator[None]:
-        """Move tables to their final paths. If the block raises an exception, remove the moved tables.
-
-        tables: the final path of each table, by table name.
-        """
-        published_paths: list[str] = []
-        try:
-            for name, path in tables.items():
-                if not self.storage.exists(path):  # do not remove an existing table of another command
-                    published_paths.append(path)  # before the rename, because it can fail halfway
-                self.storage.rename(f"{self.folder}/{name}", path)
-            yield
-        except BaseException:
-            for path in published_paths:
-                self.storage.remove(path)
-            raise
+    def publish(self, tables: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Move tables to their final paths; see `publish_tables`."""
+        return publish_tables(self.storage, self.folder, tables)
 
 
 def _to_arrow_maps(row: Row) -> Row:
@@ -109,12 +95,8 @@ def _to_arrow_maps(row: Row) -> Row:
 @contextmanager
 def open_local_workbench(storage: LocalStorage, command_id: str) -> Iterator[LocalWorkbench]:
     """Provide a temporary folder for the tables of one command, and delete the folder after the block."""
-    workbench = LocalWorkbench(storage, f"{_UNFINISHED_FOLDER}/{command_id}")
-    try:
-        yield workbench
-    finally:
-        storage.remove(workbench.folder)
-        storage.remove_empty(_UNFINISHED_FOLDER)
+    with open_unfinished_folder(storage, command_id) as folder:
+        yield LocalWorkbench(storage, folder)
 
 
 def read_rows(

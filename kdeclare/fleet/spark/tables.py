@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from kdeclare.fleet.rows import CLUSTER, LIVE, require_written_rows
 from kdeclare.fleet.spark.settings import has_local_tasks
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.storage import LocalStorage, Storage, build_read_error
+from kdeclare.fleet.unfinished_tables import open_unfinished_folder, publish_tables
 
 
 def to_spark_type(type_: pa.DataType) -> DataType:
@@ -33,7 +34,6 @@ def to_spark_schema(schema: pa.Schema) -> StructType:
 __all__ = ["DataFrame", "Workbench", "escape_glob", "open_workbench", "read_table"]
 
 _GLOB_CHARACTERS = re.compile(r"[\\{}\[\]*?]")
-_UNFINISHED_FOLDER = "_unfinished"  # readers of tables ignore names that start with an underscore
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +75,9 @@ class Workbench:
         """Read a table that `write` has written."""
         return read_table(self.spark, self.storage, f"{self.folder}/{name}", schema)
 
-    @contextmanager
-    def publish(self, tables: Mapping[str, str]) -> Iterator[None]:
-        """Move tables to their final paths. If the block raises an exception, remove the moved tables.
-
-        tables: the final path of each table, by table name.
-        """
-        published_paths: list[str] = []
-        try:
-            for name, path in tables.items():
-                if not self.storage.exists(path):  # do not remove an existing table of another command
-                    published_paths.append(path)  # before the rename, because it can fail halfway
-                self.storage.rename(f"{self.folder}/{name}", path)
-            yield
-        except BaseException:
-            for path in published_paths:
-                self.storage.remove(path)
-            raise
+    def publish(self, tables: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Move tables to their final paths; see `publish_tables`."""
+        return publish_tables(self.storage, self.folder, tables)
 
 
 def read_table(spark: SparkSession, storage: Storage, path: str, schema: pa.Schema) -> DataFrame:
@@ -117,12 +103,8 @@ def _count_rows(table: Path) -> int:
 @contextmanager
 def open_workbench(spark: SparkSession, storage: Storage, command_id: str) -> Iterator[Workbench]:
     """Provide a temporary folder for the tables of one command, and delete the folder after the block."""
-    workbench = Workbench(spark, storage, f"{_UNFINISHED_FOLDER}/{command_id}")
-    try:
-        yield workbench
-    finally:
-        storage.remove(workbench.folder)
-        storage.remove_empty(_UNFINISHED_FOLDER)
+    with open_unfinished_folder(storage, command_id) as folder:
+        yield Workbench(spark, storage, folder)
 
 
 def select_cluster_rows(table: DataFrame) -> DataFrame:
