@@ -26,6 +26,7 @@ from kdeclare.fleet.spark.history import read_versions
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import open_workbench
 from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.unfinished_tables import publish_tables
 from kdeclare.report.fleet.snapshot_text import render_object_history_text
 from tests.spark.test_equality import build_table, sort_rows
 from tests.unit.fleet.kitchen import JarsRecord, Kettle, KettleRecord, KitchenState
@@ -165,7 +166,7 @@ def test_history_of_an_object_of_another_system(spark: SparkSession, tmp_path: P
         records.append(SnapshotRecord(name, "shop", taken, 1.0, path, (here,)))
         with open_workbench(spark, storage, name) as bench:
             bench.write(build_table(spark, rows, LIVE), "live", ["cluster"])
-            with bench.publish({"live": path}):
+            with publish_tables(bench.storage, bench.folder, {"live": path}):
                 pass
     key = parse_live_key("Kettle/k1")
     found = read_versions(spark, storage, records, "eu-1", key)

@@ -14,6 +14,7 @@ from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, format_sna
 from kdeclare.fleet.spark.history import read_versions
 from kdeclare.fleet.spark.tables import open_workbench, read_table, to_spark_schema
 from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.unfinished_tables import publish_tables
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
@@ -40,7 +41,7 @@ def test_snapshots_with_odd_names_are_read_back(spark: SparkSession, tmp_path: P
     record = SnapshotRecord("one", "shop", AT, 1.0, path, tuple(clusters))
     with open_workbench(spark, storage, "one") as bench:
         bench.write(spark.createDataFrame(rows, to_spark_schema(LIVE)), "live", ["cluster"])
-        with bench.publish({"live": path}):
+        with publish_tables(bench.storage, bench.folder, {"live": path}):
             assert {r["cluster"] for r in read_table(spark, storage, path, LIVE).collect()} == set(NAMES)
     for number, name in enumerate(NAMES, start=1):
         (version,) = read_versions(spark, storage, [record], name, LiveKey("Topic", "orders"))

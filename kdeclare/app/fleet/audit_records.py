@@ -1,15 +1,18 @@
 """The options of an audit, the earlier audits in a folder, and the reports of an audit."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kdeclare.app.fleet.job import ClusterTable, FleetRun
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.fleet.audit_results import AUDIT_TABLES
 from kdeclare.fleet.findings import Audit, AuditSummary, EarlierAudits, dump_summary, parse_summary
 from kdeclare.fleet.row_builder import Row, build_unreachable_row
 from kdeclare.fleet.rows import DECLARED
 from kdeclare.fleet.snapshots import SnapshotRecord
 from kdeclare.fleet.storage import AUDITS, Storage, list_record_ids
+from kdeclare.fleet.unfinished_tables import publish_tables
 from kdeclare.report.fleet.audit_markdown import render_audit_markdown
 from kdeclare.report.fleet.audit_page import render_audit_page
 
@@ -102,7 +105,19 @@ def build_missing_rows(job: FleetRun, record: SnapshotRecord) -> list[Row]:
     ]
 
 
-def render_reports(audit: Audit) -> Mapping[str, str]:
+def publish_audit(job: FleetRun, folder: str, audit: Audit) -> Audit:
+    """Move the tables of an audit to their final paths, and write its reports. Return the timed audit.
+
+    folder: the temporary folder with the tables.
+    """
+    audit = replace(audit, summary=replace(audit.summary, seconds=job.seconds))
+    paths = {name: build_table_path(name, job.identity) for name in AUDIT_TABLES}
+    with publish_tables(job.storage, folder, paths):
+        job.storage.write_all(_render_reports(audit))
+    return audit
+
+
+def _render_reports(audit: Audit) -> Mapping[str, str]:
     """Return the contents of the reports by path. The record comes last: it marks the audit as complete."""
     document = dump_summary(audit.summary)
     return {

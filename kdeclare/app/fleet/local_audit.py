@@ -12,11 +12,11 @@ from kdeclare.app.fleet.audit_records import (
     build_missing_rows,
     build_table_path,
     find_earlier_audits,
-    render_reports,
+    publish_audit,
 )
 from kdeclare.app.fleet.cluster_rows import read_declared, read_live
 from kdeclare.app.fleet.engine_choice import MAX_LOCAL_ROWS
-from kdeclare.app.fleet.job import Engine, FleetOptions, open_continued_job
+from kdeclare.app.fleet.job import FleetOptions, open_continued_job
 from kdeclare.app.fleet.local_job import (
     LocalJob,
     LocalTable,
@@ -28,7 +28,7 @@ from kdeclare.app.fleet.snapshot import LIVE_TABLE, read_snapshot_record
 from kdeclare.app.fleet.spark_audit import compare_on_spark
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
-from kdeclare.fleet.audit_results import AUDIT_TABLES, MEMORY_TABLES
+from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.findings import Audit, AuditRun, EarlierAudits
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, require_complete_table
@@ -37,7 +37,6 @@ from kdeclare.fleet.storage import LocalStorage, require_same_fleet
 
 if TYPE_CHECKING:
     from kdeclare.fleet.local.audit import LocalTables
-    from kdeclare.fleet.local.tables import LocalWorkbench
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +55,15 @@ def audit_locally(
     If the engine is ``auto`` and the tables become too large, Spark collects the remaining rows and compares
     the tables.
     """
-    from kdeclare.fleet.local.tables import open_local_workbench
-
-    with (
-        open_local_job(options, environ, progress) as job,
-        open_local_workbench(job.storage, job.identity) as bench,
-    ):
+    with open_local_job(options, environ, progress) as job:
         earlier = find_earlier_audits(job.storage, audit_options.since)
         snapshot = _open_snapshot(job, audit_options)
-        max_size = MAX_LOCAL_ROWS if options.engine is Engine.AUTO else None
-        declared = collect_locally(job, bench, DECLARED_TABLE, partial(read_declared, job.locator), max_size)
-        live = _collect_live(job, bench, snapshot, declared, max_size)
-        if max_size is not None and declared.size + live.size > max_size:
+        declared = collect_locally(job, DECLARED_TABLE, partial(read_declared, job.locator), MAX_LOCAL_ROWS)
+        live = _collect_live(job, snapshot, declared)
+        if job.continues_on_spark and declared.size + live.size > MAX_LOCAL_ROWS:
             with open_continued_job(options, job) as spark_job:
                 return compare_on_spark(spark_job, audit_options, earlier, declared.remaining, live.remaining)
-        return _compare_locally(job, bench, audit_options, earlier, snapshot)
+        return _compare_locally(job, audit_options, earlier, snapshot)
 
 
 def _open_snapshot(job: LocalJob, audit_options: AuditOptions) -> _Snapshot | None:
@@ -82,34 +75,24 @@ def _open_snapshot(job: LocalJob, audit_options: AuditOptions) -> _Snapshot | No
     return _Snapshot(storage, read_snapshot_record(storage, snapshot_id))
 
 
-def _collect_live(
-    job: LocalJob,
-    bench: "LocalWorkbench",
-    snapshot: _Snapshot | None,
-    declared: LocalTable,
-    max_size: int | None,
-) -> LocalTable:
+def _collect_live(job: LocalJob, snapshot: _Snapshot | None, declared: LocalTable) -> LocalTable:
     """Read the clusters, unless there is a snapshot or Spark must continue."""
     if snapshot is not None:
         return LocalTable(sum(c.rows for c in snapshot.record.clusters if c.name in job.names))
-    if max_size is not None and declared.size > max_size:
+    limit = MAX_LOCAL_ROWS - declared.size
+    if job.continues_on_spark and limit < 0:
         return LocalTable(0, job.names)
-    remaining_size = None if max_size is None else max_size - declared.size
-    return collect_locally(job, bench, LIVE_TABLE, partial(read_live, job.locator), remaining_size)
+    return collect_locally(job, LIVE_TABLE, partial(read_live, job.locator), limit)
 
 
 def _compare_locally(
-    job: LocalJob,
-    bench: "LocalWorkbench",
-    audit_options: AuditOptions,
-    earlier: EarlierAudits | None,
-    snapshot: _Snapshot | None,
+    job: LocalJob, audit_options: AuditOptions, earlier: EarlierAudits | None, snapshot: _Snapshot | None
 ) -> Audit:
     from kdeclare.fleet.local.audit import LocalTables, write_audit
 
-    live = bench.read("live", LIVE) if snapshot is None else _read_snapshot_rows(job, snapshot)
+    live = job.bench.read("live", LIVE) if snapshot is None else _read_snapshot_rows(job, snapshot)
     tables = LocalTables(
-        bench.read("declared", DECLARED),
+        job.bench.read("declared", DECLARED),
         live,
         job.names,
         tuple(job.fleet.left_out),
@@ -119,11 +102,8 @@ def _compare_locally(
         tables = _add_earlier_findings(job, tables, earlier)
     job.progress("Comparing", 0, 0)
     run = AuditRun(job.identity, job.fleet.name, job.began)
-    audit = write_audit(bench, tables, run, earlier, partial(make_evaluator, job.locator))
-    audit = replace(audit, summary=replace(audit.summary, seconds=job.seconds))
-    with bench.publish({name: build_table_path(name, job.identity) for name in AUDIT_TABLES}):
-        job.storage.write_all(render_reports(audit))
-    return audit
+    audit = write_audit(job.bench, tables, run, earlier, partial(make_evaluator, job.locator))
+    return publish_audit(job, job.bench.folder, audit)
 
 
 def _add_earlier_findings(job: LocalJob, tables: "LocalTables", earlier: EarlierAudits) -> "LocalTables":

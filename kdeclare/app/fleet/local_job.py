@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
 from kdeclare.app.fleet.job import (
     ClusterTable,
+    Engine,
     FleetOptions,
     FleetRun,
     ReadCluster,
@@ -27,9 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LocalJob(FleetRun):
-    """A fleet whose results are in a local folder."""
+    """A fleet whose results are in a local folder.
+
+    bench: the temporary folder for the tables of the command.
+    continues_on_spark: whether the command continues on Spark if the tables become too large.
+    """
 
     storage: LocalStorage
+    bench: "LocalWorkbench"
+    continues_on_spark: bool
 
 
 @contextmanager
@@ -37,6 +44,8 @@ def open_local_job(
     options: FleetOptions, environ: Mapping[str, str], progress: Progress
 ) -> Iterator[LocalJob]:
     """Open the fleet for the local engine. Raises KdeclareError, for example if an option requires Spark."""
+    from kdeclare.fleet.local.tables import open_local_workbench
+
     started_at = datetime.now(UTC)
     _reject_spark_options(options)
     storage = require_local_storage("--out", options.out)
@@ -45,7 +54,10 @@ def open_local_job(
     require_same_fleet(storage, fleet.name)
     locator = ClusterLocator(str(options.fleet), options.timeout_s, providers=list_providers())
     locator.load_providers()
-    yield LocalJob(fleet, locator, storage, started_at, make_identity(started_at), progress)
+    identity = make_identity(started_at)
+    with open_local_workbench(storage, identity) as bench:
+        is_limited = options.engine is Engine.AUTO
+        yield LocalJob(fleet, locator, storage, started_at, identity, progress, bench, is_limited)
 
 
 def require_local_storage(option: str, location: str) -> LocalStorage:
@@ -91,24 +103,19 @@ class LocalTable:
     remaining: tuple[str, ...] = ()
 
 
-def collect_locally(
-    job: LocalJob,
-    bench: "LocalWorkbench",
-    table: ClusterTable,
-    read_cluster: ReadCluster,
-    max_size: int | None = None,
-) -> LocalTable:
+def collect_locally(job: LocalJob, table: ClusterTable, read_cluster: ReadCluster, limit: int) -> LocalTable:
     """Read the clusters with threads, and write the table.
 
     The fleet file limits how many clusters are read at the same time. Raises KdeclareError, for example if a
     cluster does not have exactly one row of its own in the table.
 
-    max_size: the number of resources after which the remaining clusters are not read; None for no limit.
+    limit: the number of resources after which the remaining clusters are not read. It applies only if the
+        command continues on Spark.
     """
     from kdeclare.fleet.local.tables import read_in_threads
 
     def read_one(name: str) -> int:
-        written = bench.write_cluster(table.name, name, read_cluster(name), table.schema)
+        written = job.bench.write_cluster(table.name, name, read_cluster(name), table.schema)
         return written.num_rows if table.size_column is None else sum(written[table.size_column].to_pylist())
 
     job.progress(table.doing, 0, len(job.names))
@@ -117,8 +124,8 @@ def collect_locally(
         read_one,
         job.fleet.max_concurrent,
         lambda done, total: job.progress(table.doing, done, total),
-        max_size,
+        limit if job.continues_on_spark else None,
     )
-    counts = bench.count_rows(table.name, CLUSTER if table.of_resources else None)
+    counts = job.bench.count_rows(table.name, CLUSTER if table.of_resources else None)
     require_complete_table(table.name, counts, [name for name in job.names if name not in remaining])
     return LocalTable(size, remaining)

@@ -82,18 +82,12 @@ def _plan_locally(
     progress: Progress,
     plan_one_cluster: PlanCluster,
 ) -> FleetPlan:
-    from kdeclare.fleet.local.tables import open_local_workbench
-
-    with (
-        open_local_job(options, environ, progress) as job,
-        open_local_workbench(job.storage, job.identity) as bench,
-    ):
-        max_size = MAX_LOCAL_PLANNED if options.engine is Engine.AUTO else None
-        plans = collect_locally(job, bench, _PLANS_TABLE, partial(plan_one_cluster, job.locator), max_size)
+    with open_local_job(options, environ, progress) as job:
+        plans = collect_locally(job, _PLANS_TABLE, partial(plan_one_cluster, job.locator), MAX_LOCAL_PLANNED)
         if plans.remaining:
             with open_continued_job(options, job) as spark_job:
                 return _plan_on_spark(spark_job, scope, plan_one_cluster, plans.remaining)
-        rows = (row for name in job.names for row in bench.read("plans", _PLANS_SCHEMA, (name,)))
+        rows = (row for name in job.names for row in job.bench.read_cluster("plans", name, _PLANS_SCHEMA))
         return _save_plans(job, scope, rows)
 
 

@@ -28,6 +28,7 @@ from kdeclare.fleet.history import ObjectVersion
 from kdeclare.fleet.rows import LIVE
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path, parse_record
 from kdeclare.fleet.storage import SNAPSHOTS, Storage, list_record_ids
+from kdeclare.fleet.unfinished_tables import publish_tables
 from kdeclare.manifests.policies import TOPIC
 
 LATEST = "latest"
@@ -49,26 +50,18 @@ def _take_local_snapshot(
     options: FleetOptions, environ: Mapping[str, str], progress: Progress
 ) -> SnapshotRecord:
     from kdeclare.fleet.local.counts import summarize_snapshot_clusters
-    from kdeclare.fleet.local.tables import open_local_workbench
 
-    with (
-        open_local_job(options, environ, progress) as job,
-        open_local_workbench(job.storage, job.identity) as bench,
-    ):
-        max_size = MAX_LOCAL_ROWS if options.engine is Engine.AUTO else None
-        live = collect_locally(job, bench, LIVE_TABLE, partial(read_live, job.locator), max_size)
+    with open_local_job(options, environ, progress) as job:
+        live = collect_locally(job, LIVE_TABLE, partial(read_live, job.locator), MAX_LOCAL_ROWS)
         if live.remaining:
             with open_continued_job(options, job) as spark_job:
                 return _finish_on_spark(spark_job, live.remaining)
         clusters = tuple(
             cluster
             for name in sorted(job.names)
-            for cluster in summarize_snapshot_clusters(bench.read("live", LIVE, (name,)))
+            for cluster in summarize_snapshot_clusters(job.bench.read_cluster("live", name, LIVE))
         )
-        record = _build_record(job, clusters)
-        with bench.publish({"live": record.path}):
-            _write_record(job.storage, record)
-        return record
+        return _publish(job, job.bench.folder, clusters)
 
 
 def _finish_on_spark(job: FleetJob, remaining: Sequence[str] | None = None) -> SnapshotRecord:
@@ -81,20 +74,17 @@ def _finish_on_spark(job: FleetJob, remaining: Sequence[str] | None = None) -> S
 
     with open_workbench(job.spark, job.storage, job.identity) as bench:
         collect_table(job, bench, LIVE_TABLE, partial(read_live, job.locator), remaining)
-        record = _build_record(job, read_snapshot_clusters(bench.read("live", LIVE)))
-        with bench.publish({"live": record.path}):
-            _write_record(job.storage, record)
-        return record
+        return _publish(job, bench.folder, read_snapshot_clusters(bench.read("live", LIVE)))
 
 
-def _build_record(job: FleetRun, clusters: tuple[SnapshotCluster, ...]) -> SnapshotRecord:
+def _publish(job: FleetRun, folder: str, clusters: tuple[SnapshotCluster, ...]) -> SnapshotRecord:
+    """Move the table from the temporary folder to its final path, and write the record of the snapshot."""
     path = format_snapshot_path(job.identity, job.began)
-    return SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
-
-
-def _write_record(storage: Storage, record: SnapshotRecord) -> None:
+    record = SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
     text = json.dumps(dump_document(record), indent=1) + "\n"
-    storage.write(f"{SNAPSHOTS}/{record.snapshot_id}.json", text)
+    with publish_tables(job.storage, folder, {"live": path}):
+        job.storage.write(f"{SNAPSHOTS}/{record.snapshot_id}.json", text)
+    return record
 
 
 def read_snapshot_record(storage: Storage, snapshot_id: str) -> SnapshotRecord:

@@ -12,13 +12,13 @@ from kdeclare.app.fleet.audit_records import (
     build_missing_rows,
     build_table_path,
     find_earlier_audits,
-    render_reports,
+    publish_audit,
 )
 from kdeclare.app.fleet.cluster_rows import read_declared, read_live
 from kdeclare.app.fleet.job import FleetJob, FleetOptions, collect_table, open_fleet_job
 from kdeclare.app.fleet.snapshot import LIVE_TABLE, read_snapshot_record
 from kdeclare.core.progress import Progress
-from kdeclare.fleet.audit_results import AUDIT_TABLES, MEMORY_TABLES
+from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.findings import Audit, AuditRun, EarlierAudits
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, require_complete_table
 from kdeclare.fleet.storage import require_same_fleet
@@ -63,10 +63,7 @@ def compare_on_spark(
             side_results = write_findings(bench, tables, partial(make_evaluator, job.locator))
         with report_progress(job.spark, job.progress, "Summing up"):
             audit = summarize_audit(bench, tables, run, earlier, side_results)
-        audit = replace(audit, summary=replace(audit.summary, seconds=job.seconds))
-        with bench.publish({name: build_table_path(name, job.identity) for name in AUDIT_TABLES}):
-            job.storage.write_all(render_reports(audit))
-        return audit
+        return publish_audit(job, bench.folder, audit)
 
 
 def _build_tables(

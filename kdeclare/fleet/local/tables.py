@@ -5,9 +5,9 @@ The files have the same schemas and folders as those of Spark. Each engine can r
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.storage import LocalStorage, build_read_error, build_write_error
-from kdeclare.fleet.unfinished_tables import open_unfinished_folder, publish_tables
+from kdeclare.fleet.unfinished_tables import open_unfinished_folder
 
 _FILE = "part-00000.parquet"
 _PARTITION = "cluster="
@@ -38,7 +38,7 @@ class LocalWorkbench:
     def write(self, name: str, rows: Iterable[Row], schema: pa.Schema) -> None:
         """Write a table that is not partitioned. Raises KdeclareError."""
         listed = [_to_arrow_maps(row) for row in rows]
-        self._write_file(f"{name}/{_FILE}", pa.Table.from_pylist(listed, schema))
+        self._write_file(self._root / name / _FILE, pa.Table.from_pylist(listed, schema))
 
     def write_cluster(
         self, name: str, cluster: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema
@@ -48,24 +48,24 @@ class LocalWorkbench:
         Raises KdeclareError.
         """
         table = pa.Table.from_batches(list(batches), schema)
-        self._write_file(f"{name}/{format_partition(cluster)}/{_FILE}", table.drop_columns(["cluster"]))
+        self._write_file(self._find_cluster_file(name, cluster), table.drop_columns(["cluster"]))
         return table
 
-    def read(self, name: str, schema: pa.Schema, clusters: Sequence[str] | None = None) -> list[Row]:
-        """Read a table that this command has written. Raises KdeclareError.
+    def read(self, name: str, schema: pa.Schema) -> list[Row]:
+        """Read a table that this command has written. Raises KdeclareError."""
+        return read_rows(self.storage, f"{self.folder}/{name}", schema)
 
-        clusters: the names of the clusters to read; None for all.
-        """
-        return read_rows(self.storage, f"{self.folder}/{name}", schema, clusters)
+    def read_cluster(self, name: str, cluster: str, schema: pa.Schema) -> list[Row]:
+        """Read the rows that `write_cluster` has written for one cluster. Raises KdeclareError."""
+        return _read_file(self._find_cluster_file(name, cluster), schema, cluster)
 
     def count_rows(self, name: str, kind: str | None = None) -> Counter[str]:
         """Return the number of rows of each cluster in a table that `write_cluster` has written.
 
         kind: the kind of the rows to count; None for all rows. Raises KdeclareError.
         """
-        folder = self.storage.folder / self.folder / name
         counts: Counter[str] = Counter()
-        for file in sorted(folder.glob(f"{_PARTITION}*/*.parquet")):
+        for file in sorted((self._root / name).glob(f"{_PARTITION}*/*.parquet")):
             try:
                 rows = pq.ParquetFile(file).read(["kind"] if kind is not None else [])
             except (OSError, pa.ArrowException) as cause:
@@ -74,17 +74,19 @@ class LocalWorkbench:
             counts[parse_partition(file.parent.name)] += count
         return counts
 
-    def _write_file(self, path: str, table: pa.Table) -> None:
-        file = self.storage.folder / self.folder / path
+    @property
+    def _root(self) -> Path:
+        return self.storage.folder / self.folder
+
+    def _find_cluster_file(self, name: str, cluster: str) -> Path:
+        return self._root / name / format_partition(cluster) / _FILE
+
+    def _write_file(self, file: Path, table: pa.Table) -> None:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(table, file, compression="snappy")
         except (OSError, pa.ArrowException) as cause:
             raise build_write_error(str(file), getattr(cause, "strerror", None) or str(cause)) from cause
-
-    def publish(self, tables: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Move tables to their final paths; see `publish_tables`."""
-        return publish_tables(self.storage, self.folder, tables)
 
 
 def _to_arrow_maps(row: Row) -> Row:

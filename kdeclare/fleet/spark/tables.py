@@ -1,8 +1,8 @@
 """Read, write and publish the tables of a fleet with Spark."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from kdeclare.fleet.rows import CLUSTER, LIVE, require_written_rows
 from kdeclare.fleet.spark.settings import has_local_tasks
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.storage import LocalStorage, Storage, build_read_error
-from kdeclare.fleet.unfinished_tables import open_unfinished_folder, publish_tables
+from kdeclare.fleet.unfinished_tables import open_unfinished_folder
 
 
 def to_spark_type(type_: pa.DataType) -> DataType:
@@ -74,10 +74,6 @@ class Workbench:
     def read(self, name: str, schema: pa.Schema) -> DataFrame:
         """Read a table that `write` has written."""
         return read_table(self.spark, self.storage, f"{self.folder}/{name}", schema)
-
-    def publish(self, tables: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Move tables to their final paths; see `publish_tables`."""
-        return publish_tables(self.storage, self.folder, tables)
 
 
 def read_table(spark: SparkSession, storage: Storage, path: str, schema: pa.Schema) -> DataFrame:

@@ -26,6 +26,7 @@ from kdeclare.fleet.row_builder import batch_rows
 from kdeclare.fleet.rows import CLUSTER, FINDINGS, LIVE
 from kdeclare.fleet.snapshots import SnapshotCluster
 from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.unfinished_tables import publish_tables
 from tests.spark.real_fleet import SECRETS, make_real_fleet
 from tests.unit.fleet.fleets import generate_fleet
 
@@ -60,7 +61,7 @@ def test_tables_are_read_as_written(tmp_path: Path) -> None:
             assert bench.write_cluster("live", name, batches, LIVE).num_rows == len(rows)
         assert bench.count_rows("live", CLUSTER) == dict.fromkeys(names, 1)
         assert bench.count_rows("live") == Counter(row["cluster"] for row in live)
-        with bench.publish({"live": "data/live"}):
+        with publish_tables(bench.storage, bench.folder, {"live": "data/live"}):
             pass
         read = read_rows(storage, "data/live", LIVE)
         assert sort_rows(read) == sort_rows([dict.fromkeys(LIVE.names) | row for row in live])
@@ -87,7 +88,7 @@ def test_failed_publication_removes_tables(tmp_path: Path) -> None:
     def publish() -> None:
         with open_local_workbench(storage, "one") as bench:
             bench.write("findings", [], FINDINGS)
-            with bench.publish({"findings": "findings/audit_id=one"}):
+            with publish_tables(bench.storage, bench.folder, {"findings": "findings/audit_id=one"}):
                 assert list(tmp_path.rglob("*.parquet"))
                 raise RuntimeError
 

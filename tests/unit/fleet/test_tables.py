@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.spark.tables import open_workbench
 from kdeclare.fleet.storage import LocalStorage, build_write_error
+from kdeclare.fleet.unfinished_tables import publish_tables
 
 NO_SPARK = cast(SparkSession, None)
 
@@ -30,7 +31,7 @@ def test_publish_removes_partial_results_after_failed_rename(tmp_path: Path) -> 
             storage.write(f"{bench.folder}/{name}/part", name)
         with (
             pytest.raises(KdeclareError, match="Slow down"),
-            bench.publish({"one": "data/one", "two": "data/two"}),
+            publish_tables(bench.storage, bench.folder, {"one": "data/one", "two": "data/two"}),
         ):
             raise AssertionError
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
@@ -41,7 +42,10 @@ def test_publish_keeps_existing_table(tmp_path: Path) -> None:
     storage.write("data/one/part", "old")
     with open_workbench(NO_SPARK, storage, "1") as bench:
         storage.write(f"{bench.folder}/one/part", "new")
-        with pytest.raises(KdeclareError, match="File exists"), bench.publish({"one": "data/one"}):
+        with (
+            pytest.raises(KdeclareError, match="File exists"),
+            publish_tables(bench.storage, bench.folder, {"one": "data/one"}),
+        ):
             raise AssertionError
     assert storage.read("data/one/part") == "old"
     assert storage.names("") == ("data",)
