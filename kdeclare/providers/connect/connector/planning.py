@@ -182,10 +182,7 @@ def link_workers(
     for op in connector_operations:
         assert isinstance(op.args, ConfigArgs)
         follows[op.id] = dict.fromkeys(worker_operations.get(op.args.endpoint, ()), _WORKERS_FIRST)
-    return tuple(
-        replace(op, follows={**follows[op.id], **op.follows}) if follows.get(op.id) else op
-        for op in operations
-    )
+    return _add_follows(operations, follows)
 
 
 def _link_access(
@@ -204,8 +201,16 @@ def _link_access(
                 follows[op_id][other.id] = _ACCESS_FIRST
             elif revoked & users[op_id] and is_deletion:
                 follows[other.id][op_id] = _CONNECTOR_FIRST
+    return _add_follows(operations, follows)
+
+
+def _add_follows(
+    operations: tuple[Operation, ...], follows: Mapping[str, Mapping[str, str]]
+) -> tuple[Operation, ...]:
+    """Return the operations with further predecessors. follows: the reasons, by operation and predecessor."""
     return tuple(
-        replace(op, follows={**follows[op.id], **op.follows}) if op.id in follows else op for op in operations
+        replace(op, follows={**follows[op.id], **op.follows}) if follows.get(op.id) else op
+        for op in operations
     )
 
 
