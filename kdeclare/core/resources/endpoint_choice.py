@@ -1,9 +1,9 @@
 """Choose the named endpoint of a resource, and report resources whose endpoint is missing or unreachable."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from kdeclare.core.diagnostics import ENDPOINT_UNREACHABLE, Diagnostic, error
+from kdeclare.core.diagnostics import ENDPOINT_UNREACHABLE, Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -54,6 +54,21 @@ def choose_endpoint(declared: str | None, configured: Collection[str], setting: 
     return EndpointChoice(
         None, detail, format_suggestion(declared, names) or f"Use one of the endpoints {', '.join(names)}."
     )
+
+
+def list_requested_endpoints(
+    declared: str | None, configured: Collection[str], choose: Callable[[str | None], EndpointChoice]
+) -> Sequence[str]:
+    """Return the requested endpoint or, if none is requested, all endpoints of the environment, sorted.
+
+    choose: chooses one endpoint, see `choose_endpoint`. Raises KdeclareError if there is none.
+    """
+    if declared is None and configured:
+        return sorted(configured)
+    choice = choose(declared)
+    if choice.name is None:
+        raise KdeclareError(report_missing_endpoint(choice))
+    return [choice.name]
 
 
 def report_missing_endpoint(choice: EndpointChoice, resource: str | None = None) -> Diagnostic:

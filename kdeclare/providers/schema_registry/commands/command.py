@@ -1,7 +1,7 @@
 """The command ``kdeclare schema-registry``: list, describe and compare schemas, and check files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,7 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.options import ConnectionOptions, Format
 from kdeclare.core.exit_codes import ExitCode
+from kdeclare.providers.schema_registry.names import LevelName, SchemaTypeName
 
 if TYPE_CHECKING:
     from kdeclare.providers.schema_registry.commands.candidate import CandidateFile
@@ -44,8 +45,8 @@ RegistryName = Annotated[
         "--registry", metavar="NAME", help="Schema registry in the environment (default: all registries)."
     ),
 ]
-TypeName = Annotated[
-    Literal["AVRO", "JSON", "PROTOBUF"] | None,
+TypeOption = Annotated[
+    SchemaTypeName | None,
     typer.Option(
         "--type",
         metavar="AVRO|JSON|PROTOBUF",
@@ -53,17 +54,8 @@ TypeName = Annotated[
         help="Type of the schema (default: from the extension .avsc or .proto, or from the latest version).",
     ),
 ]
-LevelName = Annotated[
-    Literal[
-        "NONE",
-        "BACKWARD",
-        "BACKWARD_TRANSITIVE",
-        "FORWARD",
-        "FORWARD_TRANSITIVE",
-        "FULL",
-        "FULL_TRANSITIVE",
-    ]
-    | None,
+LevelOption = Annotated[
+    LevelName | None,
     typer.Option(
         "--level",
         metavar="LEVEL",
@@ -171,7 +163,7 @@ def compare_versions(
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Schema to compare, instead of a version.")
     ] = None,
-    type_: TypeName = None,
+    type_: TypeOption = None,
     reference: References = None,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are differences.")
@@ -211,8 +203,8 @@ def check_schema(
     *,
     subject: Annotated[str, typer.Option("--subject", metavar="SUBJECT", help="Subject of the schema.")],
     registry: RegistryName = None,
-    type_: TypeName = None,
-    level: LevelName = None,
+    type_: TypeOption = None,
+    level: LevelOption = None,
     reference: References = None,
     output: Format = "text",
     reach: ConnectionOptions,

@@ -12,7 +12,7 @@ from kdeclare.core.diagnostics import (
 )
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.resources.endpoint_choice import report_missing_endpoint
+from kdeclare.core.resources.endpoint_choice import list_requested_endpoints
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.providers.schema_registry.client.port import RegisteredSchema, SchemaRegistry
@@ -80,12 +80,7 @@ class SubjectOwners:
 
 def list_registries(clients: RegistryClients, registry: str | None) -> Sequence[str]:
     """Return the requested registry, or all of the environment. Raises KdeclareError for none."""
-    if registry is None and clients.names:
-        return clients.names
-    choice = clients.choose(registry)
-    if choice.name is None:
-        raise KdeclareError(report_missing_endpoint(choice))
-    return [choice.name]
+    return list_requested_endpoints(registry, clients.names, clients.choose)
 
 
 def describe_problem(problem: Fault | KdeclareError) -> str:

@@ -23,6 +23,7 @@ from kdeclare.core.resources.file_text import FileText
 from kdeclare.core.resources.kind import SpecPath, SpecProblem
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.providers.schema_registry.client.port import CompatibilityLevel, SchemaType
+from kdeclare.providers.schema_registry.names import LevelName, SchemaTypeName
 from kdeclare.providers.schema_registry.schema.content import find_problems
 from kdeclare.providers.schema_registry.schemas.problems import SchemaProblem
 
@@ -30,16 +31,6 @@ SCHEMA = "Schema"
 """The name of the kind, and the type of its objects in footprints and snapshots."""
 
 _CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-_TypeName = Literal["AVRO", "JSON", "PROTOBUF"]
-_LevelName = Literal[
-    "NONE",
-    "BACKWARD",
-    "BACKWARD_TRANSITIVE",
-    "FORWARD",
-    "FORWARD_TRANSITIVE",
-    "FULL",
-    "FULL_TRANSITIVE",
-]
 OnDelete = Literal["keep", "soft", "hard"]
 
 
@@ -95,7 +86,9 @@ class SchemaSpec(BaseModel):
     subject: Annotated[
         str | None, Field(min_length=1, description="The subject. By default, it is metadata.name.")
     ] = None
-    type: Annotated[_TypeName, Field(description="The language of the schema; AVRO by default.")] = "AVRO"
+    type: Annotated[SchemaTypeName, Field(description="The language of the schema; AVRO by default.")] = (
+        "AVRO"
+    )
     file: Annotated[
         FileText | None,
         RawText(),
@@ -113,7 +106,7 @@ class SchemaSpec(BaseModel):
         list[ReferenceSpec], Field(description="The schemas of other subjects that this schema uses.")
     ] = []
     compatibility: Annotated[
-        _LevelName | None,
+        LevelName | None,
         Field(
             description="The compatibility level of the subject. Null declares that the subject has no level "
             "of its own. If the field is missing, kdeclare does not manage the level."

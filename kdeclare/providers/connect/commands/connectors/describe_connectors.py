@@ -10,7 +10,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections
-from kdeclare.core.resources.endpoint_choice import report_missing_endpoint
+from kdeclare.core.resources.endpoint_choice import list_requested_endpoints
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef
 from kdeclare.core.suggestions import format_suggestion
@@ -121,16 +121,8 @@ def describe_connector(workspace: Workspace, name: str, endpoint: str | None) ->
 
 
 def list_endpoints(clients: ConnectClients, endpoint: str | None) -> Sequence[str]:
-    """Return the requested Connect cluster, or all Connect clusters of the environment.
-
-    Raises KdeclareError if there is none.
-    """
-    if endpoint is None and clients.clusters:
-        return sorted(clients.clusters)
-    choice = clients.choose_cluster(endpoint)
-    if choice.name is None:
-        raise KdeclareError(report_missing_endpoint(choice))
-    return [choice.name]
+    """Return the requested Connect cluster, or all of the environment. Raises KdeclareError for none."""
+    return list_requested_endpoints(endpoint, clients.clusters, clients.choose_cluster)
 
 
 def find_connectors(
