@@ -2,13 +2,14 @@
 
 import http.client
 import http.server
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import urlsplit
+
+from tests.http_servers import serve
 
 
 @dataclass(frozen=True)
@@ -128,11 +129,10 @@ def run_registry_proxy(registry_url: str) -> Iterator[RegistryProxy]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        wbufsize = (
-            -1
-        )  # one packet for the headers and the body, so that no packet waits for an acknowledgment
+        # One packet for the headers and the body, so that no packet waits for an acknowledgment.
+        wbufsize = -1
 
-        def _respond(self) -> None:
+        def respond(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             headers = {key: self.headers[key] for key in ("Accept", "Content-Type") if key in self.headers}
             response = proxy.handle(self.command, self.path, body, headers)
@@ -152,16 +152,5 @@ def run_registry_proxy(registry_url: str) -> Iterator[RegistryProxy]:
         def log_message(self, *args: object) -> None:
             pass
 
-    for method in ("GET", "POST", "PUT", "DELETE"):
-        setattr(Handler, f"do_{method}", Handler._respond)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    proxy.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with serve(Handler, ("GET", "POST", "PUT", "DELETE")) as proxy.url:
         yield proxy
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -2,7 +2,6 @@
 
 import http.server
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.operations.retry import RetryPolicy
 from kdeclare.providers.http.target import HttpTarget
 from kdeclare.providers.schema_registry.client.rest import RestRegistry, open_rest_registry
+from tests.http_servers import serve
 
 
 @dataclass
@@ -76,7 +76,7 @@ def run_registry_stub() -> Iterator[RegistryStub]:
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def _respond(self) -> None:
+        def respond(self) -> None:
             content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             body = json.loads(content) if content else None
             stub.received.append(ReceivedRequest(self.command, self.path, body, dict(self.headers)))
@@ -93,19 +93,8 @@ def run_registry_stub() -> Iterator[RegistryStub]:
         def log_message(self, *args: object) -> None:
             pass
 
-    for method in ("GET", "POST", "PUT", "DELETE"):
-        setattr(Handler, f"do_{method}", Handler._respond)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    stub.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with serve(Handler, ("GET", "POST", "PUT", "DELETE")) as stub.url:
         yield stub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def open_registry(
