@@ -14,7 +14,7 @@ from pathlib import Path
 
 import kdeclare
 from benchmarks.clusters import HEAP, Bench, cluster
-from benchmarks.measure import Cost, environment, run
+from benchmarks.measure import Cost, environment, report, run
 from benchmarks.topics import HOUR_MS, write_manifests, write_project
 
 PLAN, DRIFT, CREATE = "plan, nothing to do", "plan, 1 % drifted", "apply, create all"
@@ -43,13 +43,13 @@ class Round:
         """Wait until the brokers are idle, and measure bare kafka-python calls in a new process."""
         self.bench.settle()
         arguments = ["benchmarks.raw", self.bench.bootstrap, prefix, str(count), *steps]
-        return _told(run(arguments, self.folder, self.env), f"bare calls for {count:,}: {' '.join(steps)}")
+        return report(f"bare calls for {count:,}: {' '.join(steps)}", run(arguments, self.folder, self.env))
 
     def kdeclare(self, job: str, *arguments: str) -> None:
         """Wait until the brokers are idle, and measure a command of kdeclare."""
         self.bench.settle()
         cost = run(["kdeclare", *arguments], self.folder / "project", self.env, _ENDS.get(job, 0))
-        self.ours[job] = _told(cost, f"kdeclare for {self.count:,}: {job}")
+        self.ours[job] = report(f"kdeclare for {self.count:,}: {job}", cost)
 
     def bare_life(self) -> None:
         """Measure the bare calls that create and delete the topics."""
@@ -77,11 +77,6 @@ class Round:
         self.kdeclare(ALTER, "apply", "--yes")
         self.kdeclare(UNALTER, "rollback", "--yes")
         self.kdeclare(UNCREATE, "rollback", created, "--yes")
-
-
-def _told(cost: Cost, what: str) -> Cost:
-    print(f"{cost.wall_s:7.2f} s {cost.cpu_s:7.2f} s of CPU {cost.peak_mb:5.0f} MB  {what}", file=sys.stderr)
-    return cost
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,3 +49,9 @@ def run(arguments: Sequence[str], folder: Path, env: Mapping[str, str], expected
             raise RuntimeError(f"{' '.join(arguments)} exited with {process.returncode}:\n{shown}")
     kilobytes = usage.ru_maxrss / (1024 if sys.platform == "darwin" else 1)
     return Cost(wall_s, usage.ru_utime + usage.ru_stime, kilobytes / 1024, said)
+
+
+def report(what: str, cost: Cost) -> Cost:
+    """Print a cost to stderr, and return it."""
+    print(f"{cost.wall_s:7.2f} s {cost.cpu_s:7.2f} s of CPU {cost.peak_mb:5.0f} MB  {what}", file=sys.stderr)
+    return cost

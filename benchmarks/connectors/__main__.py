@@ -1,13 +1,8 @@
 """``python -m benchmarks.connectors``: compare plans and one change of many connectors with bare requests."""
 
 import argparse
-import json
 import os
-import platform
-import signal
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,10 +10,10 @@ from pathlib import Path
 
 import psutil
 
-import kdeclare
 from benchmarks.clusters import free_port
-from benchmarks.measure import Cost, environment, run
-from kdeclare.sandbox import SandboxSettings, SandboxStatus, reset, start
+from benchmarks.counted_commands import Bench, describe_machine, open_bench, write_figures
+from benchmarks.measure import Cost
+from kdeclare.sandbox import SandboxSettings
 
 NEW, CREATE = "plan, create all", "apply, create all"
 NOTHING, ONE = "plan, nothing to do", "plan, one change"
@@ -57,29 +52,25 @@ class Sample:
 class Measurement:
     """The jobs with ``count`` connectors, half of them sources and half sinks."""
 
-    folder: Path
-    env: Mapping[str, str]
-    sandbox: SandboxStatus
+    bench: Bench
     count: int
     samples: dict[str, list[Sample]] = field(default_factory=dict)
     batch_size: int = 100
 
     def write_project(self) -> None:
         """Write the project file, a topic, and one manifest per connector."""
-        (self.folder / "project" / "manifests").mkdir(parents=True)
-        (self.folder / "data").mkdir()
-        urls = [worker.url for worker in self.sandbox.workers]
-        endpoint = {"urls": urls, "tls": {"caFile": str(self.sandbox.ca_file)}}
-        environment = {"bootstrapServers": self.sandbox.bootstrap, "connect": {"bench": endpoint}}
-        self._write("../kdeclare", "Project", "benchmark", {"environments": {"default": environment}})
-        self._write(_TOPIC, "Topic", _TOPIC, {"partitions": 1, "replicationFactor": 1})
+        (self.bench.folder / "data").mkdir()
+        urls = [worker.url for worker in self.bench.sandbox.workers]
+        endpoint = {"urls": urls, "tls": {"caFile": str(self.bench.sandbox.ca_file)}}
+        self.bench.write_project({"connect": {"bench": endpoint}})
+        self.bench.write_manifest(_TOPIC, "Topic", _TOPIC, {"partitions": 1, "replicationFactor": 1})
         for number in range(self.count):
             self.declare(number)
 
     def declare(self, number: int) -> None:
         """Write the manifest of a connector. Sources have an empty file, so no records flow."""
         name = f"connector-{number:04}"
-        file = self.folder / "data" / name
+        file = self.bench.folder / "data" / name
         if number % 2 == 0:
             file.touch()
             config = {"topic": _TOPIC, "file": str(file), "batch.size": str(self.batch_size)}
@@ -87,7 +78,7 @@ class Measurement:
         else:
             config = {"topics": _TOPIC, "file": str(file)}
             spec = {"class": "FileStreamSink", "tasksMax": 1, "config": config}
-        self._write(name, "Connector", name, spec)
+        self.bench.write_manifest(name, "Connector", name, spec)
 
     def measure(self, rounds: int) -> None:
         """Run all jobs. Bare requests alternate with commands."""
@@ -116,7 +107,9 @@ class Measurement:
 
     def memory_gib(self) -> float:
         """Return the resident memory of the workers."""
-        return sum(psutil.Process(w.pid).memory_info().rss for w in self.sandbox.workers if w.pid) / 2**30
+        return (
+            sum(psutil.Process(w.pid).memory_info().rss for w in self.bench.sandbox.workers if w.pid) / 2**30
+        )
 
     def _change_declared(self) -> None:
         self.batch_size += 10
@@ -131,29 +124,22 @@ class Measurement:
         self.samples.setdefault(job, []).append(Sample(cost, requests, bare_cost))
 
     def _send_bare(self, arguments: Sequence[str]) -> Cost:
-        first = self.sandbox.workers[0]
-        command = ["benchmarks.connectors.raw", first.url, str(self.sandbox.ca_file), *arguments]
-        return _report("bare requests", run(command, self.folder, self.env))
+        first = self.bench.sandbox.workers[0]
+        command = ["benchmarks.connectors.raw", first.url, str(self.bench.sandbox.ca_file), *arguments]
+        return self.bench.run_bare("bare requests", command)
 
     def _kdeclare(self, job: str, arguments: Sequence[str], expected: int = 0) -> tuple[Cost, Requests]:
-        file = self.folder / "requests.json"
-        command = ["benchmarks.counted_requests", str(file), *arguments]
-        cost = _report(job, run(command, self.folder / "project", self.env, expected))
-        sent = json.loads(file.read_text())
-        sent_changes = [(f"{method} {path}", status) for method, path, is_change, status in sent if is_change]
-        accepted = tuple(change for change, status in sent_changes if status is not None and status < 300)
-        validations = sum(path.endswith("/validate") for _, path, _, _ in sent)
+        cost, sent = self.bench.run_counted(job, arguments, expected)
+        sent_changes = [request for request in sent if request.is_change]
+        accepted = tuple(r.text for r in sent_changes if r.status is not None and r.status < 300)
+        validations = sum(request.text.endswith("/validate") for request in sent)
         reads = len(sent) - validations - len(sent_changes)
         return cost, Requests(reads, validations, accepted, len(sent_changes) - len(accepted))
 
     def _cpu_s(self) -> float:
-        pids = [broker.pid for broker in self.sandbox.brokers]
-        pids += [worker.pid for worker in self.sandbox.workers]
+        pids = [broker.pid for broker in self.bench.sandbox.brokers]
+        pids += [worker.pid for worker in self.bench.sandbox.workers]
         return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids if pid is not None)
-
-    def _write(self, file: str, kind: str, name: str, spec: Mapping[str, object]) -> None:
-        document = {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
-        (self.folder / "project" / "manifests" / f"{file}.yaml").write_text(json.dumps(document))
 
 
 def _check(job: str, requests: Requests, count: int) -> None:
@@ -163,11 +149,6 @@ def _check(job: str, requests: Requests, count: int) -> None:
     is_right = len(requests.changes) == count if job == CREATE else requests.changes == expected
     if not is_right:
         raise RuntimeError(f"{job}: unexpected changes: {requests.changes}")
-
-
-def _report(what: str, cost: Cost) -> Cost:
-    print(f"{cost.wall_s:7.2f} s {cost.cpu_s:7.2f} s of CPU {cost.peak_mb:5.0f} MB  {what}", file=sys.stderr)
-    return cost
 
 
 def render_table(count: int, samples: Mapping[str, Iterable[Sample]]) -> str:
@@ -207,30 +188,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stop the sandbox, too
-    busy = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as temporary:
-        folder = Path(temporary)
-        sandbox = folder / "sandbox"
-        try:
-            status = start(
-                SandboxSettings(sandbox, 1, 1, free_port(), connect_workers=_WORKERS), lambda _: None
-            )
-            env = environment(folder / "cache")
-            run(["compileall", "-q", str(Path(kdeclare.__file__).parent)], folder, env)
-            measurement = Measurement(folder, env, status, options.connectors)
-            measurement.write_project()
-            measurement.measure(options.rounds)
-            memory_gib = measurement.memory_gib()
-        finally:
-            reset(sandbox)
-    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, load before {busy:.1f}"
+    machine = describe_machine(os.getloadavg()[0])
+    with open_bench(
+        lambda folder: SandboxSettings(folder, 1, 1, free_port(), connect_workers=_WORKERS)
+    ) as bench:
+        measurement = Measurement(bench, options.connectors)
+        measurement.write_project()
+        measurement.measure(options.rounds)
+        memory_gib = measurement.memory_gib()
     print(f"{machine}\n\n{render_table(options.connectors, measurement.samples)}\n")
     print(f"The {_WORKERS} workers take {memory_gib:.2f} GiB of memory.")
-    if options.json is not None:
-        rows = {job: [asdict(one) for one in runs] for job, runs in measurement.samples.items()}
-        figures = {"machine": machine, "connectors": options.connectors, "samples": rows}
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    rows = {job: [asdict(one) for one in runs] for job, runs in measurement.samples.items()}
+    write_figures(options.json, {"machine": machine, "connectors": options.connectors, "samples": rows})
 
 
 if __name__ == "__main__":

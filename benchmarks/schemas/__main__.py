@@ -1,21 +1,16 @@
 """``python -m benchmarks.schemas``: compare plans and changes of many schemas with bare requests."""
 
 import argparse
-import json
 import os
-import platform
-import signal
 import statistics
-import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import kdeclare
 from benchmarks.clusters import free_port
-from benchmarks.measure import Cost, environment, run
-from kdeclare.sandbox import SandboxSettings, SandboxStatus, reset, start
+from benchmarks.counted_commands import Bench, describe_machine, open_bench, write_figures
+from benchmarks.measure import Cost
+from kdeclare.sandbox import SandboxSettings
 
 NEW, CREATE = "plan, create all", "apply, create all"
 NOTHING, ONE, CHANGE = "plan, nothing to do", "plan, one change", "apply, one change"
@@ -45,26 +40,19 @@ class Sample:
 class Measurement:
     """The jobs with ``count`` subjects, half of which have a compatibility level of their own."""
 
-    folder: Path
-    env: Mapping[str, str]
-    sandbox: SandboxStatus
+    bench: Bench
     count: int
     samples: dict[str, list[Sample]] = field(default_factory=dict)
     revision: int = 0
 
     def write_project(self) -> None:
         """Write the project file and one manifest per subject."""
-        (self.folder / "project" / "manifests").mkdir(parents=True)
-        environment = {
-            "bootstrapServers": self.sandbox.bootstrap,
-            "registries": {"bench": {"urls": [self._url]}},
-        }
-        self._write("../kdeclare", "Project", "benchmark", {"environments": {"default": environment}})
+        self.bench.write_project({"registries": {"bench": {"urls": [self._url]}}})
         for number in range(self.count):
             self.declare(number)
         names = [f"subject-{number:04}-value" for number in range(self.count)]
-        (self.folder / "names").write_text("\n".join(names))
-        (self.folder / "bare-names").write_text("\n".join(f"bare-{name}" for name in names))
+        (self.bench.folder / "names").write_text("\n".join(names))
+        (self.bench.folder / "bare-names").write_text("\n".join(f"bare-{name}" for name in names))
 
     def declare(self, number: int) -> None:
         """Write the manifest of a subject. Twenty fields, as in a typical record."""
@@ -79,7 +67,7 @@ class Measurement:
         spec: dict[str, object] = {"type": "AVRO", "schema": schema}
         if number % 2 == 0:
             spec["compatibility"] = _LEVEL_OF_HALF
-        self._write(name, "Schema", name, spec)
+        self.bench.write_manifest(name, "Schema", name, spec)
 
     def measure(self, rounds: int) -> None:
         """Run all jobs. Bare requests alternate with commands."""
@@ -97,8 +85,8 @@ class Measurement:
 
     @property
     def _url(self) -> str:
-        assert self.sandbox.registry is not None
-        return self.sandbox.registry.url
+        assert self.bench.sandbox.registry is not None
+        return self.bench.sandbox.registry.url
 
     def _add(self, job: str, *arguments: str, bare: Sequence[str], expected: int = 0) -> None:
         bare_cost = self._send_bare(*bare)
@@ -107,20 +95,13 @@ class Measurement:
         self.samples.setdefault(job, []).append(Sample(cost, requests, bare_cost))
 
     def _send_bare(self, names: str, *more: str) -> Cost:
-        command = ["benchmarks.schemas.raw", self._url, str(self.folder / names), *more]
-        return _report(f"bare requests: {' '.join(more)}", run(command, self.folder, self.env))
+        command = ["benchmarks.schemas.raw", self._url, str(self.bench.folder / names), *more]
+        return self.bench.run_bare(f"bare requests: {' '.join(more)}", command)
 
     def _kdeclare(self, job: str, arguments: Sequence[str], expected: int = 0) -> tuple[Cost, Requests]:
-        file = self.folder / "requests.json"
-        command = ["benchmarks.counted_requests", str(file), *arguments]
-        cost = _report(job, run(command, self.folder / "project", self.env, expected))
-        sent = json.loads(file.read_text())
-        changes = tuple(_shorten(f"{method} {path}") for method, path, is_change, _ in sent if is_change)
+        cost, sent = self.bench.run_counted(job, arguments, expected)
+        changes = tuple(_shorten(request.text) for request in sent if request.is_change)
         return cost, Requests(len(sent) - len(changes), changes)
-
-    def _write(self, file: str, kind: str, name: str, spec: Mapping[str, object]) -> None:
-        document = {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
-        (self.folder / "project" / "manifests" / f"{file}.yaml").write_text(json.dumps(document))
 
 
 def _shorten(request: str) -> str:
@@ -138,11 +119,6 @@ def _check(job: str, requests: Requests, count: int) -> None:
     if sorted(expected) != sorted(requests.changes):
         needless = sorted(set(requests.changes) - expected)[:5]
         raise RuntimeError(f"{job}: {len(requests.changes)} changes, not {len(expected)}: {needless}")
-
-
-def _report(what: str, cost: Cost) -> Cost:
-    print(f"{cost.wall_s:7.2f} s {cost.cpu_s:7.2f} s of CPU {cost.peak_mb:5.0f} MB  {what}", file=sys.stderr)
-    return cost
 
 
 def render_table(count: int, samples: Mapping[str, Iterable[Sample]]) -> str:
@@ -175,26 +151,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stop the sandbox, too
-    busy = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as temporary:
-        folder = Path(temporary)
-        sandbox = folder / "sandbox"
-        try:
-            status = start(SandboxSettings(sandbox, 1, 1, free_port(), registry=True), lambda _: None)
-            env = environment(folder / "cache")
-            run(["compileall", "-q", str(Path(kdeclare.__file__).parent)], folder, env)
-            measurement = Measurement(folder, env, status, options.subjects)
-            measurement.write_project()
-            measurement.measure(options.rounds)
-        finally:
-            reset(sandbox)
-    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, load before {busy:.1f}"
+    machine = describe_machine(os.getloadavg()[0])
+    with open_bench(lambda folder: SandboxSettings(folder, 1, 1, free_port(), registry=True)) as bench:
+        measurement = Measurement(bench, options.subjects)
+        measurement.write_project()
+        measurement.measure(options.rounds)
     print(f"{machine}\n\n{render_table(options.subjects, measurement.samples)}")
-    if options.json is not None:
-        rows = {job: [asdict(one) for one in runs] for job, runs in measurement.samples.items()}
-        figures = {"machine": machine, "subjects": options.subjects, "samples": rows}
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    rows = {job: [asdict(one) for one in runs] for job, runs in measurement.samples.items()}
+    write_figures(options.json, {"machine": machine, "subjects": options.subjects, "samples": rows})
 
 
 if __name__ == "__main__":
