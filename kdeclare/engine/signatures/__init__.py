@@ -1,0 +1,1 @@
+"""Sign plans, and verify the signatures of plan files."""
