@@ -1,0 +1,93 @@
+"""YAML: manifests, project files and fleet files, as 'kdeclare validate' and 'kdeclare fleet' read them."""
+
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from kdeclare.app.authoring.validate import validate
+from kdeclare.core.diagnostics import SourcePosition
+from kdeclare.manifests.fleet.accepted_drift import find_acceptance, select_valid
+from kdeclare.manifests.fleet.accepted_drift_file import load_accepted_drift
+from kdeclare.manifests.fleet.fleet_definition import Fleet
+from kdeclare.manifests.fleet.fleet_file import open_fleet
+from kdeclare.report.elements.diagnostics_text import render_diagnostics
+from tests.fuzzing.mutations import mutate_bytes
+from tests.fuzzing.target import Target
+from tests.fuzzing.targets.plans import ROOT
+
+_ENVIRON = {"X": "x", "A_PASSWORD": "secret-of-a-test"}
+_PROJECT = (
+    "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: p}\nspec:\n  environments:\n    lab: {}\n"
+)
+
+
+@cache
+def _make_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-manifests-"))
+    (folder / "kdeclare.yaml").write_text(_PROJECT)
+    (folder / "manifests").mkdir()
+    return folder
+
+
+def read_manifest(data: bytes) -> None:
+    """Validate a project with one manifest."""
+    folder = _make_folder()
+    (folder / "manifests" / "m.yaml").write_bytes(data)
+    render_diagnostics(validate(folder / "kdeclare.yaml", None, (), _ENVIRON).diagnostics)
+
+
+def read_project_file(data: bytes) -> None:
+    """Validate a project without manifests."""
+    folder = _make_folder()
+    (folder / "other.yaml").write_bytes(data)
+    (folder / "manifests" / "m.yaml").write_bytes(b"")
+    render_diagnostics(validate(folder / "other.yaml", None, (folder / "manifests",), _ENVIRON).diagnostics)
+
+
+def read_fleet(data: bytes) -> None:
+    """Read a fleet file."""
+    file = _make_folder() / "fleet.yaml"
+    file.write_bytes(data)
+    open_fleet(file, _ENVIRON)
+
+
+def read_accepted_drift(data: bytes) -> None:
+    """Read documents of kind AcceptedDrift, and compare them with findings."""
+    file = _make_folder() / "accepted.yaml"
+    file.write_bytes(data)
+    fleet = Fleet("f", file, file.parent, (), accepted_drift={file: SourcePosition("fleet.yaml", 1, 1)})
+    accepted = load_accepted_drift(fleet)
+    valid = select_valid(accepted, datetime(2026, 1, 1, tzinfo=UTC))
+    find_acceptance(valid, "eu-1", "Topic", "shop.tmp", "changed", "configs.retention.ms")
+
+
+def make_manifests() -> Sequence[bytes]:
+    """Return the manifests of the cases and examples."""
+    files = [*ROOT.glob("tests/cases/*/manifests/**/*.yaml"), *ROOT.glob("examples/**/manifests/**/*.yaml")]
+    files += ROOT.glob("examples/policies/policies/*.yaml")
+    return [file.read_bytes() for file in sorted(files)]
+
+
+def make_projects() -> Sequence[bytes]:
+    """Return the project files of the examples."""
+    return [_PROJECT.encode(), *(file.read_bytes() for file in sorted(ROOT.glob("examples/*/kdeclare.yaml")))]
+
+
+def make_fleets() -> Sequence[bytes]:
+    """Return the fleet files of the examples."""
+    return [file.read_bytes() for file in sorted(ROOT.glob("examples/*/fleet.yaml"))]
+
+
+def make_accepted_drift() -> Sequence[bytes]:
+    """Return the documents of the examples."""
+    return [file.read_bytes() for file in sorted(ROOT.glob("examples/*/accepted/*.yaml"))]
+
+
+TARGETS = (
+    Target("manifest", read_manifest, make_manifests, mutate_bytes),
+    Target("accepted-drift", read_accepted_drift, make_accepted_drift, mutate_bytes),
+    Target("project-file", read_project_file, make_projects, mutate_bytes),
+    Target("fleet-file", read_fleet, make_fleets, mutate_bytes),
+)
