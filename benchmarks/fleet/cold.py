@@ -4,7 +4,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kdeclare.fleet.findings import AuditRun, dump_summary
+from kdeclare.fleet.audit_summary import AuditRun, dump_summary
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.spark.audit import ComparedTables, summarize_audit, write_findings
 from kdeclare.fleet.spark.diff import AuditCoverage
@@ -24,8 +24,9 @@ def main() -> None:
         declared = spark.read.schema(to_spark_schema(DECLARED)).parquet(str(data / "declared"))
         live = spark.read.schema(to_spark_schema(LIVE)).parquet(str(data / "live"))
         tables = ComparedTables(declared, live, AuditCoverage((), unmanaged_keys="all" in sys.argv[3:]))
-        known = write_findings(bench, tables, lambda _: None)
-        audit = summarize_audit(bench, tables, AuditRun("cold", "synthetic", began), None, known)
+        run = AuditRun("cold", "synthetic", began)
+        known = write_findings(bench, tables, run, lambda _: None)
+        audit = summarize_audit(bench, tables, run, None, known)
         storage.write("summary.json", dump_summary(audit.summary))
         storage.write("report.md", render_audit_markdown(audit))
         storage.write("report.html", render_audit_page(audit))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.measure import environment, run
 from benchmarks.synthetic_fleet import write
-from kdeclare.fleet.findings import AuditRun, dump_summary
+from kdeclare.fleet.audit_summary import AuditRun, dump_summary
 from kdeclare.fleet.local.audit import LocalTables, write_audit
 from kdeclare.fleet.local.tables import open_local_workbench, read_rows
 from kdeclare.fleet.rows import CLUSTER, DECLARED, LIVE

@@ -39,6 +39,16 @@ run 2 kdeclare fleet audit fleet.yaml --out audits --fail-on changed,missing
 says "shop.orders" "retention.ms" "shop.payments" "shop.tmp" "bounds" "checkout"
 [[ -s audits/report.html && -s audits/report.md && -s audits/summary.json ]] || fail "the reports are missing."
 
+step "The changes of orders and payments are urgent: records are lost."
+says "high    - missing" "high    ~ changed" "Severity: 2 high"
+
+step "Accept the experiment in the lab. Audits count it, but no longer report it."
+edit fleet.yaml "  maxConcurrentClusters: 3" "  maxConcurrentClusters: 3
+  acceptedDrift: [accepted]"
+run 2 kdeclare fleet audit fleet.yaml --out audits --fail-on 'severity>=high'
+says "Accepted drift:" "lab-experiments" "2 findings accepted by platform until 2099-12-31."
+grep -q 'kdeclare_accepted_findings{fleet="shop",accepted="lab-experiments"} 2' audits/metrics.prom || fail "the metric is missing."
+
 step "Take another snapshot, and show the history of the topic from both."
 run 0 kdeclare fleet snapshot fleet.yaml --out snapshots --quiet
 run 0 kdeclare fleet history eu-1 shop.orders --out snapshots

@@ -1,20 +1,23 @@
 """Build the results of snapshots and audits, independently of the engine that compares the tables."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any
 
-from kdeclare.fleet.findings import (
-    AuditRow,
+from kdeclare.fleet.audit_summary import (
+    AcceptedFindings,
     AuditSummary,
     ClusterSummary,
-    FindingKind,
+    FindingGroup,
     KindCounts,
     TrendPoint,
 )
+from kdeclare.fleet.findings import AuditRow, FindingCount, FindingKind, FindingSeverity
 from kdeclare.fleet.object_counts import CountedSort, ObjectCount
 from kdeclare.fleet.snapshots import SnapshotCluster
+from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift
 from kdeclare.manifests.policies import TOPIC
 
 IDENTITY = ("cluster", "kind", "name", "finding", "path")
@@ -116,12 +119,64 @@ def build_audit_row(row: Any) -> AuditRow:
     return AuditRow(
         **{
             **values,
+            "severity": FindingSeverity(row["severity"] or FindingSeverity.LOW),  # 0.1 wrote no severity
             "taken_at": to_utc(row["taken_at"]),
             "first_seen": to_utc(row["first_seen"]),
             "finding": FindingKind(row["finding"]),
             "labels": dict(row["labels"] or {}),
         }
     )
+
+
+def build_counts(rows: Iterable[Any]) -> tuple[FindingCount, ...]:
+    """Return counts of findings, sorted by cluster, urgency and team.
+
+    rows: mappings with the fields of `FindingCount`.
+    """
+    counts = [
+        FindingCount(
+            row["cluster"],
+            FindingKind(row["finding"]),
+            FindingSeverity(row["severity"]),
+            row["team"],
+            row["count"],
+            to_utc(row["oldest"]),
+        )
+        for row in rows
+    ]
+    return tuple(sorted(counts, key=lambda count: (count.cluster, *_get_urgency(count), count.team)))
+
+
+def count_accepted(
+    accepted: Iterable[AcceptedDrift], counts: Mapping[str, int], taken_at: datetime
+) -> tuple[AcceptedFindings, ...]:
+    """Return the accepted drift of a fleet. counts: the number of accepted findings by name."""
+    return tuple(
+        AcceptedFindings(
+            item.name,
+            item.reason,
+            item.owner,
+            item.expires.isoformat(),
+            item.is_expired(taken_at),
+            counts.get(item.name, 0),
+        )
+        for item in accepted
+    )
+
+
+def build_groups(counts: Iterable[FindingCount]) -> tuple[FindingGroup, ...]:
+    """Add up the counts of all clusters and teams. The most urgent findings come first."""
+    ordered = sorted(counts, key=_get_urgency)
+    return tuple(_add_up(list(group)) for _, group in groupby(ordered, _get_urgency))
+
+
+def _add_up(counts: Sequence[FindingCount]) -> FindingGroup:
+    total, oldest = sum(item.count for item in counts), min(item.oldest for item in counts)
+    return FindingGroup(counts[0].finding, counts[0].severity, total, oldest)
+
+
+def _get_urgency(count: FindingCount) -> tuple[int, int]:
+    return count.severity.rank, count.finding.rank
 
 
 def build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:

@@ -29,8 +29,8 @@ from kdeclare.core.resources.policy_subjects import ListedForPolicies
 from kdeclare.core.resources.record_binding import bind_record
 from kdeclare.engine.planning.comparison import compare_resources
 from kdeclare.engine.planning.request import PlanRequest, PlanScope
-from kdeclare.fleet.drift import collect_findings, parse_source
-from kdeclare.fleet.findings import Finding, FindingKind
+from kdeclare.fleet.drift import build_unreachable_finding, collect_findings, parse_source
+from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.live_state import decode_cluster, explain_unread, list_readable_codecs
 
 Row = Mapping[str, Any]
@@ -128,6 +128,7 @@ def find_in_cluster(cluster: ClusterTables, evaluator: ClusterEvaluator | None) 
         cluster.within, ((_get_live_key(row), row["body"]) for row in cluster.live if row["body"] is not None)
     )
     labels = {_get_resource_id(row): dict(row["labels"] or ()) for row in cluster.declared}
+    sources = {_get_resource_id(row): row["source"] for row in cluster.declared}
     findings = list(_find_in_interdependent(cluster, live))
     evaluation = ClusterEvaluation()
     if evaluator is not None:
@@ -135,8 +136,8 @@ def find_in_cluster(cluster: ClusterTables, evaluator: ClusterEvaluator | None) 
             live, _list_evaluated_objects(cluster, live), labels, _build_known_resources(cluster)
         )
     findings += [
-        (ResourceId.parse(verdict.resource), _build_policy_finding(verdict))
-        for verdict in evaluation.verdicts
+        (id_, _build_policy_finding(verdict, sources.get(id_)))
+        for id_, verdict in ((ResourceId.parse(item.resource), item) for item in evaluation.verdicts)
         if verdict.outcome is not VerdictOutcome.ALLOW
     ]
     labeled_findings = [(id_, labels.get(id_, {}), item) for id_, item in findings]
@@ -147,15 +148,18 @@ def find_in_cluster(cluster: ClusterTables, evaluator: ClusterEvaluator | None) 
 
 
 def _find_in_interdependent(cluster: ClusterTables, live: LiveState) -> Iterator[tuple[ResourceId, Finding]]:
-    interdependent = {
-        _get_resource_id(row) for row in cluster.declared if row["desired"] is not None and not row["alone"]
+    sources = {
+        _get_resource_id(row): row["source"]
+        for row in cluster.declared
+        if row["desired"] is not None and not row["alone"]
     }
+    interdependent = sources.keys()
     if not interdependent:
         return
     request = _build_request(cluster)
     unread_systems = _find_unread_systems(cluster, request)
     yield from (
-        (id_, Finding(FindingKind.UNREACHABLE, None, None, None, None, unread_systems[id_]))
+        (id_, build_unreachable_finding(unread_systems[id_], sources[id_]))
         for id_ in sorted(interdependent & unread_systems.keys())
     )
     scope = replace(request.scope, targets=request.scope.targets - unread_systems.keys())
@@ -168,10 +172,7 @@ def _find_in_interdependent(cluster: ClusterTables, live: LiveState) -> Iterator
             continue
         unread_keys = find_concerned(item.desired, unread_objects.keys())
         if unread_keys:
-            yield (
-                item.id,
-                Finding(FindingKind.UNREACHABLE, None, None, None, None, unread_objects[min(unread_keys)]),
-            )
+            yield item.id, build_unreachable_finding(unread_objects[min(unread_keys)], sources[item.id])
             continue
         for finding in collect_findings(item.id, item.difference, item.desired, item.owned, live):
             yield item.id, finding
@@ -302,10 +303,12 @@ def _get_resource_id(row: Row) -> ResourceId:
     return ResourceId(row["kind"], row["name"])
 
 
-def _build_policy_finding(verdict: Verdict) -> Finding:
+def _build_policy_finding(verdict: Verdict, source: str | None) -> Finding:
     verb = "denies" if verdict.is_denial else "warns about"
     message = f"Policy '{verdict.policy}' {verb} this resource: {verdict.message}"
-    return Finding(FindingKind.POLICY, f"policies.{verdict.policy}", None, None, None, message)
+    severity = FindingSeverity.MEDIUM if verdict.is_denial else FindingSeverity.LOW
+    path = f"policies.{verdict.policy}"
+    return Finding(FindingKind.POLICY, path, None, None, None, message, severity, source)
 
 
 def _format_open_notice(policy: str) -> str:

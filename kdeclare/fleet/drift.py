@@ -1,6 +1,7 @@
 """Compare a resource with its live object, as a plan does, and create audit findings."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 from kdeclare.core.diagnostics import SourcePosition
@@ -10,7 +11,7 @@ from kdeclare.core.parts import LiveState
 from kdeclare.core.provider.registry import CODECS, KINDS
 from kdeclare.core.resources.adoption import ADOPTION
 from kdeclare.core.resources.audit_rules import ImpossibleField
-from kdeclare.core.resources.changes import Action, FieldChange, Reason
+from kdeclare.core.resources.changes import Action, FieldChange, FieldOp, Reason
 from kdeclare.core.resources.fleet_capabilities import (
     decode_body,
     find_audit_rules,
@@ -22,9 +23,10 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.owned_record import OwnedRecord, get_record_field
 from kdeclare.core.resources.record_binding import bind_record
-from kdeclare.fleet.findings import Finding, FindingKind
+from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.live_state import NotReadError, decode_object, get_plan_context
 from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.severity import rate_change
 
 _TEAM = "team"
 """The key of the label that contains the team of a resource. Audits count findings by team."""
@@ -74,10 +76,10 @@ def find_drift(
     """
     if kind == CLUSTER:
         reason = error or (_UNREAD_CLUSTER if live_json is None else None)
-        return () if reason is None else (_build_resource_finding(FindingKind.UNREACHABLE, None, reason),)
+        return () if reason is None else (build_unreachable_finding(reason, of_cluster=True),)
     is_known = desired_json is not None or owned_json is not None
     if error is not None:
-        return (_build_resource_finding(FindingKind.UNREACHABLE, None, error),) if is_known else ()
+        return (build_unreachable_finding(error, source),) if is_known else ()
     if cluster_body is None:
         return ()
     if not is_known:
@@ -103,7 +105,7 @@ def find_drift(
     try:
         live_state = decode_object(key, live_json, cluster_body)
     except NotReadError as reason:
-        return (_build_resource_finding(FindingKind.UNREACHABLE, None, str(reason)),)
+        return (build_unreachable_finding(str(reason), source),)
     difference = KINDS[kind].diff(
         resource, desired_resource, live_state, owned_record, get_plan_context(CODECS[key.sort])
     )
@@ -140,17 +142,15 @@ def collect_findings(
     desired, owned, live: the states that were compared.
     """
     replacement = _find_replacement(resource, desired, owned, live)
-    if replacement is not None:
-        if desired is None:
-            return (replacement,)
-        changes = _find_differences(resource, difference, desired, None, live)
-        return (replacement, *changes, *_find_unmanaged_fields(resource, difference, live))
     if desired is None:
-        return (_build_orphan_finding(resource, difference, owned, live),)
-    return (
-        *_find_differences(resource, difference, desired, owned, live),
+        return (replacement or _build_orphan_finding(resource, difference, owned, live),)
+    findings = (
+        *((replacement,) if replacement is not None else ()),
+        *_find_differences(resource, difference, desired, owned if replacement is None else None, live),
         *_find_unmanaged_fields(resource, difference, live),
     )
+    source = None if desired.source is None else str(desired.source)
+    return tuple(replace(finding, source=source) for finding in findings)
 
 
 def _find_replacement(
@@ -172,7 +172,13 @@ def _find_replacement(
         return None
     message = rules.replaced if desired is not None else rules.orphan_replaced
     return Finding(
-        FindingKind.CHANGED, path, None, dump_canonical_json(before), dump_canonical_json(after), message
+        FindingKind.CHANGED,
+        path,
+        None,
+        dump_canonical_json(before),
+        dump_canonical_json(after),
+        message,
+        FindingSeverity.HIGH,
     )
 
 
@@ -210,7 +216,8 @@ def _find_differences(
         kind = FindingKind.MISSING if is_missing else FindingKind.PENDING
         message = _MISSING if is_missing else _explain_pending(resource, *change.fields)
         after = dump_canonical_json({field.path: field.after for field in change.fields})
-        yield Finding(kind, None, str(change.action), None, after, blocking_reason or message)
+        severity = FindingSeverity.HIGH if is_missing else FindingSeverity.LOW
+        yield Finding(kind, None, str(change.action), None, after, blocking_reason or message, severity)
         return
     if impossible_field is not None:
         before, after = (
@@ -218,7 +225,11 @@ def _find_differences(
             dump_canonical_json(impossible_field.after),
         )
         kind = _classify_field(impossible_field.path, difference)
-        yield Finding(kind, impossible_field.path, None, before, after, blocking_reason)
+        impossible_change = FieldChange(
+            impossible_field.path, FieldOp.CHANGE, impossible_field.before, impossible_field.after
+        )
+        severity = rate_change(resource.kind, impossible_change, kind)
+        yield Finding(kind, impossible_field.path, None, before, after, blocking_reason, severity)
     rules = find_audit_rules(resource.kind)
     fields = change.fields if change is not None else ()
     for field in fields:
@@ -237,12 +248,13 @@ def _find_differences(
             _dump_optional(field.before),
             _dump_optional(field.after),
             message,
+            rate_change(resource.kind, field, kind),
         )
     if blocking_reason and impossible_field is None and not fields:
         is_missing = owned is not None and not _is_present(find_live_key(resource, desired.body, owned), live)
-        yield _build_resource_finding(
-            FindingKind.MISSING if is_missing else FindingKind.PENDING, None, blocking_reason
-        )
+        kind = FindingKind.MISSING if is_missing else FindingKind.PENDING
+        severity = FindingSeverity.HIGH if is_missing else FindingSeverity.LOW
+        yield _build_resource_finding(kind, None, blocking_reason, severity)
 
 
 def _is_missing(
@@ -286,8 +298,16 @@ def _find_unmanaged_fields(
 ) -> Iterator[Finding]:
     rules = find_audit_rules(resource.kind)
     for field in rules.list_unmanaged(resource, difference.unmanaged, live) if difference.unmanaged else ():
+        # without a declared value, the key was set on top of the value that would apply otherwise
+        removal = FieldChange(field.path, FieldOp.DELETE, field.value, None)
         yield Finding(
-            FindingKind.UNMANAGED, field.path, None, _dump_optional(field.value), None, _UNMANAGED_KEY
+            FindingKind.UNMANAGED,
+            field.path,
+            None,
+            _dump_optional(field.value),
+            None,
+            _UNMANAGED_KEY,
+            rate_change(resource.kind, removal, FindingKind.CHANGED),
         )
 
 
@@ -325,8 +345,16 @@ def _format_owner(desired: DesiredResource) -> str:
     return f"{owner} ({desired.source})" if desired.source is not None else owner
 
 
-def _build_resource_finding(finding: FindingKind, op: str | None, message: str) -> Finding:
-    return Finding(finding, None, op, None, None, message)
+def build_unreachable_finding(reason: str, source: str | None = None, *, of_cluster: bool = False) -> Finding:
+    """Return the finding about a resource or a cluster (``of_cluster``) that could not be read."""
+    severity = FindingSeverity.HIGH if of_cluster else FindingSeverity.MEDIUM
+    return replace(_build_resource_finding(FindingKind.UNREACHABLE, None, reason, severity), source=source)
+
+
+def _build_resource_finding(
+    finding: FindingKind, op: str | None, message: str, severity: FindingSeverity = FindingSeverity.LOW
+) -> Finding:
+    return Finding(finding, None, op, None, None, message, severity)
 
 
 def _dump_optional(value: JsonValue) -> str | None:

@@ -1,25 +1,15 @@
-"""The results of an audit, for reports and for comparisons with later audits.
+"""Findings: what an audit reports about one resource, one live object or one cluster."""
 
-The file ``summary.json`` contains an `AuditSummary`: the counts of an audit without its findings.
-"""
-
-import json
+import hashlib
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
 
-from pydantic import Field, PlainSerializer
-
-from kdeclare.core.documents import Time, dump_document
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.fleet.object_counts import ObjectCount
-from kdeclare.fleet.rows import FileFormat
 
 
 class FindingKind(StrEnum):
-    """The kind of a finding. The members are ordered by severity, the worst kind first."""
+    """The kind of a finding. The members are ordered, the worst kind first."""
 
     UNREACHABLE = "unreachable"  # the resource could not be read, so its state is unknown
     MISSING = "missing"  # the resource is owned, but no longer exists
@@ -28,6 +18,28 @@ class FindingKind(StrEnum):
     PENDING = "pending"  # the resource is declared, but not applied yet
     ORPHANED = "orphaned"  # the resource is owned, but no longer declared
     UNMANAGED = "unmanaged"  # the live object is neither declared nor owned
+
+    @property
+    def rank(self) -> int:
+        """The position among the members: 0 for the worst kind."""
+        return _KIND_RANKS[self]
+
+
+class FindingSeverity(StrEnum):
+    """How urgent a finding is. The members are ordered, the most urgent first."""
+
+    HIGH = "high"  # records or whole objects are lost or can be lost, or nothing is known about a cluster
+    MEDIUM = "medium"  # brokers, workers or clients behave differently, or a policy denies the live state
+    LOW = "low"
+
+    @property
+    def rank(self) -> int:
+        """The position among the members: 0 for the most urgent severity."""
+        return _SEVERITY_RANKS[self]
+
+
+_KIND_RANKS = {kind: rank for rank, kind in enumerate(FindingKind)}
+_SEVERITY_RANKS = {severity: rank for rank, severity in enumerate(FindingSeverity)}
 
 
 ACTIONABLE_KINDS = frozenset({FindingKind.CHANGED, FindingKind.PENDING, FindingKind.MISSING})
@@ -42,6 +54,7 @@ class Finding:
     op: the operation or action that would fix the finding: SET, DELETE, APPEND, SUBTRACT, change, create,
         delete or forget; None if an apply would not fix it.
     before, after: the live value and the declared value as JSON; None if not set.
+    source: the position of the manifest: file:line:column; None if the resource is not declared.
     """
 
     finding: FindingKind
@@ -50,6 +63,8 @@ class Finding:
     before: str | None
     after: str | None
     message: str
+    severity: FindingSeverity = FindingSeverity.LOW
+    source: str | None = None
 
     @property
     def is_unmanaged_key(self) -> bool:
@@ -57,199 +72,13 @@ class Finding:
         return self.finding is FindingKind.UNMANAGED and self.path is not None
 
 
-_FILE_FORMAT = FileFormat(
-    code="bad-audit",
-    name="Audit",
-    broken="Not an audit summary",
-    command="kdeclare fleet audit",
-    invalid_hint="Delete the file, or write the audit to a different folder.",
-    version_hint="Write the audit to a different folder, or use the kdeclare version that wrote the file.",
-)
+def compute_finding_id(cluster: str, kind: str, name: str, finding: str, path: str | None) -> str:
+    """Compute the id of a finding: 12 hexadecimal digits.
 
-KindCounts = Mapping[FindingKind, int]
-"""The number of findings by kind. Kinds without findings are omitted."""
-
-
-def _order_counts(counts: KindCounts) -> dict[FindingKind, int]:
-    return {kind: counts[kind] for kind in FindingKind if counts.get(kind)}
-
-
-def _sort_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    return dict(sorted(labels.items()))
-
-
-_CountsField = Annotated[
-    KindCounts,
-    PlainSerializer(_order_counts),
-    Field(description="The number of findings by kind. Kinds without findings are omitted."),
-]
-
-
-def _sort_teams(teams: Mapping[str, KindCounts]) -> dict[str, _CountsField]:
-    return {team: teams[team] for team in sorted(teams)}
-
-
-Seconds = Annotated[float, Field(description="The duration in seconds.")]
-Labels = Annotated[Mapping[str, str], Field(description="The labels of the cluster in the fleet file.")]
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSummary:
-    """One cluster of an audit.
-
-    read: the number of live objects that were read. Not in summary.json.
-    others: the counts of live objects other than topics, by object type. Not in summary.json.
+    `fleet.spark.diff` computes the same id in SQL.
     """
-
-    schema_name = "AuditedClusterDocument"
-
-    name: str
-    labels: Annotated[Labels, PlainSerializer(_sort_labels)]
-    cluster_id: str | None
-    version: Annotated[str | None, Field(description="The Kafka version, if the cluster reports it.")]
-    taken_at: Time | None
-    topics: Annotated[int, Field(description="The number of live topics, without internal ones.")]
-    declared: Annotated[int, Field(description="The number of declared resources.")]
-    found: _CountsField
-    error: Annotated[
-        str | None, Field(description="The reason why the cluster was not read, or read only partially.")
-    ] = None
-    notice: Annotated[
-        str | None, Field(description="A notice about policies that could not be evaluated.")
-    ] = None
-    read: Annotated[int, Field(exclude=True)] = 0
-    others: Annotated[tuple[ObjectCount, ...], Field(exclude=True)] = ()
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether the cluster was read only partially."""
-        return self.error is not None and (self.read > 0 or self.topics > 0) and self.declared > 0
-
-
-@dataclass(frozen=True, slots=True)
-class Since:
-    """A comparison of an audit with an earlier audit, which is called the baseline.
-
-    audit_id, taken_at: the id and the time of the baseline.
-    new: the number of findings that the baseline does not contain.
-    known: the number of findings that the baseline also contains.
-    ``mended``: the number of fixed findings of the baseline.
-    """
-
-    audit_id: str
-    taken_at: Time
-    new: int
-    known: int
-    mended: int
-
-
-@dataclass(frozen=True, slots=True)
-class TrendPoint:
-    """The number of findings in one earlier audit.
-
-    The number includes older findings that this earlier audit did not check again.
-    """
-
-    schema_name = "TrendDocument"
-
-    audit_id: str
-    taken_at: Time
-    clusters: int
-    found: _CountsField
-
-
-@dataclass(frozen=True, slots=True)
-class HeatCell:
-    """The number of findings for one field in one cluster."""
-
-    schema_name = "HeatDocument"
-
-    cluster: str
-    path: Annotated[
-        str | None, Field(description="The path of the field; null for findings about whole resources.")
-    ]
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class AuditSummary:
-    """The summary of an audit, also written to ``summary.json``. It contains counts, but no findings."""
-
-    audit_id: str
-    fleet: str
-    taken_at: Time
-    seconds: Seconds
-    clusters: tuple[ClusterSummary, ...]
-    found: _CountsField
-    teams: Annotated[
-        Mapping[str, KindCounts],
-        PlainSerializer(_sort_teams),
-        Field(
-            description="The number of findings by team and kind. The team is the value of the label 'team'; "
-            "it is empty for resources without this label."
-        ),
-    ] = field(default_factory=dict)
-    heat: Annotated[
-        tuple[HeatCell, ...], Field(description="The number of findings for the most frequent fields.")
-    ] = ()
-    since: Annotated[Since | None, Field(description="null if there is no earlier audit.")] = None
-    unseen: Annotated[
-        KindCounts,
-        PlainSerializer(_order_counts),
-        Field(description="The number of earlier findings that this audit did not check again, by kind."),
-    ] = field(default_factory=dict)
-    trend: Annotated[tuple[TrendPoint, ...], Field(description="Earlier audits, oldest first.")] = ()
-
-    @property
-    def remembered(self) -> KindCounts:
-        """The number of findings by kind.
-
-        Findings of earlier audits that were not checked again are included.
-        """
-        total_counts = ((kind, self.found.get(kind, 0) + self.unseen.get(kind, 0)) for kind in FindingKind)
-        return {kind: count for kind, count in total_counts if count}
-
-    @property
-    def incomplete(self) -> tuple[ClusterSummary, ...]:
-        """The clusters that could not be read, or could be read only partially."""
-        return tuple(cluster for cluster in self.clusters if cluster.error is not None)
-
-
-def dump_summary(summary: AuditSummary) -> str:
-    """Return the contents of ``summary.json``, ending in a newline."""
-    return json.dumps(dump_document(summary), indent=1, ensure_ascii=False) + "\n"
-
-
-def parse_summary(text: str, source: str = "summary.json") -> AuditSummary:
-    """Parse the contents of ``summary.json``.
-
-    source: the name of the file, for errors.
-
-    Raises KdeclareError (``bad-audit``) if the format version is not supported, or if the file is not the
-    summary of an audit.
-    """
-    return _FILE_FORMAT.bind(AuditSummary, text, source)
-
-
-@dataclass(frozen=True, slots=True)
-class AuditRun:
-    """The id of an audit, the name of its fleet, and its start time."""
-
-    audit_id: str
-    fleet: str
-    began: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierAudits:
-    """The two earlier audits that a new audit of a fleet is compared with.
-
-    newest: the latest audit. It contains the time at which each finding was first seen.
-    since: the baseline. Findings that the baseline does not contain are new.
-    """
-
-    newest: AuditSummary
-    since: AuditSummary
+    identity = "\0".join((cluster, kind, name, finding, path or ""))
+    return hashlib.sha256(identity.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +86,7 @@ class AuditRow:
     """One finding with all data that reports show.
 
     before, after: the live value and the declared value as JSON.
+    source: the position of the manifest: file:line:column; None if the resource is not declared.
     first_seen: the time of the first audit with this finding.
     status: ``known`` if the baseline (the earlier audit that determines which findings are new) contains the
         finding; otherwise ``new``.
@@ -275,18 +105,26 @@ class AuditRow:
     labels: Mapping[str, str]
     first_seen: datetime
     status: str
+    severity: FindingSeverity = FindingSeverity.LOW
+    source: str | None = None
+
+    @property
+    def id(self) -> str:
+        """An id that stays the same in all audits while the finding is open."""
+        return compute_finding_id(self.cluster, self.kind, self.name, self.finding, self.path)
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
-    """The data of audit reports.
+class FindingCount:
+    """The number of findings of one kind and one severity, in one cluster, about resources of one team.
 
-    rows: the findings, the worst first, up to a limit.
-    left_out: the number of findings that are not in ``rows``.
-    ``mended``: the fixed findings, the worst first, up to a limit.
+    team: the value of the label ``team``; empty for resources without this label.
+    oldest: the time of the first audit that contains the oldest of these findings.
     """
 
-    summary: AuditSummary
-    rows: tuple[AuditRow, ...]
-    left_out: int = 0
-    mended: tuple[AuditRow, ...] = ()
+    cluster: str
+    finding: FindingKind
+    severity: FindingSeverity
+    team: str
+    count: int
+    oldest: datetime

@@ -123,6 +123,8 @@ def _build_finding_row(key: RowKey, finding: Finding) -> dict[str, Any]:
         "before": finding.before,
         "after": finding.after,
         "message": finding.message,
+        "severity": str(finding.severity),
+        "source": finding.source,
     }
 
 

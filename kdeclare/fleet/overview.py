@@ -13,7 +13,7 @@ from pydantic import Field
 from kdeclare.core.documents import Hidden, Second
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import Summary
-from kdeclare.fleet.findings import Seconds
+from kdeclare.fleet.audit_summary import Seconds
 from kdeclare.fleet.rows import FileFormat
 
 _FILE_FORMAT = FileFormat(

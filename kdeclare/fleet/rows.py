@@ -90,6 +90,8 @@ FINDING = pa.struct(
         ("before", _TEXT),  # JSON
         ("after", _TEXT),  # JSON
         ("message", _TEXT),
+        ("severity", _TEXT),
+        ("source", _TEXT),  # the position of the manifest: file:line:column; null if not declared
     ]
 )
 """The columns that describe one finding about a resource or a live object."""
@@ -104,6 +106,8 @@ FINDINGS = pa.schema(
         ("labels", _LABELS),
         ("first_seen", _TIME),
         ("status", _TEXT),  # new, or known from the audit to compare with
+        ("id", _TEXT),  # stays the same in all audits while the finding is open
+        ("accepted", _TEXT),  # the name of the AcceptedDrift that accepts the finding; null if there is none
     ]
 )
 """The table of the findings of an audit.
@@ -120,9 +124,11 @@ SUMMARY = pa.schema(
         ("path", _TEXT),
         ("team", _TEXT),
         ("count", pa.int64()),
+        ("severity", _TEXT),
+        ("oldest", _TIME),  # the time of the first audit that contains the oldest of these findings
     ]
 )
-"""The table with the number of findings by cluster, kind, finding, path and team."""
+"""The table with the number of findings by cluster, kind, finding, path, team and severity."""
 
 
 @dataclass(frozen=True, slots=True)

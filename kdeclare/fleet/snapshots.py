@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, PlainSerializer, with_config
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.fleet.findings import Labels, Seconds
+from kdeclare.fleet.audit_summary import Labels, Seconds
 from kdeclare.fleet.object_counts import ObjectCount
 from kdeclare.fleet.rows import FileFormat
 

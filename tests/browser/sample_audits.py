@@ -8,16 +8,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from kdeclare.fleet.findings import (
+from kdeclare.fleet.audit_results import build_groups
+from kdeclare.fleet.audit_summary import (
+    AcceptedFindings,
     Audit,
-    AuditRow,
     AuditSummary,
     ClusterSummary,
-    FindingKind,
     HeatCell,
     Since,
     TrendPoint,
 )
+from kdeclare.fleet.findings import AuditRow, FindingCount, FindingKind, FindingSeverity
+from kdeclare.manifests.fleet.manifest_links import ManifestLinks
 from tests.jsontypes import Json
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
@@ -74,6 +76,14 @@ _WEIGHTS = {
 }
 
 
+_SEVERITIES = {
+    FindingKind.UNREACHABLE: FindingSeverity.HIGH,
+    FindingKind.MISSING: FindingSeverity.HIGH,
+    FindingKind.CHANGED: FindingSeverity.MEDIUM,
+    FindingKind.POLICY: FindingSeverity.MEDIUM,
+}
+
+
 def build_row(
     finding: FindingKind,
     cluster: str,
@@ -85,8 +95,19 @@ def build_row(
 ) -> AuditRow:
     """Build a finding of a topic; values: before and after, as data."""
     before, after = (None if value is None else json.dumps(value) for value in values)
-    made = AuditRow(NOON, cluster, "Topic", name, finding, path, op, before, after, "", {}, NOON, "known")
+    severity = _SEVERITIES.get(finding, FindingSeverity.LOW)
+    made = AuditRow(
+        NOON, cluster, "Topic", name, finding, path, op, before, after, "", {}, NOON, "known", severity
+    )
     return replace(made, **more)  # type: ignore[arg-type]
+
+
+def count_rows(rows: Iterable[AuditRow]) -> tuple[FindingCount, ...]:
+    """Count findings as an audit does."""
+    times: dict[tuple[str, FindingKind, FindingSeverity, str], list[datetime]] = defaultdict(list)
+    for row in rows:
+        times[row.cluster, row.finding, row.severity, row.labels.get("team", "")].append(row.first_seen)
+    return tuple(FindingCount(*key, len(seen), min(seen)) for key, seen in sorted(times.items()))
 
 
 def build_summary(
@@ -111,6 +132,7 @@ def build_summary(
         found=dict(Counter(item.finding for item in rows)),
         teams={team: dict(counts) for team, counts in by_team.items()},
         heat=tuple(HeatCell(where, path, count) for (where, path), count in heat.items() if path in often),
+        groups=build_groups(count_rows(rows)),
     )
     return replace(summary, **more)  # type: ignore[arg-type]
 
@@ -119,6 +141,13 @@ def build_cluster(name: str, error: str | None = None, **labels: str) -> Cluster
     """Build a cluster with 200 topics, or one that could not be read."""
     known = (0, 120) if error else (200, 120)
     return ClusterSummary(name, labels, f"id-{name}", None if error else "4.1", NOON, *known, {}, error)
+
+
+_ACCEPTED = (
+    AcceptedFindings("sale", "More retention until the sale is over.", "payments", "2026-02-14", False, 3),
+    AcceptedFindings("old-naming", "Renamed in Q2.", None, "2026-01-15", True, 0),
+    AcceptedFindings("migration", "The migration tool needs it.", "search", "2026-06-30", False, 0),
+)
 
 
 def build_small_audit() -> Audit:
@@ -130,7 +159,8 @@ def build_small_audit() -> Audit:
         build_row(FindingKind.MISSING, "eu-1", "orders", None, "create", (None, body),
             status="new", labels=team, message="It was applied before, but is missing from the cluster."),
         build_row(FindingKind.CHANGED, "eu-1", "payments", "configs.retention.ms", "SET",
-            ("1000", "604800000"), status="new", labels=team, message="Changed outside kdeclare."),
+            ("1000", "604800000"), status="new", labels=team, message="Changed outside kdeclare.",
+            severity=FindingSeverity.HIGH, source="manifests/payments.yaml:9:7"),
         build_row(FindingKind.CHANGED, "eu-2", "payments", "configs.cleanup.policy", "APPEND",
             ("delete", "compact,delete"), labels=team, first_seen=NOON - timedelta(days=12)),
         build_row(FindingKind.POLICY, "eu-1", "clicks", "policies.replicas-at-least-3",
@@ -139,6 +169,8 @@ def build_small_audit() -> Audit:
             labels={"team": "checkout"}),
         build_row(FindingKind.ORPHANED, "eu-2", "legacy", None, "delete"),
         build_row(FindingKind.UNMANAGED, "eu-1", "scratch"),
+        build_row(FindingKind.UNMANAGED, "eu-1", "test-1"),
+        build_row(FindingKind.UNMANAGED, "eu-1", "test-2"),
         build_row(FindingKind.UNMANAGED, "eu-2", "payments", "configs.segment.ms", None, ("3600000", None),
             labels=team),
     ]  # fmt: skip
@@ -156,10 +188,14 @@ def build_small_audit() -> Audit:
     )
     fixed = (build_row(FindingKind.PENDING, "us-1", "invoices", "configs.retention.ms", "SET", ("1", "2")),)
     return Audit(
-        build_summary(rows, clusters, since=before, unseen={FindingKind.CHANGED: 3}, trend=trend),
+        build_summary(
+            rows, clusters, since=before, unseen={FindingKind.CHANGED: 3}, trend=trend, accepted=_ACCEPTED
+        ),
         tuple(rows),
         0,
         fixed,
+        count_rows(rows),
+        ManifestLinks("https://git.example/kafka/blob/main/{path}#L{line}"),
     )
 
 
@@ -219,7 +255,7 @@ def build_big_audit(count: int = 10_000, clusters: int = 200, seed: int = 7) -> 
     since = Since("audit-1", NOON - day, new, count - new, 214)
     fixed = tuple(_build_random_row(dice, dice.choice(names[:-3])) for _ in range(100))
     summary = build_summary(rows, made, trend=trend, since=since)
-    return Audit(summary, tuple(rows), 0, fixed)
+    return Audit(summary, tuple(rows), 0, fixed, count_rows(rows))
 
 
 def _build_earlier_counts(

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from kdeclare.fleet.findings import Audit, FindingKind
+from kdeclare.fleet.audit_summary import Audit
+from kdeclare.fleet.findings import FindingKind
 from kdeclare.report.fleet.audit_page import render_audit_page
 from kdeclare.report.fleet.audit_wording import sort_worst_first
 from tests.browser.sample_audits import (
@@ -283,6 +284,21 @@ def test_audit_page_ignores_invalid_link(desktop: WatchedPage, file: Path, link:
     assert page.locator("#rows tbody tr").count() >= 1
 
 
+def test_audit_page_filters_by_severity_and_shows_manifest(desktop: WatchedPage, small_file: Path) -> None:
+    page = desktop.open(small_file)
+    expect(page.locator("tr.finding").first.locator(".severity")).to_have_text("high")
+    page.locator("#f-severity").select_option(label="high · 3")
+    assert desktop.read_count() == "3 of 11 findings"
+    page.locator("tr.finding", has_text="Topic/payments").click()
+    facts = page.locator("tr.detail dl")
+    link = facts.get_by_role("link", name="manifests/payments.yaml:9:7")
+    expect(link).to_have_attribute("href", "https://git.example/kafka/blob/main/manifests/payments.yaml#L9")
+    expect(facts).to_contain_text(next(row.id for row in build_small_audit().rows if row.source))
+    page.get_by_role("button", name="Remove filter severity high").click()
+    page.locator("#f-severity").select_option(label="low · 6")
+    expect(page.locator("tr.finding .severity")).to_have_count(0)
+
+
 def test_audit_page_lists_unread_clusters_and_fixed_findings(desktop: WatchedPage, small_file: Path) -> None:
     page = desktop.open(small_file)
     assert page.locator("#unread").inner_text().split("\n")[0] == "1 cluster not read, or only partially"
@@ -294,7 +310,7 @@ def test_audit_page_lists_unread_clusters_and_fixed_findings(desktop: WatchedPag
     assert "Topic/invoices" in page.locator("#fixed").inner_text()
     assert "2 new 7 known 1 fixed 3 earlier findings not checked again" in page.locator("#since").inner_text()
     page.get_by_role("button", name="2 new").click()
-    assert desktop.read_count() == "2 of 9 findings"
+    assert desktop.read_count() == "2 of 11 findings"
 
 
 def test_audit_trend_shows_values_with_arrow_keys(desktop: WatchedPage, small_file: Path) -> None:

@@ -447,7 +447,8 @@ def test_fleet_audit_finds_exactly_the_drift(story: Story) -> None:
     assert "s.altered" in (audits / "report.md").read_text()
     assert "s.altered" in (audits / "report.html").read_text()
     assert sorted(path.name for path in audits.iterdir()) == [
-        *("audits", "findings", "report.html", "report.md", "summary", "summary.json", "unseen")
+        *("audits", "findings", "metrics.prom", "report.html", "report.md"),
+        *("summary", "summary.json", "unseen"),
     ]
 
 
@@ -556,7 +557,7 @@ def test_fleet_audit_reports_unreachable_clusters(story: Story) -> None:
     assert story.bootstrap("lab") in messages["lab"]
     assert f"{host}:{port}" in messages["us-1"]
     assert [c["name"] for c in summary["clusters"] if c["error"]] == ["lab", "us-1"]
-    assert summary["seconds"] < before["seconds"] + 60, "it costs its time-out"
+    assert summary["seconds"] < before["seconds"] + 300, "it costs its time-out"
     earlier = {
         convert_row(row)[:5] for row in read_findings(story, before["audit_id"]) if row["cluster"] != "lab"
     }

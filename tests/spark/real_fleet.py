@@ -167,6 +167,29 @@ def make_real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
     return fleet
 
 
+def accept_drift(fleet: RealFleet) -> None:
+    """Accept the drift of all topics of eu-1. Two more documents accept nothing: one of them has expired."""
+    template = """\
+---
+apiVersion: kdeclare/v1
+kind: AcceptedDrift
+metadata: {{name: {name}}}
+spec:
+  reason: Agreed.
+  expires: '{expires}'
+  clusters: [{cluster}]
+  resources: [{{kind: Topic, names: [/.*/]}}]
+"""
+    texts = [
+        template.format(name="topics", expires="2999-12-31", cluster="eu-1"),
+        template.format(name="old", expires="2020-01-01", cluster="eu-1"),
+        template.format(name="unused", expires="2999-12-31", cluster="gone"),
+    ]
+    (fleet.folder / "accepted.yaml").write_text("".join(texts))
+    text = fleet.file.read_text()
+    fleet.file.write_text(text.replace("spec:\n", "spec:\n  acceptedDrift: [accepted.yaml]\n", 1))
+
+
 def write_snapshot(folder: Path, clusters: Mapping[str, Sequence[Row]]) -> None:
     """Write the rows of clusters as a snapshot in a folder."""
     path = format_snapshot_path(SNAPSHOT, TAKEN_AT)

@@ -19,6 +19,7 @@ from kdeclare.app.fleet.saved_plans import (
     read_fleet_plan,
     write_applied_plans,
 )
+from kdeclare.app.signatures import build_signature_check
 from kdeclare.core.diagnostics import KdeclareError, error, summarize_diagnostics
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
@@ -28,7 +29,7 @@ from kdeclare.core.resources.adoption import ADOPTION
 from kdeclare.core.resources.changes import Reason
 from kdeclare.core.units import format_names
 from kdeclare.engine.executor.progress_tracker import RunOptions
-from kdeclare.engine.planning.planfile import PlanFile
+from kdeclare.engine.planning.planfile import CheckSignature, PlanFile
 from kdeclare.fleet.overview import (
     AppliedCluster,
     AppliedStatus,
@@ -38,7 +39,7 @@ from kdeclare.fleet.overview import (
 )
 from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet, Rollout
-from kdeclare.manifests.fleet.fleet_file import find_unknown_label
+from kdeclare.manifests.fleet.cluster_selection import find_unknown_label
 from kdeclare.report.outcome import run_outcome
 
 Waves = tuple[tuple[str, ...], ...]
@@ -55,6 +56,7 @@ class FleetApplyOptions:
     """Options of a fleet apply.
 
     adopt: whether to apply plans that were made with ``--adopt`` and adopt resources.
+    require_signature: whether all plans must be signed, even if their projects do not require this.
     rollout: a function that applies the options of the command line to the rollout in the fleet file.
     stopping: called from a signal handler after the first Ctrl-C.
     """
@@ -66,6 +68,7 @@ class FleetApplyOptions:
     rollout: Callable[[Rollout], Rollout]
     stopping: Callable[[], None] = lambda: None
     adopt: bool = False
+    require_signature: bool = False
 
 
 @dataclass
@@ -107,7 +110,12 @@ def apply_fleet(
     fleet = open_selected_fleet(options, environ)
     with open_results_storage(options) as storage:
         fleet_plan = read_fleet_plan(storage, fleet, options.clusters)
-        plans = {c.name: read_cluster_plan(storage, c) for c in fleet_plan.clusters if c.plan_id is not None}
+        locator = ClusterLocator(str(options.fleet), timeout_s=options.timeout_s)
+        plans = {
+            c.name: read_cluster_plan(storage, c, _build_signature_check(locator, c.name, apply_options))
+            for c in fleet_plan.clusters
+            if c.plan_id is not None
+        }
         planned_at = fleet_plan.taken_at.isoformat()
         rollout_state = _RolloutState(storage, planned_at, read_applied_plans(storage, planned_at))
         cluster_names = [
@@ -123,7 +131,6 @@ def apply_fleet(
         _record_unapplied(fleet_plan, frozenset(cluster_names), rollout_state)
         if not apply_options.confirm(fleet_plan, waves):
             return None
-        locator = ClusterLocator(str(options.fleet), timeout_s=options.timeout_s)
         fleet_run = _FleetRun(
             locator, plans, rollout_state, apply_options, rollout_rules.max_failures, fleet.max_concurrent
         )
@@ -132,6 +139,21 @@ def apply_fleet(
     results = tuple(rollout_state.results[c.name] for c in fleet_plan.clusters)
     seconds = round(monotonic() - started_at, 1)
     return FleetApply(fleet.name, seconds, stop_reason, results, interrupted=fleet_run.stop.is_set())
+
+
+def _build_signature_check(
+    locator: ClusterLocator, name: str, apply_options: FleetApplyOptions
+) -> CheckSignature | None:
+    """Return the check of the signature of a cluster's plan; None if the plan needs no signature.
+
+    All plans are checked before the first one is applied. If the project of a cluster cannot be read, its
+    plan is applied later, which fails with this error.
+    """
+    try:
+        project = locator.workspace(name).project
+    except KdeclareError:
+        return None
+    return build_signature_check(project, is_demanded=apply_options.require_signature)
 
 
 def split_waves(fleet: Fleet, names: Sequence[str], rollout: Rollout) -> Waves:
@@ -288,7 +310,10 @@ class _FleetRun:
         if self.rollout.done.get(name) == plan_file.plan_id:
             return AppliedCluster(name, number, AppliedStatus.SKIPPED, message="The plan is already applied.")
         apply_options = ApplyOptions(
-            self.apply_options.command, options=self.apply_options.options, stop=self.stop
+            self.apply_options.command,
+            options=self.apply_options.options,
+            stop=self.stop,
+            require_signature=self.apply_options.require_signature,
         )
         try:
             apply_result = apply_saved(self.locator.workspace(name), plan_file, apply_options)

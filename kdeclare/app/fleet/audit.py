@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kdeclare.app.fleet.audit_records import DEFAULT_AUDIT_OPTIONS, AuditOptions, list_audits
 from kdeclare.app.fleet.engine_choice import choose_engine
@@ -10,8 +11,10 @@ from kdeclare.app.fleet.local_audit import audit_locally
 from kdeclare.app.fleet.snapshot import read_snapshot_record
 from kdeclare.app.fleet.spark_audit import audit_on_spark
 from kdeclare.core.progress import Progress, ignore_progress
-from kdeclare.fleet.findings import Audit
+from kdeclare.fleet.audit_summary import Audit
 from kdeclare.fleet.storage import find_local_storage
+from kdeclare.manifests.fleet.accepted_drift_file import load_accepted_drift
+from kdeclare.manifests.fleet.fleet_file import open_fleet
 
 __all__ = ["DEFAULT_AUDIT_OPTIONS", "AuditOptions", "audit_fleet"]
 
@@ -29,6 +32,7 @@ def audit_fleet(
     Raises KdeclareError if the fleet file, a folder or an earlier audit is invalid, or if Spark fails.
     """
     _check_local_folders(options, audit_options)
+    audit_options = replace(audit_options, accepted=load_accepted_drift(open_fleet(options.fleet, environ)))
     snapshot_folder = audit_options.snapshot and audit_options.snapshot[0]
     if choose_engine(options, environ, snapshot_folder) is Engine.LOCAL:
         return audit_locally(options, audit_options, environ, progress)

@@ -1,20 +1,23 @@
 """The options of an audit, the earlier audits in a folder, and the reports of an audit."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from kdeclare.app.fleet.job import ClusterTable, FleetRun
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.audit_results import AUDIT_TABLES
-from kdeclare.fleet.findings import Audit, AuditSummary, EarlierAudits, dump_summary, parse_summary
+from kdeclare.fleet.audit_summary import Audit, AuditSummary, EarlierAudits, dump_summary, parse_summary
 from kdeclare.fleet.row_builder import Row, build_unreachable_row
 from kdeclare.fleet.rows import DECLARED
 from kdeclare.fleet.snapshots import SnapshotRecord
 from kdeclare.fleet.storage import AUDITS, Storage, list_record_ids
 from kdeclare.fleet.unfinished_tables import publish_tables
+from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift
 from kdeclare.report.fleet.audit_markdown import render_audit_markdown
+from kdeclare.report.fleet.audit_metrics import render_audit_metrics
 from kdeclare.report.fleet.audit_page import render_audit_page
+from kdeclare.report.fleet.team_audits import TEAMS, render_team_reports
 
 DECLARED_TABLE = ClusterTable("declared", DECLARED, "Reading manifests", by_cluster=False)
 
@@ -29,11 +32,15 @@ class AuditOptions:
     reads the clusters.
     since: the id of the audit to compare with; None is the latest audit in the folder.
     unmanaged_keys: whether undeclared config keys of declared resources are findings.
+    by_team: whether to write a report for each team, too.
+    accepted: the accepted drift of the fleet. `audit_fleet` reads it from the files in the fleet file.
     """
 
     snapshot: tuple[str, str] | None = None
     since: str | None = None
     unmanaged_keys: bool = True
+    by_team: bool = False
+    accepted: tuple[AcceptedDrift, ...] = ()
 
 
 DEFAULT_AUDIT_OPTIONS = AuditOptions()
@@ -105,16 +112,28 @@ def build_missing_rows(job: FleetRun, record: SnapshotRecord) -> list[Row]:
     ]
 
 
-def publish_audit(job: FleetRun, folder: str, audit: Audit) -> Audit:
+def publish_audit(job: FleetRun, folder: str, audit: Audit, *, by_team: bool) -> Audit:
     """Move the tables of an audit to their final paths, and write its reports. Return the timed audit.
 
-    folder: the temporary folder with the tables.
+    folder: the temporary folder with the tables. by_team: see `AuditOptions`.
     """
-    audit = replace(audit, summary=replace(audit.summary, seconds=job.seconds))
+    summary = replace(audit.summary, seconds=job.seconds)
+    audit = replace(audit, summary=summary, links=job.fleet.manifest_links)
     paths = {name: build_table_path(name, job.identity) for name in AUDIT_TABLES}
+    team_reports = dict(render_team_reports(audit)) if by_team else {}
     with publish_tables(job.storage, folder, paths):
-        job.storage.write_all(_render_reports(audit))
+        job.storage.write_all({**team_reports, **_render_reports(audit)})
+    if by_team:
+        _remove_other_team_reports(job.storage, team_reports)
     return audit
+
+
+def _remove_other_team_reports(storage: Storage, team_reports: Collection[str]) -> None:
+    """Remove the reports of teams that no longer have findings."""
+    for name in storage.names(TEAMS):
+        path = f"{TEAMS}/{name}"
+        if path not in team_reports and name.endswith((".md", ".html")):
+            storage.remove(path)
 
 
 def _render_reports(audit: Audit) -> Mapping[str, str]:
@@ -123,6 +142,7 @@ def _render_reports(audit: Audit) -> Mapping[str, str]:
     return {
         "report.html": render_audit_page(audit),
         "report.md": render_audit_markdown(audit),
+        "metrics.prom": render_audit_metrics(audit),
         "summary.json": document,
         f"{AUDITS}/{audit.summary.audit_id}.json": document,
     }

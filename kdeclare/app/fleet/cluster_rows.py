@@ -3,8 +3,11 @@
 If reading fails, the cluster's own row contains the error, so that other clusters are not affected.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -84,6 +87,7 @@ def _generate_declared_rows(locator: ClusterLocator, name: str) -> Iterator[Row]
             ) as active_policies:  # raises the errors in policies
                 has_policies = bool(active_policies.policies)
             desired = _seal_desired(workspace, manifests.desired, state)
+            desired = list(_make_sources_relative(desired, locator.fleet().folder))
     except KdeclareError as problem:
         yield build_declared_cluster_row(name, labels, summarize_diagnostics(problem.diagnostics))
     else:
@@ -110,6 +114,23 @@ def _seal_desired(
         return desired
     hasher = make_secret_hasher(workspace, state, workspace.cluster_name)
     return hash_secrets(desired, owned_records, hasher, ignore_progress, portable=True)
+
+
+def _make_sources_relative(desired: Iterable[DesiredResource], folder: Path) -> Iterator[DesiredResource]:
+    """Yield the resources with the paths of their manifests relative to the folder of the fleet file.
+
+    Tasks on other machines read copies of the manifests in a temporary folder.
+    """
+    relative_paths: dict[str, str] = {}
+    for item in desired:
+        source = item.source
+        if source is None:
+            yield item
+            continue
+        path = relative_paths.get(source.file)
+        if path is None:
+            path = relative_paths[source.file] = Path(os.path.relpath(source.file, folder)).as_posix()
+        yield replace(item, source=replace(source, file=path))
 
 
 def _return_unchanged(desired: DesiredResource) -> DesiredResource:

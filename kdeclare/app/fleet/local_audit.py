@@ -29,7 +29,7 @@ from kdeclare.app.fleet.spark_audit import compare_on_spark
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.fleet.audit_results import MEMORY_TABLES
-from kdeclare.fleet.findings import Audit, AuditRun, EarlierAudits
+from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, require_all_rows
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, require_complete_table
 from kdeclare.fleet.snapshots import SnapshotRecord
@@ -97,27 +97,31 @@ def _compare_locally(
         job.names,
         tuple(job.fleet.left_out),
         audit_options.unmanaged_keys,
+        accepted=audit_options.accepted,
     )
     if earlier is not None:
         tables = _add_earlier_findings(job, tables, earlier)
     job.progress("Comparing", 0, 0)
     run = AuditRun(job.identity, job.fleet.name, job.began)
     audit = write_audit(job.bench, tables, run, earlier, partial(make_evaluator, job.locator))
-    return publish_audit(job, job.bench.folder, audit)
+    return publish_audit(job, job.bench.folder, audit, by_team=audit_options.by_team)
 
 
 def _add_earlier_findings(job: LocalJob, tables: "LocalTables", earlier: EarlierAudits) -> "LocalTables":
     from kdeclare.fleet.local.tables import read_rows
 
-    newest, since = (
-        [
-            row
-            for name in MEMORY_TABLES
-            for row in read_rows(job.storage, build_table_path(name, summary.audit_id), FINDINGS)
-        ]
-        for summary in (earlier.newest, earlier.since)
-    )
-    return replace(tables, newest=newest, since=since)
+    def read_remembered(summary: AuditSummary) -> list[Row]:
+        rows: list[Row] = []
+        for name in MEMORY_TABLES:
+            path = build_table_path(name, summary.audit_id)
+            table = read_rows(job.storage, path, FINDINGS)
+            require_all_rows(summary, name, len(table), f"{job.storage.uri}/{path}")
+            rows += table
+        return rows
+
+    newest = read_remembered(earlier.newest)
+    is_same = earlier.since.audit_id == earlier.newest.audit_id
+    return replace(tables, newest=newest, since=newest if is_same else read_remembered(earlier.since))
 
 
 def _read_snapshot_rows(job: LocalJob, snapshot: _Snapshot) -> list[Row]:

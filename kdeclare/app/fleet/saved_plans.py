@@ -31,8 +31,9 @@ from kdeclare.core.plans.plan import Plan, Summary
 from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.resources.changes import Action
 from kdeclare.core.units import format_names
-from kdeclare.engine.planning.planfile import PlanFile, parse_plan_file, verify_plan
+from kdeclare.engine.planning.planfile import CheckSignature, PlanFile, parse_plan_file, verify_plan
 from kdeclare.engine.planning.request import PlanScope
+from kdeclare.engine.signatures.signature import SignMessage, sign_plan_text
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, parse_overview
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import FORMAT_VERSION
@@ -61,18 +62,26 @@ def build_plan_file_name(cluster: str) -> str:
 
 
 def plan_fleet(
-    options: FleetOptions, scope: PlanScope, environ: Mapping[str, str], progress: Progress, command: str
+    options: FleetOptions,
+    scope: PlanScope,
+    environ: Mapping[str, str],
+    progress: Progress,
+    command: str,
+    sign: SignMessage | None = None,
 ) -> FleetPlan:
     """Plan every cluster like ``kdeclare plan``, and save the plans and an overview.
+
+    sign: signs the plans; None saves them without signatures. This process signs all plans, so that the key
+        is never on another machine.
 
     A cluster that cannot be planned is in the overview with its error, and the cluster's earlier plan is
     deleted. Raises KdeclareError.
     """
     plan_one_cluster = partial(plan_cluster, scope=scope, command=command)
     if choose_engine(options, environ) is Engine.LOCAL:
-        return _plan_locally(options, scope, environ, progress, plan_one_cluster)
+        return _plan_locally(options, scope, environ, progress, plan_one_cluster, sign)
     with open_fleet_job(options, environ, progress) as job:
-        return _plan_on_spark(job, scope, plan_one_cluster)
+        return _plan_on_spark(job, scope, plan_one_cluster, sign)
 
 
 def _plan_locally(
@@ -81,18 +90,23 @@ def _plan_locally(
     environ: Mapping[str, str],
     progress: Progress,
     plan_one_cluster: PlanCluster,
+    sign: SignMessage | None,
 ) -> FleetPlan:
     with open_local_job(options, environ, progress) as job:
         plans = collect_locally(job, _PLANS_TABLE, partial(plan_one_cluster, job.locator), MAX_LOCAL_PLANNED)
         if plans.remaining:
             with open_continued_job(options, job) as spark_job:
-                return _plan_on_spark(spark_job, scope, plan_one_cluster, plans.remaining)
+                return _plan_on_spark(spark_job, scope, plan_one_cluster, sign, plans.remaining)
         rows = (row for name in job.names for row in job.bench.read_cluster("plans", name, _PLANS_SCHEMA))
-        return _save_plans(job, scope, rows)
+        return _save_plans(job, scope, rows, sign)
 
 
 def _plan_on_spark(
-    job: FleetJob, scope: PlanScope, plan_one_cluster: PlanCluster, remaining: Sequence[str] | None = None
+    job: FleetJob,
+    scope: PlanScope,
+    plan_one_cluster: PlanCluster,
+    sign: SignMessage | None,
+    remaining: Sequence[str] | None = None,
 ) -> FleetPlan:
     """Plan the clusters that the table does not have yet, and save all plans.
 
@@ -105,25 +119,26 @@ def _plan_on_spark(
         collect_table(job, bench, _PLANS_TABLE, partial(plan_one_cluster, job.locator), remaining)
         with translate_spark_errors():
             rows = bench.read("plans", _PLANS_SCHEMA).toLocalIterator()
-            return _save_plans(job, scope, (row.asDict() for row in rows))
+            return _save_plans(job, scope, (row.asDict() for row in rows), sign)
 
 
-def _save_plans(job: FleetRun, scope: PlanScope, rows: Iterable[Row]) -> FleetPlan:
+def _save_plans(job: FleetRun, scope: PlanScope, rows: Iterable[Row], sign: SignMessage | None) -> FleetPlan:
     """Save the plan of each row. Write the overview last, so that it exists only if all plans are written."""
     job.storage.remove(OVERVIEW_FILE)
-    clusters_by_name = {row["cluster"]: _save_plan_row(job, row) for row in rows}
+    clusters_by_name = {row["cluster"]: _save_plan_row(job, row, sign) for row in rows}
     clusters = tuple(clusters_by_name[name] for name in job.names)
     result = FleetPlan(job.fleet.name, job.began, job.seconds, scope.adopt, clusters)
     job.storage.write(OVERVIEW_FILE, json.dumps(dump_document(result), indent=1) + "\n")
     return result
 
 
-def _save_plan_row(job: FleetRun, row: Row) -> PlannedCluster:
+def _save_plan_row(job: FleetRun, row: Row, sign: SignMessage | None) -> PlannedCluster:
     name, text = str(row["cluster"]), row["text"]
     if text is None:
         job.storage.remove(build_plan_file_name(name))
     else:
-        job.storage.write(build_plan_file_name(name), str(text))
+        text = str(text) if sign is None else sign_plan_text(str(text), sign, datetime.now(UTC))[0]
+        job.storage.write(build_plan_file_name(name), text)
     return PlannedCluster(
         name,
         str(row["plan_id"]) if row["plan_id"] is not None else None,
@@ -234,14 +249,17 @@ def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[st
     return replace(fleet_plan, clusters=clusters)
 
 
-def read_cluster_plan(storage: Storage, cluster: PlannedCluster) -> PlanFile:
+def read_cluster_plan(
+    storage: Storage, cluster: PlannedCluster, check_signature: CheckSignature | None = None
+) -> PlanFile:
     """Read the plan of a cluster.
 
+    check_signature: see `CheckSignature`; None accepts all plans.
     Raises KdeclareError, for example if the plan id in the overview is a different one.
     """
     file_name = build_plan_file_name(cluster.name)
     location = f"{storage.uri}/{file_name}"
-    cluster_plan = parse_plan_file(storage.read(file_name), location)
+    cluster_plan = parse_plan_file(storage.read(file_name), location, check_signature)
     verify_plan(cluster_plan, location)
     if cluster_plan.plan_id != cluster.plan_id:
         raise KdeclareError(

@@ -19,7 +19,7 @@ from kdeclare.app.fleet.job import FleetJob, FleetOptions, collect_table, open_f
 from kdeclare.app.fleet.snapshot import LIVE_TABLE, read_snapshot_record
 from kdeclare.core.progress import Progress
 from kdeclare.fleet.audit_results import MEMORY_TABLES
-from kdeclare.fleet.findings import Audit, AuditRun, EarlierAudits
+from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, require_all_rows
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, require_complete_table
 from kdeclare.fleet.storage import require_same_fleet
 
@@ -60,10 +60,10 @@ def compare_on_spark(
             collect_table(job, bench, LIVE_TABLE, partial(read_live, job.locator), remaining_live)
         tables = _build_tables(job, bench, audit_options, earlier)
         with report_progress(job.spark, job.progress, "Comparing"):
-            side_results = write_findings(bench, tables, partial(make_evaluator, job.locator))
+            side_results = write_findings(bench, tables, run, partial(make_evaluator, job.locator))
         with report_progress(job.spark, job.progress, "Summing up"):
             audit = summarize_audit(bench, tables, run, earlier, side_results)
-        return publish_audit(job, bench.folder, audit)
+        return publish_audit(job, bench.folder, audit, by_team=audit_options.by_team)
 
 
 def _build_tables(
@@ -74,23 +74,30 @@ def _build_tables(
 
     sight = AuditCoverage(job.names, job.fleet.left_out, audit_options.unmanaged_keys)
     tables = ComparedTables(
-        bench.read("declared", DECLARED), _read_live_table(job, bench, audit_options), sight
+        bench.read("declared", DECLARED),
+        _read_live_table(job, bench, audit_options),
+        sight,
+        accepted=audit_options.accepted,
     )
     if earlier is None:
         return tables
-    newest_id, since_id = earlier.newest.audit_id, earlier.since.audit_id
-    remembered_tables = {name: _read_remembered(job, name) for name in {newest_id, since_id}}
-    return replace(tables, newest=remembered_tables[newest_id], since=remembered_tables[since_id])
+    newest = _read_remembered(job, earlier.newest)
+    is_same = earlier.since.audit_id == earlier.newest.audit_id
+    return replace(tables, newest=newest, since=newest if is_same else _read_remembered(job, earlier.since))
 
 
-def _read_remembered(job: FleetJob, audit_id: str) -> "DataFrame":
+def _read_remembered(job: FleetJob, summary: AuditSummary) -> "DataFrame":
     """Read the findings of an audit, including earlier findings that the audit did not check again."""
+    from kdeclare.fleet.spark.audit_counts import count_rows
     from kdeclare.fleet.spark.tables import read_table
 
-    found_rows, unseen_rows = (
-        read_table(job.spark, job.storage, build_table_path(name, audit_id), FINDINGS)
-        for name in MEMORY_TABLES
-    )
+    def read_complete_table(name: str) -> "DataFrame":
+        path = build_table_path(name, summary.audit_id)
+        table = read_table(job.spark, job.storage, path, FINDINGS)
+        require_all_rows(summary, name, count_rows(table), f"{job.storage.uri}/{path}")
+        return table
+
+    found_rows, unseen_rows = map(read_complete_table, MEMORY_TABLES)
     return found_rows.unionByName(unseen_rows)
 
 

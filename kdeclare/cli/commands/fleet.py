@@ -10,14 +10,23 @@ from kdeclare.cli.command import command
 from kdeclare.cli.confirmation import build_declined_error, prompt_for_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import FollowTimeout, Format, PlanningOptions, Yes, parse_pairs, validate_duration
+from kdeclare.cli.fleet_options import EngineName, FleetClusterOptions, FleetFile, SparkOptions
+from kdeclare.cli.options import (
+    FollowTimeout,
+    Format,
+    PlanningOptions,
+    RequireSignature,
+    Sign,
+    Yes,
+    parse_pairs,
+    validate_duration,
+)
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from kdeclare.app.fleet.job import FleetOptions
-    from kdeclare.fleet.findings import FindingKind
+    from kdeclare.fleet.finding_conditions import FindingCondition
     from kdeclare.fleet.overview import AppliedCluster, FleetPlan
     from kdeclare.manifests.fleet import Rollout
 
@@ -31,6 +40,7 @@ _AUDIT_EPILOG = build_epilog(
     "kdeclare fleet audit fleet.yaml --out audits                  read and compare the clusters",
     "kdeclare fleet audit fleet.yaml --out audits --snapshot snapshots     use the latest snapshot instead",
     "kdeclare fleet audit fleet.yaml --out audits --fail-on changed,missing   for a nightly job",
+    "kdeclare fleet audit fleet.yaml --out audits --fail-on 'severity>=high, age>7d'",
     codes=(0, 1, 2, 64, 130),
 )
 _PLAN_EPILOG = build_epilog(
@@ -46,92 +56,6 @@ _HISTORY_EPILOG = build_epilog(
     "kdeclare fleet history eu-1 BrokerConfig/cluster-default --out snapshots",
     codes=(0, 1, 64, 130),
 )
-
-EngineName = Annotated[
-    Literal["auto", "local", "spark"],
-    typer.Option(
-        "--engine",
-        help="What reads and compares the clusters. local: this process, without Java, if all folders are "
-        "local. spark: Spark, for fleets of any size. auto: begin in this process, and continue on Spark if "
-        "the fleet is large.",
-    ),
-]
-FleetFile = Annotated[Path, typer.Argument(metavar="FLEET", help="The fleet file (kind Fleet).")]
-
-
-@dataclass(frozen=True, slots=True)
-class SparkOptions:
-    """Options for Spark, and for the folder of snapshots, audits or plans."""
-
-    out: Annotated[
-        str,
-        typer.Option(
-            metavar="DIR",
-            help="Folder of snapshots, audits or plans: a local folder, or a location that Spark can "
-            "write to.",
-        ),
-    ]
-    master: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Spark master: local[N], spark://…, yarn or k8s://… (default: from Spark's own settings, "
-            "otherwise local[*]).",
-        ),
-    ] = None
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="Spark setting; takes precedence over kdeclare's own settings. Repeatable.",
-        ),
-    ] = None
-    shared_folders: Annotated[
-        bool,
-        typer.Option(
-            "--shared-folders",
-            help="Declare that local folders are mounted at the same path on every executor. Required if DIR "
-            "is a local folder, unless the Spark master is local[N].",
-        ),
-    ] = False
-
-
-@dataclass(frozen=True, slots=True)
-class FleetClusterOptions(SparkOptions):
-    """Spark options, and options that select clusters of the fleet."""
-
-    cluster: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this cluster of the fleet. Repeatable.")
-    ] = None
-    cluster_selector: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Only clusters with this label. Repeatable."),
-    ] = None
-    timeout: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            min=0.1,
-            callback=validate_duration,
-            help="How long to wait for a response from each cluster.",
-        ),
-    ] = 10.0
-
-    def options(self, fleet: Path, engine: str = "auto") -> "FleetOptions":
-        """Build the `FleetOptions` for a fleet file from these options. Raises BadParameter."""
-        from kdeclare.app.fleet.job import Engine, FleetOptions
-
-        return FleetOptions(
-            fleet,
-            self.out,
-            tuple(self.cluster or ()),
-            parse_pairs("--cluster-selector", self.cluster_selector),
-            self.master,
-            parse_pairs("--conf", self.conf),
-            self.timeout,
-            self.shared_folders,
-            Engine(engine),
-        )
 
 
 def register(app: typer.Typer) -> None:
@@ -195,8 +119,16 @@ def audit(
     fail_on: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND[,…]",
-            help="Exit with 2 if there are findings of these kinds, for instance changed,missing.",
+            metavar="CONDITION[,…]",
+            help="Exit with 2 if a finding meets one of these conditions: a kind, severity>=high, age>7d, or "
+            "several joined by 'and', for instance 'missing, changed and age>7d'.",
+        ),
+    ] = None,
+    by: Annotated[
+        Literal["team"] | None,
+        typer.Option(
+            help="Also write a report for each team (label 'team') to teams/ in DIR: one page and one "
+            "Markdown file."
         ),
     ] = None,
     no_unmanaged_configs: Annotated[
@@ -213,19 +145,22 @@ def audit(
 ) -> ExitCode:
     """Find drift in a fleet, with its age and owner.
 
-    Changes nothing in the clusters. Writes findings/ and summary/ (Parquet), summary.json, report.md and
-    report.html.
+    Changes nothing in the clusters. Writes findings/ and summary/ (Parquet), summary.json, report.md,
+    report.html and metrics.prom (OpenMetrics).
     """
     import os
 
     from kdeclare.app.fleet.audit import AuditOptions, audit_fleet
     from kdeclare.report.fleet.fleet_runs import compute_audit_exit
 
-    kinds = _parse_finding_kinds(fail_on)
+    conditions = _parse_fail_on(fail_on)
     if snapshot is None and snapshot_id != "latest":
         raise typer.BadParameter("requires --snapshot DIR.", param_hint="--snapshot-id")
     audit_options = AuditOptions(
-        None if snapshot is None else (snapshot, snapshot_id), since, not no_unmanaged_configs
+        None if snapshot is None else (snapshot, snapshot_id),
+        since,
+        not no_unmanaged_configs,
+        by_team=by == "team",
     )
     result = audit_fleet(clusters.options(fleet, engine), audit_options, os.environ, console.progress)
     if console.is_json:
@@ -235,7 +170,7 @@ def audit(
 
         console.out(render_audit_text(result, console.style))
         console.note(f"Report: {clusters.out.rstrip('/')}/report.html")
-    return compute_audit_exit(result.summary, detailed_exitcode=detailed_exitcode, fail_on=kinds)
+    return compute_audit_exit(result.summary, detailed_exitcode=detailed_exitcode, fail_on=conditions)
 
 
 def plan(
@@ -244,6 +179,7 @@ def plan(
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")
     ] = False,
+    sign: Sign = None,
     engine: EngineName = "auto",
     output: Format = "text",
     planning: PlanningOptions,
@@ -257,12 +193,14 @@ def plan(
     import os
 
     from kdeclare.app.fleet.saved_plans import plan_fleet
+    from kdeclare.app.signatures import load_signer
     from kdeclare.report.fleet.fleet_runs import compute_plans_exit
 
+    signer = None if sign is None else load_signer(sign, os.environ)
     scope = planning.scope()
     recorded_command = redact_spark_settings(console.command)
     result = plan_fleet(
-        clusters.options(fleet, engine), scope, os.environ, console.progress, recorded_command
+        clusters.options(fleet, engine), scope, os.environ, console.progress, recorded_command, signer
     )
     if console.is_json:
         console.write_document(result)
@@ -323,6 +261,7 @@ def apply(
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Also apply adoptions that were planned with fleet plan --adopt.")
     ] = False,
+    require_signature: RequireSignature = False,
     output: Format = "text",
     clusters: FleetClusterOptions,
     console: Console,
@@ -368,6 +307,7 @@ def apply(
         wave_options.over,
         announce_stop,
         adopt,
+        require_signature,
     )
     try:
         result = apply_fleet(clusters.options(fleet), apply_options, os.environ)
@@ -381,9 +321,11 @@ def apply(
     if console.is_json:
         console.write_document(result)
     else:
-        from kdeclare.report.fleet.fleet_runs import render_fleet_apply_text
+        from kdeclare.report.fleet.fleet_runs import NextCommands, render_fleet_apply_text
 
-        console.out(render_fleet_apply_text(result, console.style))
+        plan_line = ["kdeclare", "fleet", "plan", str(fleet), "--out", clusters.out, *(["--adopt"] * adopt)]
+        commands = NextCommands(apply_options.command, shlex.join(plan_line))
+        console.out(render_fleet_apply_text(result, commands, console.style))
     return compute_apply_exit(result)
 
 
@@ -466,18 +408,10 @@ class _WaveOptions:
         )
 
 
-def _parse_finding_kinds(text: str | None) -> "frozenset[FindingKind]":
-    from kdeclare.core.suggestions import format_suggestion
-    from kdeclare.fleet.findings import FindingKind
+def _parse_fail_on(text: str | None) -> "tuple[FindingCondition, ...]":
+    from kdeclare.fleet.finding_conditions import parse_conditions
 
-    kinds = set()
-    for word in (text or "").split(",") if text is not None else ():
-        try:
-            kinds.add(FindingKind(word.strip()))
-        except ValueError:
-            kind_names = [kind.value for kind in FindingKind]
-            suggestion = format_suggestion(word.strip(), kind_names) or f"Use {', '.join(kind_names)}."
-            raise typer.BadParameter(
-                f"'{word}' is not a kind of finding. {suggestion}", param_hint="--fail-on"
-            ) from None
-    return frozenset(kinds)
+    try:
+        return parse_conditions(text) if text is not None else ()
+    except ValueError as reason:
+        raise typer.BadParameter(str(reason), param_hint="--fail-on") from None

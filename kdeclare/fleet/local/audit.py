@@ -6,15 +6,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.fleet.audit_results import IDENTITY, MAX_FIXED_ROWS, MAX_ROWS, build_trend, sum_counts
+from kdeclare.fleet.audit_results import (
+    IDENTITY,
+    MAX_FIXED_ROWS,
+    MAX_ROWS,
+    build_groups,
+    build_trend,
+    count_accepted,
+    sum_counts,
+)
+from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, Since
 from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
-from kdeclare.fleet.findings import Audit, AuditRun, AuditSummary, EarlierAudits, Finding, FindingKind, Since
+from kdeclare.fleet.findings import Finding, FindingKind, compute_finding_id
 from kdeclare.fleet.in_process_audit import find_drift_in_rows, get_cluster_body
 from kdeclare.fleet.local import counts
 from kdeclare.fleet.local.tables import LocalWorkbench
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster, require_all_rows
+from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, find_acceptance, select_valid
 
 MakeEvaluator = Callable[[str], ClusterEvaluator | None]
 """A function that returns the policy evaluator of a cluster; None if its project has no policies."""
@@ -27,6 +37,7 @@ class LocalTables:
     clusters, left_out: the names of the audited clusters, and of the other clusters of the fleet.
     unmanaged_keys: whether undeclared config keys of declared resources are findings.
     newest, since: the findings of the latest earlier audit and of the baseline; None without earlier audits.
+    accepted: the accepted drift of the fleet.
     """
 
     declared: Sequence[Row]
@@ -36,6 +47,7 @@ class LocalTables:
     unmanaged_keys: bool = True
     newest: Sequence[Row] | None = None
     since: Sequence[Row] | None = None
+    accepted: Sequence[AcceptedDrift] = ()
 
     def is_checked(self, finding: Row) -> bool:
         """Whether this audit checks an earlier finding again."""
@@ -126,6 +138,7 @@ def _build_row(
         "name": resource.name,
         **{column: getattr(finding, column) for column in FINDING.names},
         "finding": str(finding.finding),
+        "severity": str(finding.severity),
         "labels": labels,
     }
 
@@ -150,7 +163,16 @@ def _add_first_seen(
             **row,
             "first_seen": first_seen.get(_get_identity(row), row["taken_at"]),
             "status": "known" if _get_identity(row) in baseline else "new",
+            "id": compute_finding_id(*(row[column] for column in IDENTITY)),
         }
+        for row in findings
+    ]
+
+
+def _mark_accepted(findings: Sequence[Row], accepted: Sequence[AcceptedDrift]) -> list[Row]:
+    """Add the column ``accepted``. accepted: the drift that is accepted now."""
+    return [
+        {**row, "accepted": find_acceptance(accepted, *(row[column] for column in IDENTITY))}
         for row in findings
     ]
 
@@ -194,17 +216,20 @@ def write_audit(
     make_evaluator: MakeEvaluator,
 ) -> Audit:
     """Compare the rows, write the tables of the audit, and return the audit. Raises KdeclareError."""
-    findings, notices = find_all(tables, make_evaluator)
-    unchecked = find_unchecked(findings, tables)
+    all_findings, notices = find_all(tables, make_evaluator)
+    all_findings = _mark_accepted(all_findings, select_valid(tables.accepted, run.began))
+    unchecked = find_unchecked(all_findings, tables)
+    bench.write("findings", all_findings, FINDINGS)
+    findings = [row for row in all_findings if row["accepted"] is None]
     summary_rows = counts.build_summary_rows(findings, run.began)
-    bench.write("findings", findings, FINDINGS)
     bench.write("unseen", unchecked, FINDINGS)
     bench.write("summary", summary_rows, SUMMARY)
     by_cluster = counts.count_by_finding(summary_rows, "cluster")
+    urgency_counts = counts.count_by_urgency(summary_rows)
     comparison: Since | None = None
     fixed: list[Row] = []
     if tables.since is not None and earlier_audits is not None:
-        fixed = find_fixed(findings, tables)
+        fixed = find_fixed(all_findings, tables)
         known_count = sum(row["status"] == "known" for row in findings)
         baseline = earlier_audits.since
         comparison = Since(
@@ -220,8 +245,12 @@ def write_audit(
         teams=counts.count_by_finding(summary_rows, "team"),
         heat=counts.build_heat_map(summary_rows),
         since=comparison,
-        unseen=counts.count_kinds(unchecked) if earlier_audits is not None else {},
+        unseen=counts.count_kinds(row for row in unchecked if row["accepted"] is None),
         trend=build_trend(earlier_audits.newest) if earlier_audits is not None else (),
+        groups=build_groups(urgency_counts),
+        accepted=count_accepted(tables.accepted, Counter(row["accepted"] for row in all_findings), run.began),
+        rows={"findings": len(all_findings), "unseen": len(unchecked)},
     )
     rows = counts.select_worst(findings, MAX_ROWS)
-    return Audit(summary, rows, len(findings) - len(rows), counts.select_worst(fixed, MAX_FIXED_ROWS))
+    fixed_rows = counts.select_worst(fixed, MAX_FIXED_ROWS)
+    return Audit(summary, rows, len(findings) - len(rows), fixed_rows, urgency_counts)

@@ -8,16 +8,16 @@ from kdeclare.fleet.audit_results import (
     MAX_HEAT_PATHS,
     build_audit_row,
     build_cluster_summary,
+    build_counts,
     build_snapshot_cluster,
     order_counts,
 )
-from kdeclare.fleet.findings import AuditRow, ClusterSummary, FindingKind, HeatCell, KindCounts
+from kdeclare.fleet.audit_summary import ClusterSummary, HeatCell, KindCounts
+from kdeclare.fleet.findings import AuditRow, FindingCount, FindingKind, FindingSeverity
 from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.fleet.snapshots import SnapshotCluster
-
-_SEVERITIES = {str(kind): rank for rank, kind in enumerate(FindingKind)}
 
 
 def count_cluster_rows(rows: Iterable[Row]) -> Counter[str]:
@@ -113,15 +113,33 @@ def build_cluster_summaries(
 
 def build_summary_rows(findings: Iterable[Row], taken_at: datetime) -> list[Row]:
     """Count findings, and return the rows of the table `rows.SUMMARY`."""
-    counts = Counter(
-        (row["cluster"], row["kind"], row["finding"], row["path"], (row["labels"] or {}).get("team") or "")
-        for row in findings
-    )
-    columns = ("cluster", "kind", "finding", "path", "team")
+    times: dict[tuple[str | None, ...], list[datetime]] = {}
+    for row in findings:
+        team = (row["labels"] or {}).get("team") or ""
+        group = (row["cluster"], row["kind"], row["finding"], row["path"], team, row["severity"])
+        times.setdefault(group, []).append(row["first_seen"])
+    columns = ("cluster", "kind", "finding", "path", "team", "severity")
     return [
-        {"taken_at": taken_at, **dict(zip(columns, group, strict=True)), "count": count}
-        for group, count in sorted(counts.items(), key=lambda item: tuple(text or "" for text in item[0]))
+        {
+            "taken_at": taken_at,
+            **dict(zip(columns, group, strict=True)),
+            "count": len(group_times),
+            "oldest": min(group_times),
+        }
+        for group, group_times in sorted(times.items(), key=lambda item: [text or "" for text in item[0]])
     ]
+
+
+def count_by_urgency(summary: Iterable[Row]) -> tuple[FindingCount, ...]:
+    """Count findings by cluster, kind, severity and team. summary: the rows of the table `rows.SUMMARY`."""
+    columns = ("cluster", "finding", "severity", "team")
+    totals: dict[tuple[str, ...], Row] = {}
+    for row in summary:
+        key = tuple(row[column] for column in columns)
+        earlier = totals.get(key, {**row, "count": 0})
+        oldest = min(earlier["oldest"], row["oldest"])
+        totals[key] = {**row, "count": earlier["count"] + row["count"], "oldest": oldest}
+    return build_counts(totals.values())
 
 
 def count_by_finding(summary: Iterable[Row], column: str) -> dict[str, KindCounts]:
@@ -155,7 +173,8 @@ def select_worst(findings: Iterable[Row], count: int) -> tuple[AuditRow, ...]:
     ordered = sorted(
         findings,
         key=lambda row: (
-            _SEVERITIES[row["finding"]],
+            FindingSeverity(row["severity"]).rank if row["severity"] else len(FindingSeverity),
+            FindingKind(row["finding"]).rank,
             row["status"] != "new",
             row["cluster"],
             row["kind"],

@@ -13,17 +13,17 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.installed_providers import InstalledProvider, list_providers, use_providers
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.fleet.audit_results import MAX_FIXED_ROWS, MAX_ROWS, build_trend, sum_counts
-from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
-from kdeclare.fleet.findings import (
-    Audit,
-    AuditRow,
-    AuditRun,
-    AuditSummary,
-    EarlierAudits,
-    Finding,
-    Since,
+from kdeclare.fleet.audit_results import (
+    MAX_FIXED_ROWS,
+    MAX_ROWS,
+    build_groups,
+    build_trend,
+    count_accepted,
+    sum_counts,
 )
+from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, Since
+from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
+from kdeclare.fleet.findings import AuditRow, Finding
 from kdeclare.fleet.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster, require_all_rows
 from kdeclare.fleet.spark import audit_counts, diff
@@ -42,6 +42,7 @@ from kdeclare.fleet.spark.tables import (
     select_cluster_rows,
     to_spark_schema,
 )
+from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, select_valid
 
 MakeEvaluator = Callable[[str], ClusterEvaluator | None]
 """A function that returns the policy evaluator for a cluster; None if the cluster's project has no policies.
@@ -175,6 +176,7 @@ def _build_row(
         values["message"] = finding_or_notice
     else:
         values |= {column: getattr(finding_or_notice, column) for column in FINDING.names}
+        values["severity"] = str(finding_or_notice.severity)
         values["finding"] = str(finding_or_notice.finding)  # Spark accepts only plain strings
     values["labels"] = dict(labels)
     return tuple(map(values.get, CLUSTER_FINDINGS_SCHEMA.names))
@@ -190,6 +192,7 @@ class ComparedTables:
         there is no earlier audit.
     since: the findings of the baseline, the earlier audit that determines which findings are new. Includes
         findings that the baseline did not check again.
+    accepted: the accepted drift of the fleet.
     """
 
     declared: DataFrame
@@ -197,6 +200,7 @@ class ComparedTables:
     coverage: AuditCoverage
     newest: DataFrame | None = None
     since: DataFrame | None = None
+    accepted: Sequence[AcceptedDrift] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +244,9 @@ def _reject_duplicates(live: DataFrame, source: str) -> None:
     )
 
 
-def write_findings(bench: Workbench, tables: ComparedTables, make_evaluator: MakeEvaluator) -> ClusterNotes:
+def write_findings(
+    bench: Workbench, tables: ComparedTables, run: AuditRun, make_evaluator: MakeEvaluator
+) -> ClusterNotes:
     """Write the tables ``findings`` and ``unseen`` of an audit.
 
     ``unseen`` contains the findings of earlier audits that this audit did not check again. Raises
@@ -260,7 +266,8 @@ def write_findings(bench: Workbench, tables: ComparedTables, make_evaluator: Mak
             else drop_unmanaged_keys(select_findings(cluster_findings))
         )
     dated_findings = diff.add_first_seen(drift_rows, tables.newest, tables.since)
-    bench.write(dated_findings.select(*FINDINGS.names), "findings")
+    marked_findings = diff.mark_accepted(dated_findings, select_valid(tables.accepted, run.began))
+    bench.write(marked_findings.select(*FINDINGS.names), "findings")
     written_findings = bench.read("findings", FINDINGS)
     unchecked = written_findings.limit(0)
     if tables.newest is not None:
@@ -285,17 +292,21 @@ def summarize_audit(
 
     Raises KdeclareError.
     """
-    found_rows = bench.read("findings", FINDINGS)
+    all_rows = bench.read("findings", FINDINGS)
+    found_rows = all_rows.where("accepted is null")
     bench.write(audit_counts.build_summary_table(found_rows, run.began).coalesce(1), "summary")
     summary_counts = bench.read("summary", SUMMARY)
     by_cluster = audit_counts.count_by_finding(summary_counts, "cluster")
     counts = sum_counts(by_cluster)
+    urgency_counts = audit_counts.count_by_urgency(summary_counts)
+    accepted_counts = audit_counts.count_accepted(all_rows) if tables.accepted else {}
+    unseen = bench.read("unseen", FINDINGS)
     rows = audit_counts.select_worst(found_rows, MAX_ROWS)
     count = sum(counts.values())
     comparison: Since | None = None
     fixed_rows: tuple[AuditRow, ...] = ()
     if tables.since is not None and earlier_audits is not None:
-        fixed = diff.find_fixed(found_rows, tables.since, tables.coverage)
+        fixed = diff.find_fixed(all_rows, tables.since, tables.coverage)
         known_count = audit_counts.count_known(found_rows)
         baseline = earlier_audits.since
         comparison = Since(
@@ -318,7 +329,15 @@ def summarize_audit(
         teams=audit_counts.count_by_finding(summary_counts, "team"),
         heat=audit_counts.build_heat_map(summary_counts),
         since=comparison,
-        unseen=audit_counts.count_kinds(bench.read("unseen", FINDINGS)) if earlier_audits is not None else {},
+        unseen=audit_counts.count_kinds(unseen.where("accepted is null"))
+        if earlier_audits is not None
+        else {},
         trend=build_trend(earlier_audits.newest) if earlier_audits is not None else (),
+        groups=build_groups(urgency_counts),
+        accepted=count_accepted(tables.accepted, accepted_counts, run.began),
+        rows={
+            "findings": count + sum(accepted_counts.values()),
+            "unseen": audit_counts.count_rows(unseen) if earlier_audits is not None else 0,
+        },
     )
-    return Audit(summary, rows, count - len(rows), fixed_rows)
+    return Audit(summary, rows, count - len(rows), fixed_rows, urgency_counts)

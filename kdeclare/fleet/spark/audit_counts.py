@@ -1,6 +1,6 @@
 """Count findings and live objects with Spark. Only the counts are collected on the driver."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
@@ -10,10 +10,12 @@ from kdeclare.fleet.audit_results import (
     MAX_HEAT_PATHS,
     build_audit_row,
     build_cluster_summary,
+    build_counts,
     build_snapshot_cluster,
     order_counts,
 )
-from kdeclare.fleet.findings import AuditRow, ClusterSummary, FindingKind, HeatCell, KindCounts
+from kdeclare.fleet.audit_summary import ClusterSummary, HeatCell, KindCounts
+from kdeclare.fleet.findings import AuditRow, FindingCount, FindingKind, FindingSeverity
 from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
 from kdeclare.fleet.rows import CLUSTER, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster
@@ -104,9 +106,10 @@ def build_cluster_summaries(
 
 def build_summary_table(findings: DataFrame, taken_at: datetime) -> DataFrame:
     """Count findings by the columns of `rows.SUMMARY`, and return the counts as a table."""
-    counts = findings.groupBy(
-        "cluster", "kind", "finding", "path", f.coalesce(f.col("labels")["team"], f.lit("")).alias("team")
-    ).count()
+    team = f.coalesce(f.col("labels")["team"], f.lit("")).alias("team")
+    counts = findings.groupBy("cluster", "kind", "finding", "path", team, "severity").agg(
+        f.count(f.lit(1)).alias("count"), f.min("first_seen").alias("oldest")
+    )
     return counts.withColumn("taken_at", f.lit(taken_at)).select(*SUMMARY.names)
 
 
@@ -121,6 +124,18 @@ def count_by_finding(summary: DataFrame, column: str) -> dict[str, KindCounts]:
     for row in rows:
         counts.setdefault(row[column], {})[FindingKind(row["finding"])] = row["count"]
     return {name: order_counts(counts[name]) for name in sorted(counts)}
+
+
+def count_by_urgency(summary: DataFrame) -> tuple[FindingCount, ...]:
+    """Count findings by cluster, kind, severity and team. summary: the table `rows.SUMMARY`.
+
+    Raises KdeclareError.
+    """
+    counts = summary.groupBy("cluster", "finding", "severity", "team").agg(
+        f.sum("count").alias("count"), f.min("oldest").alias("oldest")
+    )
+    with translate_spark_errors():
+        return build_counts(counts.collect())
 
 
 def count_kinds(findings: DataFrame) -> KindCounts:
@@ -147,15 +162,24 @@ def build_heat_map(summary: DataFrame) -> tuple[HeatCell, ...]:
 def select_worst(findings: DataFrame, count: int) -> tuple[AuditRow, ...]:
     """Return the ``count`` worst findings, in the order of reports. Raises KdeclareError."""
     is_known = f.col("status") != "new"
-    ordered = findings.orderBy(_build_severity_column(), is_known, "cluster", "kind", "name", "path")
+    severity = f.coalesce(_build_rank_column("severity", FindingSeverity), f.lit(len(FindingSeverity)))
+    kind = _build_rank_column("finding", FindingKind)
+    ordered = findings.orderBy(severity, kind, is_known, "cluster", "kind", "name", "path")
     with translate_spark_errors():
         rows = ordered.limit(count).collect()
     return tuple(map(build_audit_row, rows))
 
 
-def _build_severity_column() -> Column:
-    ranks = f.create_map(*(f.lit(x) for rank, kind in enumerate(FindingKind) for x in (str(kind), rank)))
-    return ranks[f.col("finding")]
+def _build_rank_column(column: str, members: Iterable[str]) -> Column:
+    ranks = f.create_map(*(f.lit(x) for rank, member in enumerate(members) for x in (str(member), rank)))
+    return ranks[f.col(column)]
+
+
+def count_accepted(findings: DataFrame) -> dict[str, int]:
+    """Return the number of accepted findings, by the name of the accepted drift. Raises KdeclareError."""
+    with translate_spark_errors():
+        rows = findings.where("accepted is not null").groupBy("accepted").count().collect()
+    return {row["accepted"]: row["count"] for row in rows}
 
 
 def count_known(findings: DataFrame) -> int:

@@ -13,9 +13,10 @@ from kdeclare.core.provider.installed_providers import InstalledProvider, list_p
 from kdeclare.core.provider.registry import load_codecs
 from kdeclare.fleet.audit_results import IDENTITY
 from kdeclare.fleet.drift import explain_other_cluster, explain_unmanaged_group, find_drift
-from kdeclare.fleet.findings import Finding, FindingKind
+from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.rows import CLUSTER, FINDING
 from kdeclare.fleet.spark.tables import build_cluster_context, to_spark_type
+from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, find_acceptance
 
 KEY = ("cluster", "kind", "name")
 RESULT = ("taken_at", *KEY, *FINDING.names, "labels")
@@ -168,6 +169,8 @@ def _count_groups(objects: DataFrame) -> DataFrame:
         "cast(count as string) as before",
         "cast(null as string) as after",
         f"{_GROUP_MESSAGE} as message",
+        f"'{FindingSeverity.LOW}' as severity",
+        "cast(null as string) as source",
         "cast(null as map<string, string>) as labels",
     )
 
@@ -224,13 +227,14 @@ def build_unmanaged_key_filter() -> Column:
 def add_first_seen(
     findings: DataFrame, newest_memory: DataFrame | None, baseline_memory: DataFrame | None
 ) -> DataFrame:
-    """Add the columns ``first_seen`` and ``status`` to findings.
+    """Add the columns ``id``, ``first_seen`` and ``status`` to findings.
 
     newest_memory: the findings of the latest earlier audit, including findings that it did not check again.
         They determine ``first_seen``. None if there is no earlier audit.
     baseline_memory: the findings of the baseline, an earlier audit. Findings that are in the baseline get the
         status ``known``; other findings get the status ``new``.
     """
+    findings = findings.withColumn("id", _build_id_column())
     if newest_memory is None or baseline_memory is None:
         return findings.withColumn("first_seen", f.col("taken_at")).withColumn("status", f.lit("new"))
     if baseline_memory is newest_memory:
@@ -250,6 +254,25 @@ def add_first_seen(
         f.coalesce("was.first", "now.taken_at").alias("first_seen"),
         f.when(f.col("was.earlier").isNull(), "new").otherwise("known").alias("status"),
     )
+
+
+def mark_accepted(findings: DataFrame, accepted: Sequence[AcceptedDrift]) -> DataFrame:
+    """Add the column ``accepted``. accepted: the drift that is accepted now."""
+    if not accepted:
+        return findings.withColumn("accepted", f.lit(None).cast("string"))
+
+    def find_names(*columns: pa.Array) -> pa.Array:
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        return pa.array([find_acceptance(accepted, *row) for row in rows], type=pa.string())
+
+    mark = arrow_udf(find_names, "string")  # type: ignore[call-overload]
+    return findings.withColumn("accepted", mark(*IDENTITY))
+
+
+def _build_id_column() -> Column:
+    """Return the column of `compute_finding_id`."""
+    identity = (f.coalesce(f.col(column), f.lit("")) for column in IDENTITY)
+    return f.substring(f.sha2(f.concat_ws("\0", *identity), 256), 1, 12)
 
 
 def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:

@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
-from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.suggestions import format_suggestion
+from kdeclare.core.resources.raw_text import RawText
 from kdeclare.manifests.document_models import (
     Envelope,
     Metadata,
@@ -21,80 +20,13 @@ from kdeclare.manifests.document_models import (
     parse_variables,
     resolve_location,
 )
+from kdeclare.manifests.fleet.cluster_selection import find_unknown_label
+from kdeclare.manifests.fleet.fleet_definition import ClusterEntry, Fleet, Rollout
+from kdeclare.manifests.fleet.manifest_links import ManifestLinks, explain_bad_template
 from kdeclare.manifests.schema_errors import build_diagnostics
 from kdeclare.manifests.syntax.node_reader import KAFKA, TEXT, NodeReader, build_modes_by_name
 from kdeclare.manifests.syntax.nodes import find_node, find_position, get_position
-from kdeclare.manifests.syntax.substitution import UNRESOLVED_CODES, ReferenceContext, Variable
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterEntry:
-    """One cluster of a fleet. Paths are resolved. The repr omits values that can be secrets.
-
-    project: the project file, or None if the cluster is defined inline.
-    env: the environment of the project, or None for the default environment.
-    bootstrap_servers, client_config, client_config_file: the connection settings, or None if not set. They
-        override the settings of the project.
-    state: the folder or URI of the state, or None if not set. It overrides the state of the project.
-    selector: the labels that a declared resource must have to be used for this cluster.
-    source: the position of the cluster's name in the fleet file.
-    places: the position of each field. The key for an element of a list is ``field.index``.
-    unresolved: the errors for references that cannot be resolved. They are reported only if the cluster is
-        used.
-    """
-
-    name: str
-    labels: Mapping[str, str]
-    project: Path | None
-    env: str | None
-    bootstrap_servers: str | None
-    client_config: Mapping[str, str] | None = field(repr=False)
-    client_config_file: Path | None
-    manifests: tuple[Path, ...]
-    overlays: tuple[Path, ...]
-    variables: Mapping[str, Variable] = field(repr=False)
-    state: str | None
-    selector: Mapping[str, str]
-    source: SourcePosition
-    places: Mapping[str, SourcePosition] = field(default_factory=dict, repr=False, compare=False)
-    unresolved: tuple[Diagnostic, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Rollout:
-    """The order in which the clusters of a fleet are changed.
-
-    canary: the labels of the clusters that are changed first.
-    batch_size: the number of clusters to change at a time after the canaries, or None for no limit.
-    max_failures: the number of failed clusters that are tolerated. If more clusters fail, no further
-        plans are applied.
-    """
-
-    canary: Mapping[str, str] = field(default_factory=dict)
-    batch_size: int | None = None
-    max_failures: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """The contents of a fleet file.
-
-    clusters: the selected clusters.
-    max_concurrent: the maximum number of clusters to process at the same time.
-    all_overlays: the overlays of all inline clusters. Overlays are not loaded as manifests, even if they are
-        in a folder of manifests.
-    left_out: the names of the clusters that were not selected.
-    """
-
-    name: str
-    file: Path
-    folder: Path
-    clusters: tuple[ClusterEntry, ...]
-    max_concurrent: int = 16
-    rollout: Rollout = Rollout()
-    all_overlays: tuple[Path, ...] = ()
-    left_out: tuple[str, ...] = ()
-
+from kdeclare.manifests.syntax.substitution import UNRESOLVED_CODES, ReferenceContext
 
 _BAD_IN_NAME = re.compile(r"[/\\\x00-\x1f\x7f]")
 _LONGEST_NAME = 200
@@ -134,6 +66,8 @@ class FleetSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     maxConcurrentClusters: Annotated[int, Field(ge=1)] = 16  # noqa: N815
     rollout: RolloutSpec = RolloutSpec()
+    acceptedDrift: list[str] = []  # noqa: N815
+    manifestUrl: Annotated[str, RawText()] | None = None  # noqa: N815
     clusters: Annotated[list[ClusterSpec], Field(json_schema_extra={"minItems": 1})]
 
 
@@ -156,6 +90,16 @@ def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
             place=find_position(root, ("spec", "clusters")),
         )
         return
+    reason = explain_bad_template(spec.manifestUrl) if spec.manifestUrl is not None else None
+    if reason is not None:
+        yield error(
+            "bad-value",
+            "Bad value",
+            f"'spec.manifestUrl' is not the URL of a manifest: {reason}.",
+            hint="Write a URL such as https://github.com/acme/kafka/blob/main/{path}#L{line}.",
+            place=find_position(root, ("spec", "manifestUrl")),
+            subject="manifestUrl",
+        )
     yield from _check_names(spec.clusters, root)
     for n, cluster in enumerate(spec.clusters):
         yield from _check_field_combinations(cluster, ("spec", "clusters", n), root)
@@ -163,40 +107,6 @@ def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
     if label_error is not None:
         path = ("spec", "rollout", "canary", *([label_error.subject] if label_error.subject else []))
         yield replace(label_error, place=find_position(root, path, key=label_error.subject is not None))
-
-
-def find_unknown_label(
-    selector: Mapping[str, str], clusters: Sequence[Mapping[str, str]]
-) -> Diagnostic | None:
-    """Return an error without a position if no cluster has all labels of a selector; otherwise None.
-
-    If one of the labels does not occur in any cluster, its key is the subject of the error.
-
-    clusters: the labels of each cluster.
-    """
-    if not selector or any(selector.items() <= labels.items() for labels in clusters):
-        return None
-    for key, value in selector.items():
-        values = {labels[key]: None for labels in clusters if key in labels}
-        if not values:
-            known_keys = dict.fromkeys(key for labels in clusters for key in labels)
-            return _build_unknown_label_error(
-                f"No cluster of the fleet has a label '{key}'.", key, key, known_keys
-            )
-        if value not in values:
-            return _build_unknown_label_error(
-                f"No cluster of the fleet has the label {key}={value}.", key, value, values
-            )
-    label_texts = ", ".join(f"{key}={value}" for key, value in selector.items())
-    detail = f"No cluster of the fleet has all of the labels {label_texts}."
-    hint = "Check the labels of the clusters in 'spec.clusters'."
-    return error("unknown-label", "No such cluster", detail, hint=hint)
-
-
-def _build_unknown_label_error(detail: str, key: str, word: str, known_words: Iterable[str]) -> Diagnostic:
-    words = sorted(known_words)
-    hint = format_suggestion(word, words) or (f"Use one of {', '.join(words[:10])}." if words else "")
-    return error("unknown-label", "No such label", detail, hint=hint, subject=key)
 
 
 def _check_names(clusters: Sequence[ClusterSpec], root: Node) -> Iterator[Diagnostic]:
@@ -289,6 +199,7 @@ _MODES = build_modes_by_name(
         "labels": TEXT,
         "selector": TEXT,
         "canary": TEXT,
+        "manifestUrl": TEXT,
         "configs": KAFKA,
         "clientConfig": KAFKA,
     }
@@ -329,6 +240,11 @@ def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
         spec.maxConcurrentClusters,
         Rollout(spec.rollout.canary, spec.rollout.batchSize, spec.rollout.maxFailures),
         tuple(dict.fromkeys(path for entry in entries for path in entry.overlays)),
+        accepted_drift={
+            folder / path: find_position(root, ("spec", "acceptedDrift", n))
+            for n, path in enumerate(spec.acceptedDrift)
+        },
+        manifest_links=ManifestLinks(spec.manifestUrl) if spec.manifestUrl is not None else None,
     )
 
 
@@ -346,6 +262,8 @@ def _parse_fleet(
         return reader.read(root), reader.problems, {}
     reader = NodeReader(scope, _MODES)
     data = reader.read(_drop_clusters(root))
+    if not isinstance(data, dict) or not isinstance(data.get("spec"), dict):
+        return data, reader.problems, {}  # 'spec' occurs twice; the reader has reported it
     items, unresolved = [], {}
     for n, node in enumerate(clusters.value):
         problems = len(reader.problems)
@@ -379,6 +297,8 @@ def _drop_clusters(root: Node) -> Node:
     def empty_clusters(node: Node, path: tuple[str, ...]) -> Node:
         if not path:
             return SequenceNode(node.tag, [], node.start_mark, node.end_mark)
+        if not isinstance(node, MappingNode):
+            return node  # reading the file reports the problem
         pairs = [(k, empty_clusters(v, path[1:]) if k.value == path[0] else v) for k, v in node.value]
         return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
 
@@ -419,43 +339,3 @@ def _collect_positions(cluster: Node | None) -> Iterator[tuple[str, SourcePositi
         yield key.value, get_position(value)
         for n, item in enumerate(value.value if isinstance(value, SequenceNode) else ()):
             yield f"{key.value}.{n}", get_position(item)
-
-
-def select_clusters(fleet: Fleet, names: Sequence[str], selector: Mapping[str, str]) -> Fleet:
-    """Return the fleet with only the clusters that have one of these names and all of these labels.
-
-    names: the names of clusters. If empty, clusters with any name are selected.
-    selector: the required labels. If empty, clusters with any labels are selected.
-    Raises KdeclareError for a name or label that no cluster has, and if no cluster is selected.
-    """
-    cluster_names = [entry.name for entry in fleet.clusters]
-    problems = [
-        error(
-            "unknown-cluster",
-            "No such cluster",
-            f"The fleet '{fleet.name}' has no cluster '{name}'.",
-            hint=format_suggestion(name, cluster_names)
-            or f"Use one of {', '.join(cluster_names[:10])}{', …' * (len(cluster_names) > 10)}.",
-            subject=name,
-        )
-        for name in dict.fromkeys(names)
-        if name not in cluster_names
-    ]
-    label_error = find_unknown_label(selector, [entry.labels for entry in fleet.clusters])
-    problems += [label_error] if label_error is not None else []
-    clusters = tuple(
-        entry
-        for entry in fleet.clusters
-        if (not names or entry.name in names) and selector.items() <= entry.labels.items()
-    )
-    if not clusters and not problems:
-        detail = f"None of the clusters {', '.join(names)} has all of the labels {_format_labels(selector)}."
-        problems.append(error("unknown-cluster", "No such cluster", detail))
-    if problems:
-        raise KdeclareError(*problems)
-    left_out = tuple(name for name in cluster_names if name not in {entry.name for entry in clusters})
-    return replace(fleet, clusters=clusters, left_out=left_out)
-
-
-def _format_labels(labels: Mapping[str, str]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in labels.items())

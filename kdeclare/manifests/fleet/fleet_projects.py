@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, sort_diagnostics
-from kdeclare.engine.state.local_store import resolve_folder
+from kdeclare.engine.state.location import identify_state
 from kdeclare.manifests.document_models import resolve_location
-from kdeclare.manifests.fleet.fleet_file import ClusterEntry, Fleet
+from kdeclare.manifests.fleet.fleet_definition import ClusterEntry, Fleet
 from kdeclare.manifests.project import (
     DEFAULT,
     Environment,
@@ -60,7 +60,7 @@ def validate_fleet(fleet: Fleet, environ: Mapping[str, str]) -> None:
     read_cached = cache(_attempt_read)
     is_missing = cache(_is_missing)
     problems: dict[Diagnostic, None] = {}
-    states: dict[Path, ClusterEntry] = {}
+    states: dict[str, ClusterEntry] = {}
     for entry in fleet.clusters:
         try:
             project = open_cluster_project(
@@ -142,17 +142,17 @@ def _check_paths(
 
 
 def _check_shared_state(
-    project: Project, entry: ClusterEntry, states: dict[Path, ClusterEntry]
+    project: Project, entry: ClusterEntry, states: dict[str, ClusterEntry]
 ) -> Iterator[Diagnostic]:
-    """Yield an error if the cluster has the same state folder as an earlier cluster.
+    """Yield an error if the cluster has the same state as an earlier cluster.
 
-    states: the earlier clusters, by state folder. This function adds the cluster.
+    states: the earlier clusters, by state. This function adds the cluster.
     """
     try:
-        folder = resolve_folder(project.state, project.name, project.environment.name)
+        state = identify_state(project.state, project.name, project.environment.name)
     except KdeclareError:  # the problem is reported when the state is opened
         return
-    other_entry = states.setdefault(folder.resolve(), entry)
+    other_entry = states.setdefault(state, entry)
     if other_entry is not entry:
         yield error(
             "duplicate-state",

@@ -7,15 +7,21 @@ worst findings. Lines that do not fit are counted.
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-from kdeclare.fleet.findings import Audit, AuditRow, ClusterSummary, FindingKind, KindCounts
+from kdeclare.fleet.audit_summary import Audit, ClusterSummary, KindCounts
+from kdeclare.fleet.findings import FindingKind
 from kdeclare.report.elements.markdown_escape import escape_code, escape_prose
 from kdeclare.report.elements.values import format_count, format_duration, strip_configs_prefix
 from kdeclare.report.fleet.audit_wording import (
     NO_TEAM,
+    EqualFindings,
     count_findings,
+    format_accepted,
+    format_age,
     format_change,
     format_comparison,
     format_headline,
+    format_severities,
+    group_equal_findings,
     list_teams_by_findings,
     sort_by_findings,
     sort_worst_first,
@@ -37,6 +43,7 @@ def render_audit_markdown(audit: Audit) -> str:
         (_render_undetermined, 0.2),
         (_render_clusters, 0.4),
         (_render_teams, 0.4),
+        (_render_accepted, 0.3),
         (_render_findings, 1.0),
     )
     remaining = (
@@ -50,10 +57,10 @@ def render_audit_markdown(audit: Audit) -> str:
 
 
 def _render_header(audit: Audit) -> str:
-    comparison = format_comparison(audit.summary)
-    return f"## {escape_prose(format_headline(audit.summary))}\n" + (
-        f"\n{escape_prose(comparison)}\n" if comparison else ""
-    )
+    severities = format_severities(audit.summary)
+    sentences = (f"Severity: {severities}." if severities else "", format_comparison(audit.summary))
+    headline = f"## {escape_prose(format_headline(audit.summary))}\n"
+    return headline + "".join(f"\n{escape_prose(sentence)}\n" for sentence in sentences if sentence)
 
 
 def _render_footer(audit: Audit) -> str:
@@ -122,6 +129,14 @@ def _format_count(count: int) -> str:
     return f"{count:,}" if count else ""
 
 
+def _render_accepted(audit: Audit, max_length: int) -> str:
+    accepted = format_accepted(audit.summary)
+    if not accepted:
+        return ""
+    lines = (f"- {escape_code(name)}: {escape_prose(text, 300)}\n" for name, text in accepted)
+    return _render_fitting_lines("### Accepted drift\n\n", lines, len(accepted), "AcceptedDrift", max_length)
+
+
 def _render_findings(audit: Audit, max_length: int) -> str:
     rows = sort_worst_first(audit.rows)
     if not rows:
@@ -129,29 +144,46 @@ def _render_findings(audit: Audit, max_length: int) -> str:
     title = "### Findings, worst first\n\n"
     details_start = f"<details><summary>{format_count(len(rows) + audit.left_out, 'finding')}</summary>\n\n"
     details_end = "\n</details>\n"
-    lines = (_render_finding(row) for row in islice(rows, _MAX_ROWS))
-    return (
-        _render_fitting_lines(
-            title + details_start, lines, len(rows) + audit.left_out, "finding", max_length - len(details_end)
-        )
-        + details_end
+    groups = group_equal_findings(rows)[:_MAX_ROWS]
+    lines = (_render_findings_line(group, audit) for group in groups)
+    sizes = [len(group.rows) for group in groups]
+    table = _render_fitting_lines(
+        title + details_start,
+        lines,
+        len(rows) + audit.left_out,
+        "finding",
+        max_length - len(details_end),
+        sizes,
     )
+    return table + details_end
 
 
-def _render_finding(row: AuditRow) -> str:
-    new_mark = " **new**" if row.status == "new" else ""
-    resource = f"{escape_code(row.cluster)} {escape_code(f'{row.kind}/{row.name}')}"
+def _render_findings_line(group: EqualFindings, audit: Audit) -> str:
+    row, age = group.first, format_age(group.rows, audit.summary.taken_at)
     values = format_change(row)
     field = f" {escape_code(strip_configs_prefix(row.path))}" if row.path else ""
     field += f": {escape_code(values, 120)}" if values else ""
-    message = f"<br>{escape_prose(row.message, 300)}" if row.message else ""
-    return f"- **{row.finding.value}**{new_mark} {resource}{field}{message}\n"
+    notes = "".join(f"<br>{escape_prose(text, 300)}" for text in (group.names, row.message) if text)
+    label = f"**{row.severity.value}** {row.finding.value}{f' **{age}**' if age else ''}"
+    url = audit.find_url(row) if len(group.rows) == 1 else None
+    link = f" ([manifest]({url}))" if url is not None else ""
+    return f"- {label} {escape_code(group.where)} {escape_code(group.resources)}{link}{field}{notes}\n"
 
 
-def _render_fitting_lines(title: str, lines: Iterable[str], count: int, noun: str, max_length: int) -> str:
-    """Render the lines that fit into the report, and the number of omitted lines."""
+def _render_fitting_lines(
+    title: str,
+    lines: Iterable[str],
+    count: int,
+    noun: str,
+    max_length: int,
+    sizes: Sequence[int] | None = None,
+) -> str:
+    """Render the lines that fit into the report, and the number of omitted items.
+
+    sizes: the number of items in each line; None for one item per line.
+    """
     fitting_lines = take_fitting(lines, max_length - len(title) - 80)
-    omitted_count = count - len(fitting_lines)
+    omitted_count = count - (len(fitting_lines) if sizes is None else sum(sizes[: len(fitting_lines)]))
     omission_note = (
         f"\n… and {format_count(omitted_count, f'more {noun}')} (omitted)\n" if omitted_count else ""
     )

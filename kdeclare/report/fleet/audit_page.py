@@ -9,12 +9,14 @@ from typing import Any
 
 from kdeclare.core.clock import format_second
 from kdeclare.core.jsontypes import dump_canonical_json
-from kdeclare.fleet.findings import Audit, AuditRow, AuditSummary, ClusterSummary, FindingKind, KindCounts
+from kdeclare.fleet.audit_summary import Audit, AuditSummary, ClusterSummary, KindCounts
+from kdeclare.fleet.findings import AuditRow, FindingKind
 from kdeclare.report.elements.html_page import StringTable, render_html_page
 from kdeclare.report.elements.values import format_duration, sanitize_for_terminal, truncate
 from kdeclare.report.fleet.audit_wording import (
     KIND_MEANINGS,
     choose_object_noun,
+    format_accepted,
     format_headline,
     format_sides,
     list_teams_by_findings,
@@ -39,9 +41,6 @@ def render_audit_page(audit: Audit) -> str:
 _MAX_VALUE_LENGTH = 200
 """The maximum length of a value in the list of findings. The details show the whole value."""
 
-_RANK = {kind: number for number, kind in enumerate(FindingKind)}
-
-
 _COLUMNS: Mapping[str, Callable[[AuditRow], str | None]] = {
     "cluster": lambda row: row.cluster,
     "kind": lambda row: row.kind,
@@ -57,6 +56,9 @@ _COLUMNS: Mapping[str, Callable[[AuditRow], str | None]] = {
     "labels": lambda row: dump_canonical_json(dict(row.labels)),
     "first": lambda row: format_second(row.first_seen),
     "status": lambda row: row.status,
+    "severity": lambda row: row.severity.value,
+    "source": lambda row: row.source,
+    "id": lambda row: row.id,
 }
 
 
@@ -81,17 +83,19 @@ def build_page_data(audit: Audit) -> dict[str, Any]:
         "heat": _build_heat_data(summary),
         "since": _build_comparison_data(summary),
         "trend": _build_trend_data(summary),
-        "rows": _build_columns(sort_worst_first(audit.rows), strings),
-        "mended": _build_columns(audit.mended, strings),
+        "rows": _build_columns(sort_worst_first(audit.rows), audit, strings),
+        "mended": _build_columns(audit.mended, audit, strings),
         "left": audit.left_out,
         "unseen": _list_counts(summary.unseen),
+        "accepted": format_accepted(summary),
         "strings": list(strings.places),
     }
 
 
-def _build_columns(rows: Sequence[AuditRow], strings: StringTable) -> dict[str, list[int]]:
+def _build_columns(rows: Sequence[AuditRow], audit: Audit, strings: StringTable) -> dict[str, list[int]]:
     columns = {name: [strings.place(text(row)) for row in rows] for name, text in _COLUMNS.items()}
-    return {"finding": [_RANK[row.finding] for row in rows]} | columns
+    urls = [strings.place(audit.find_url(row)) for row in rows]
+    return {"finding": [row.finding.rank for row in rows], "url": urls} | columns
 
 
 def _build_cluster_data(cluster: ClusterSummary) -> dict[str, Any]:

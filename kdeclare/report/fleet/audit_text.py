@@ -6,7 +6,8 @@ findings.
 
 from collections.abc import Iterator, Sequence
 
-from kdeclare.fleet.findings import Audit, AuditRow, AuditSummary, FindingKind, KindCounts
+from kdeclare.fleet.audit_summary import Audit, AuditSummary, KindCounts
+from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import (
     format_count,
@@ -19,9 +20,13 @@ from kdeclare.report.fleet.audit_wording import (
     NO_TEAM,
     choose_object_noun,
     count_findings,
+    format_accepted,
+    format_age,
     format_change,
     format_comparison,
     format_headline,
+    format_severities,
+    group_equal_findings,
     list_teams_by_findings,
     sort_by_findings,
     sort_worst_first,
@@ -51,6 +56,7 @@ def render_audit_text(audit: Audit, style: Style = PLAIN) -> str:
         _render_clusters(audit.summary, style),
         _render_teams(audit.summary, style),
         _render_findings(audit, style),
+        _render_accepted(audit.summary, style),
     ]
     texts = ["".join(f"{line}\n" for line in block) for block in blocks]
     return "\n".join(text for text in texts if text)
@@ -64,6 +70,9 @@ def _render_header(summary: AuditSummary, style: Style) -> Iterator[str]:
         f"{format_time(summary.taken_at)} in {format_duration(summary.seconds)}."
     )
     yield style.dim(timing)
+    severities = format_severities(summary)
+    if severities:
+        yield f"Severity: {severities}."
     if summary.since is not None:
         yield format_comparison(summary)
 
@@ -73,7 +82,7 @@ def _render_incomplete(summary: AuditSummary, style: Style) -> Iterator[str]:
     if not incomplete:
         return
     yield style.red("Clusters not read, or only partially read:")
-    yield from _render_cluster_notes([(cluster.name, cluster.error) for cluster in incomplete], style)
+    yield from _render_notes([(cluster.name, cluster.error) for cluster in incomplete], style)
 
 
 def _render_undetermined(summary: AuditSummary, style: Style) -> Iterator[str]:
@@ -83,14 +92,14 @@ def _render_undetermined(summary: AuditSummary, style: Style) -> Iterator[str]:
     if not noticed_clusters:
         return
     yield style.bold("Policies that could not be evaluated:")
-    yield from _render_cluster_notes(noticed_clusters, style)
+    yield from _render_notes(noticed_clusters, style)
 
 
-def _render_cluster_notes(clusters: Sequence[tuple[str, str | None]], style: Style) -> Iterator[str]:
-    width = max(len(sanitize_for_terminal(name)) for name, _ in clusters[:_MAX_LINES])
-    for name, text in clusters[:_MAX_LINES]:
+def _render_notes(notes: Sequence[tuple[str, str | None]], style: Style) -> Iterator[str]:
+    width = max(len(sanitize_for_terminal(name)) for name, _ in notes[:_MAX_LINES])
+    for name, text in notes[:_MAX_LINES]:
         yield f"  {sanitize_for_terminal(name):<{width}}  {sanitize_for_terminal(text or '')}"
-    yield from _render_omission(len(clusters), style)
+    yield from _render_omission(len(notes), style)
 
 
 def _render_clusters(summary: AuditSummary, style: Style) -> Iterator[str]:
@@ -134,22 +143,28 @@ def _render_findings(audit: Audit, style: Style) -> Iterator[str]:
     if not rows:
         return
     yield style.bold("Findings, worst first:")
-    shown_rows = rows[:_MAX_LINES]
-    word_width = max(len(row.finding.value) for row in shown_rows)
-    for row in shown_rows:
-        resource = (
-            f"{sanitize_for_terminal(row.cluster)}  "
-            f"{style.bold(sanitize_for_terminal(f'{row.kind}/{row.name}'))}"
+    shown_groups = group_equal_findings(rows)[:_MAX_LINES]
+    word_width = max(len(group.first.finding.value) for group in shown_groups)
+    for group in shown_groups:
+        row = group.first
+        kind = f"{_ICONS[row.finding]} {row.finding.value:<{word_width}}"
+        label = _color_by_severity(row.severity, f"{row.severity.value:<6}  {kind}", style)
+        where, resources = map(sanitize_for_terminal, (group.where, group.resources))
+        age = format_age(group.rows, audit.summary.taken_at)
+        yield f"  {label}  {where}  {style.bold(resources)}{_format_field(row)}{_format_age(age, style)}"
+        yield from (
+            style.dim(f"      {sanitize_for_terminal(text)}") for text in (group.names, row.message) if text
         )
-        label = _color_by_kind(row.finding, f"{_ICONS[row.finding]} {row.finding.value:<{word_width}}", style)
-        yield (
-            f"  {label}  {resource}{_format_field(row)}{style.yellow('  new') if row.status == 'new' else ''}"
-        )
-        if row.message:
-            yield style.dim(f"      {sanitize_for_terminal(row.message)}")
-    omitted_count = len(rows) - len(shown_rows) + audit.left_out
+    omitted_count = len(rows) - sum(len(group.rows) for group in shown_groups) + audit.left_out
     if omitted_count:
         yield style.dim(f"  … and {format_count(omitted_count, 'more finding')}")
+
+
+def _render_accepted(summary: AuditSummary, style: Style) -> Iterator[str]:
+    accepted = format_accepted(summary)
+    if accepted:
+        yield style.bold("Accepted drift:")
+        yield from _render_notes(accepted, style)
 
 
 def _format_field(row: AuditRow) -> str:
@@ -166,7 +181,11 @@ def _render_omission(count: int, style: Style) -> Iterator[str]:
         yield style.dim(f"  … and {count - _MAX_LINES:,} more")
 
 
-def _color_by_kind(kind: FindingKind, text: str, style: Style) -> str:
-    if kind in (FindingKind.UNREACHABLE, FindingKind.MISSING, FindingKind.POLICY):
+def _format_age(age: str, style: Style) -> str:
+    return f"  {style.yellow(age)}" if age else ""
+
+
+def _color_by_severity(severity: FindingSeverity, text: str, style: Style) -> str:
+    if severity is FindingSeverity.HIGH:
         return style.red(text)
-    return style.yellow(text) if kind is FindingKind.CHANGED else text
+    return style.yellow(text) if severity is FindingSeverity.MEDIUM else text

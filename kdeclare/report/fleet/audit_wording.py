@@ -1,10 +1,13 @@
 """The wording and the order of findings in all reports of an audit."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, dump_canonical_json, parse_json
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, is_secret
-from kdeclare.fleet.findings import AuditRow, AuditSummary, ClusterSummary, FindingKind, KindCounts
+from kdeclare.fleet.audit_summary import AcceptedFindings, AuditSummary, ClusterSummary, KindCounts
+from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
 from kdeclare.report.elements.values import (
     UNSET,
     format_count,
@@ -27,8 +30,6 @@ KIND_MEANINGS = {
 
 NO_TEAM = "(no team)"
 """The text that is shown as the team of a resource without the label ``team``."""
-
-_RANK = {kind: number for number, kind in enumerate(FindingKind)}
 
 
 def format_headline(summary: AuditSummary, with_counts: bool = True) -> str:
@@ -152,12 +153,94 @@ def list_teams_by_findings(summary: AuditSummary) -> list[tuple[str, KindCounts]
 
 
 def sort_worst_first(rows: Iterable[AuditRow]) -> list[AuditRow]:
-    """Sort findings by kind, the worst kind first. Within a kind, new findings come first."""
+    """Sort findings by severity and kind, the worst first. Within a kind, new findings come first."""
 
-    def get_sort_key(row: AuditRow) -> tuple[int, bool, str, str, str, str]:
-        return _RANK[row.finding], row.status != "new", row.cluster, row.kind, row.name, row.path or ""
+    def get_sort_key(row: AuditRow) -> tuple[int, int, bool, str, str, str, str]:
+        urgency = row.severity.rank, row.finding.rank
+        return *urgency, row.status != "new", row.cluster, row.kind, row.name, row.path or ""
 
     return sorted(rows, key=get_sort_key)
+
+
+@dataclass(frozen=True, slots=True)
+class EqualFindings:
+    """Findings that differ only in the resource, such as one changed config of thirty topics."""
+
+    rows: Sequence[AuditRow]
+
+    @property
+    def first(self) -> AuditRow:
+        """The finding that represents the others."""
+        return self.rows[0]
+
+    @property
+    def where(self) -> str:
+        """The cluster, or the number of clusters."""
+        clusters = {row.cluster for row in self.rows}
+        return self.first.cluster if len(clusters) == 1 else format_count(len(clusters), "cluster")
+
+    @property
+    def resources(self) -> str:
+        """One resource by its name, several by their number and kind."""
+        row, count = self.first, len(self.rows)
+        return f"{row.kind}/{row.name}" if count == 1 else f"{count:,} × {row.kind}"
+
+    @property
+    def names(self) -> str:
+        """The first names, with the number of the others; empty for a single resource."""
+        if len(self.rows) == 1:
+            return ""
+        clusters = {row.cluster for row in self.rows}
+        names = [row.name if len(clusters) == 1 else f"{row.cluster}/{row.name}" for row in self.rows]
+        more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+        return f"{', '.join(names[:_MAX_NAMES])}{more}"
+
+
+_MAX_NAMES = 4
+
+
+def group_equal_findings(rows: Iterable[AuditRow]) -> list[EqualFindings]:
+    """Group findings that differ only in the resource. The order of the first findings is kept."""
+    groups: dict[tuple[object, ...], list[AuditRow]] = {}
+    for row in rows:
+        change = row.finding, row.severity, row.kind, row.path, row.op, row.before, row.after
+        groups.setdefault((*change, row.message, row.status), []).append(row)
+    return [EqualFindings(group) for group in groups.values()]
+
+
+def format_age(rows: Iterable[AuditRow], taken_at: datetime) -> str:
+    """Return how long the oldest of some findings has been open, such as ``open for 12 days``.
+
+    Return ``new`` if the earlier audit did not contain the first finding, and an empty string for known
+    findings that have been open for less than a day.
+    """
+    listed = list(rows)
+    if listed[0].status == "new":
+        return "new"
+    days = (taken_at - min(row.first_seen for row in listed)).days
+    return f"open for {format_count(days, 'day')}" if days > 0 else ""
+
+
+def format_accepted(summary: AuditSummary) -> list[tuple[str, str]]:
+    """Return the name of each accepted drift, and sentences about it that end with its reason."""
+    return [(item.name, f"{_explain_accepted(item)} {item.reason}") for item in summary.accepted]
+
+
+def _explain_accepted(item: AcceptedFindings) -> str:
+    owner = f" by {item.owner}" if item.owner else ""
+    if item.expired:
+        return f"Accepted{owner} until {item.expires}. Since then, its findings are reported again."
+    if not item.count:
+        return "It accepted no finding of this audit."
+    return f"{format_count(item.count, 'finding')} accepted{owner} until {item.expires}."
+
+
+def format_severities(summary: AuditSummary) -> str:
+    """Format the number of findings of each severity, such as ``3 high, 40 low``; empty if there are none."""
+    totals = dict.fromkeys(FindingSeverity, 0)
+    for group in summary.groups:
+        totals[group.severity] += group.count
+    return join_nonempty(f"{count:,} {severity.value}" for severity, count in totals.items() if count)
 
 
 def format_sides(row: AuditRow) -> tuple[str, str]:

@@ -7,7 +7,11 @@ from typing import Any
 
 from kdeclare.core.documents import publish_schemas
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.fleet.findings import ACTIONABLE_KINDS, AuditSummary, FindingKind
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.units import format_names
+from kdeclare.fleet.audit_summary import AuditSummary
+from kdeclare.fleet.finding_conditions import FindingCondition, is_any_met
+from kdeclare.fleet.findings import ACTIONABLE_KINDS
 from kdeclare.fleet.overview import (
     AppliedCluster,
     AppliedStatus,
@@ -43,7 +47,15 @@ _APPLIED_LABELS = {
 }
 
 
-def render_fleet_apply_text(run: FleetApply, style: Style = PLAIN) -> str:
+@dataclass(frozen=True, slots=True)
+class NextCommands:
+    """The commands that continue a rollout. apply: the same ``fleet apply``. plan: plan the fleet again."""
+
+    apply: str
+    plan: str
+
+
+def render_fleet_apply_text(run: FleetApply, commands: NextCommands, style: Style = PLAIN) -> str:
     """Render the result of ``fleet apply`` as text. All unsuccessful clusters are listed."""
     lines = [_format_apply_headline(run, style)]
     if run.stopped is not None:
@@ -52,13 +64,35 @@ def render_fleet_apply_text(run: FleetApply, style: Style = PLAIN) -> str:
     for wave, clusters in groupby(by_wave, key=lambda c: c.wave):
         title = f"Wave {wave}" if wave else "Not in a wave"
         lines += ["", style.bold(title), *_render_wave(list(clusters), style)]
-    if not all(cluster.status.is_finished for cluster in run.clusters):
-        lines += [
-            "",
-            f"{style.cyan('next:')} Plan the unsuccessful clusters again. "
-            f"To continue with the other clusters, run the same command again.",
-        ]
+    next_step = _format_next_step(run, commands)
+    if next_step:
+        lines += ["", f"{style.cyan('next:')} {sanitize_for_terminal(next_step)}"]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _format_next_step(run: FleetApply, commands: NextCommands) -> str:
+    """Return what to do after an incomplete rollout, with the command; empty if all clusters are finished.
+
+    The same command works again for clusters that were not reached, were locked, or were not started. A plan
+    that was applied in part or is stale cannot be applied again, and a denied canary stops each repetition.
+    """
+    remaining = [cluster for cluster in run.clusters if not cluster.status.is_finished]
+    if not remaining:
+        return ""
+    outdated = [cluster for cluster in remaining if not _can_be_repeated(cluster)]
+    if all(cluster.status is AppliedStatus.NOT_BEGUN for cluster in remaining) and not run.interrupted:
+        outdated += [cluster for cluster in run.clusters if cluster.status is AppliedStatus.DENIED]
+    if outdated:
+        names = format_names([cluster.name for cluster in outdated])
+        return f"Plan the fleet again, because {names} cannot be applied with these plans: {commands.plan}"
+    names = format_names([cluster.name for cluster in remaining])
+    return f"Run the same command again to continue with {names}: {commands.apply}"
+
+
+def _can_be_repeated(cluster: AppliedCluster) -> bool:
+    has_plan = cluster.wave > 0
+    has_begun = cluster.run_id is not None or cluster.status is AppliedStatus.STALE
+    return has_plan and not has_begun
 
 
 def _format_apply_headline(run: FleetApply, style: Style) -> str:
@@ -231,19 +265,19 @@ def compute_snapshot_exit(record: SnapshotRecord) -> ExitCode:
 
 
 def compute_audit_exit(
-    summary: AuditSummary, *, detailed_exitcode: bool = False, fail_on: Collection[FindingKind] = ()
+    summary: AuditSummary, *, detailed_exitcode: bool = False, fail_on: Collection[FindingCondition] = ()
 ) -> ExitCode:
     """Return the exit code of ``fleet audit``.
 
     - 1: a cluster could not be read completely, so that its drift is unknown
-    - 2: there are findings of a kind in ``fail_on``, or, with ``detailed_exitcode``, findings that an apply
-        would fix
+    - 2: a finding meets a condition in ``fail_on``, or, with ``detailed_exitcode``, an apply would fix a
+        finding
     - 0: otherwise
     """
     if summary.incomplete:
         return ExitCode.ERROR
-    failing_kinds = {*fail_on, *(ACTIONABLE_KINDS if detailed_exitcode else ())}
-    return ExitCode.CHANGES if any(summary.found.get(kind) for kind in failing_kinds) else ExitCode.OK
+    conditions = [*fail_on, *(map(FindingCondition, ACTIONABLE_KINDS) if detailed_exitcode else ())]
+    return ExitCode.CHANGES if is_any_met(conditions, summary) else ExitCode.OK
 
 
 def compute_plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> ExitCode:

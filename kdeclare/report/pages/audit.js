@@ -68,7 +68,7 @@ function chips() {
     onclick: () => filter(change, false) }, el("span", {}, text), el("span", { "aria-hidden": "true" }, "×"));
   const found = [...state.kinds].sort().map((at) =>
     chip(KINDS[at].name, { kinds: new Set([...state.kinds].filter((other) => other !== at)) }));
-  const said = { cluster: (v) => v, team: (v) => `team ${v || NO_TEAM}`, key: keyOf, status: (v) => v };
+  const said = { severity: (v) => `severity ${v}`, cluster: (v) => v, team: (v) => `team ${v || NO_TEAM}`, key: keyOf, status: (v) => v };
   for (const name of FILTERS) if (state[name] !== null) found.push(chip(said[name](state[name]), { [name]: null }));
   if (state.q) found.push(chip(`“${state.q}”`, { q: "" }));
   if (found.length) found.push(el("button", { type: "button", class: "plain", id: "clear", onclick: clear }, "Clear all"));
@@ -76,7 +76,7 @@ function chips() {
 }
 
 function clear() {
-  filter({ kinds: new Set(), cluster: null, team: null, key: null, status: null, q: "" }, false);
+  filter({ kinds: new Set(), severity: null, cluster: null, team: null, key: null, status: null, q: "" }, false);
   byId("q").focus();
 }
 
@@ -126,6 +126,12 @@ function said(id, field, title) {
     el("li", {}, el("b", {}, cluster.name), el("span", {}, cluster[field]))));
 }
 
+function accepted() {
+  byId("accepted").hidden = !DATA.accepted.length;
+  byId("accepted-list").replaceChildren(...DATA.accepted.map(([name, text]) =>
+    el("li", {}, el("b", {}, name), el("span", {}, text))));
+}
+
 function fixedFindings() {
   const count = DATA.since?.mended ?? FIXED.length;
   byId("fixed-panel").hidden = !FIXED.length;
@@ -142,6 +148,7 @@ function start() {
   said("unread", "error", (clusters) => `${clusters} not read, or only partially`);
   said("untold", "notice", (clusters) => `Policies that could not be evaluated for ${clusters}`);
   teams();
+  choices("severity", "All severities", (name) => name);
   choices("cluster", "All clusters", (name) => name);
   choices("team", "All teams", (name) => name || NO_TEAM);
   choices("key", "All fields", keyOf, true);
@@ -165,6 +172,7 @@ function start() {
   fromHash();
   heat();
   fixedFindings();
+  accepted();
   show();
 }
 

@@ -25,10 +25,10 @@ function age(iso) {
 
 const minutes = (iso) => iso.slice(0, 16).replace("T", " ") + "Z";
 
-// The state of the filters. cluster, team, key and status: null if the filter is not set; "" is a valid value.
+// The state of the filters. severity, cluster, team, key and status: null if the filter is not set; "" is a valid value.
 const state = {};
-const FILTERS = ["cluster", "team", "key", "status"];
-const COLUMN_OF = { cluster: "cluster", team: "team", key: "path", status: "status" };
+const FILTERS = ["severity", "cluster", "team", "key", "status"];
+const COLUMN_OF = { severity: "severity", cluster: "cluster", team: "team", key: "path", status: "status" };
 
 function fromHash() {
   const given = new URLSearchParams(location.hash.slice(1));
@@ -59,7 +59,7 @@ let texts = null;
 /** The text of a finding in which the text filter searches. It is built on first use. */
 function haystack(row) {
   texts ??= new Array(FOUND.length);
-  texts[row] ??= ["cluster", "kind", "name", "path", "was", "will", "op", "team", "message", "labels"]
+  texts[row] ??= ["cluster", "kind", "name", "path", "was", "will", "op", "team", "message", "labels", "severity", "source", "id"]
     .map((column) => FOUND.text(row, column) ?? "")
     .concat(FOUND.resource(row), KINDS[FOUND.kind(row)].name)
     .join("\n")

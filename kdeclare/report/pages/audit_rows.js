@@ -43,7 +43,7 @@ function summaryRow(row) {
     el("span", { class: "chevron", "aria-hidden": "true" }), dot(at), KINDS[at].name);
   const isNew = FOUND.text(row, "status") === "new";
   return el("tr", { class: `finding${open ? " open" : ""}`, "data-row": row },
-    cell("finding", "", toggle, isNew ? el("span", { class: "new" }, "new") : ""),
+    cell("finding", "", toggle, severityTag(row), isNew ? el("span", { class: "new" }, "new") : ""),
     cell("cluster", "Cluster", clipped(FOUND.text(row, "cluster"))),
     cell("resource", "", el("span", { class: "clip", title: FOUND.resource(row) },
       el("span", { class: "of" }, `${FOUND.text(row, "kind")}/`), FOUND.text(row, "name"))),
@@ -53,6 +53,12 @@ function summaryRow(row) {
     cell("op", "Fixed by", FOUND.text(row, "op") ?? ""),
     cell("team", "Team", clipped(FOUND.text(row, "team") || "")),
     cell("seen", "Age", el("time", { datetime: seen, title: minutes(seen) }, age(seen))));
+}
+
+/** The severity of a finding, unless it is low. */
+function severityTag(row) {
+  const severity = FOUND.text(row, "severity");
+  return severity === "low" ? "" : el("span", { class: `severity ${severity}` }, severity);
 }
 
 function flip(row) {
@@ -73,6 +79,12 @@ function pretty(json) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
+/** The position of a manifest, as a link if the fleet file has a template for links. */
+function manifest(source, url) {
+  if (source === null) return "none";
+  return url === null ? source : el("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, source);
+}
+
 function detailRow(row) {
   const text = (column) => FOUND.text(row, column);
   const [before, after] = [pretty(text("before")), pretty(text("after"))];
@@ -85,8 +97,10 @@ function detailRow(row) {
   const labels = Object.entries(JSON.parse(text("labels") ?? "{}"));
   const facts = [
     ["Cluster", text("cluster")], ["Resource", FOUND.resource(row)], ["Field", keyOf(text("path"))],
+    ["Severity", text("severity")], ["Manifest", manifest(text("source"), text("url"))],
     ["Fixed by", text("op") ?? "not fixed by an apply"],
     ["First seen", `${minutes(text("first"))} (${age(text("first"))}), ${text("status")}`],
+    ["Id", el("code", {}, text("id"))],
     ["Labels", labels.length ? el("span", { class: "labels" }, ...labels.map(([k, v]) => el("code", {}, `${k}=${v}`))) : "none"],
   ];
   const one = (title, change) => el("button", { type: "button", class: "plain", onclick: () => filter(change, false) }, title);

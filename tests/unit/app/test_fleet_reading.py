@@ -178,7 +178,7 @@ def test_read_live_times_out_for_hanging_cluster(locator: ClusterLocator) -> Non
     assert kept
     # on a busy machine, the time can be over before the connection is noticed
     assert error in {f"{address}: {how}no response in time." for how in ("connected, but ", "")}
-    assert 1.9 < took < 25, "without the timeout it takes 30 s or more"
+    assert 1.9 < took < 29, "without the timeout it takes 30 s or more"
 
 
 def test_read_declared_returns_declared_and_owned_resources(locator: ClusterLocator) -> None:

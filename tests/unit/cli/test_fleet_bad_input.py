@@ -118,6 +118,8 @@ def read_files(folder: Path) -> dict[str, str]:
             ["None of the clusters eu-1 has all of the labels tier=gold."],
         ),
         (lambda folder: (folder / "fleet.yaml").unlink(), "", ["'fleet.yaml' cannot be read"]),
+        (lambda folder: (folder / "fleet.yaml").write_text(f"{FLEET}spec: [a]\n"), "", ["'spec'"]),
+        (lambda folder: (folder / "fleet.yaml").write_text(f"{FLEET}spec: a\n"), "", ["'spec'"]),
     ],
 )
 def test_fleet_commands_reject_invalid_fleet_file(

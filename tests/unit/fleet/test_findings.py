@@ -16,7 +16,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.record_binding import bind_record
 from kdeclare.core.secrets.secret_refs import Referenced, SecretRef
 from kdeclare.fleet.drift import collect_findings, find_drift
-from kdeclare.fleet.findings import Finding, FindingKind
+from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
 from kdeclare.fleet.row_builder import Row, build_declared_cluster_row, build_declared_row, build_unread_row
 from kdeclare.fleet.rows import CLUSTER
@@ -116,7 +116,34 @@ def test_changed_value_differs_from_applied_and_declared() -> None:
         '"5"',
         '"3600000"',
         "Changed outside kdeclare since the last apply.",
+        FindingSeverity.HIGH,
+        "topics.yaml:3:1",
     )
+
+
+@pytest.mark.parametrize(
+    ("declared", "live", "severity"),
+    [
+        ({"retention.ms": "604800000"}, {"retention.ms": "1000"}, "high"),
+        ({"retention.ms": "1000"}, {"retention.ms": "604800000"}, "low"),
+        ({"compression.type": "zstd"}, {"compression.type": "lz4"}, "low"),
+        ({"cleanup.policy": "delete"}, {"cleanup.policy": "compact"}, "high"),
+        ({"unclean.leader.election.enable": "false"}, {"unclean.leader.election.enable": "true"}, "high"),
+        ({"unclean.leader.election.enable": "true"}, {"unclean.leader.election.enable": "false"}, "low"),
+    ],
+)
+def test_changed_config_is_as_severe_as_what_it_did(
+    declared: dict[str, str], live: dict[str, str], severity: str
+) -> None:
+    item = make_desired("Topic", "t", partitions=1, replicationFactor=1, configs=declared)
+    (found,) = find_findings(item, make_live_topic(live, ((1,),)), make_record(item))
+    assert (found.finding, found.severity) == ("changed", severity)
+    (pending,) = find_findings(item, make_live_topic(live, ((1,),)), None)
+    assert (pending.finding, pending.severity) == ("pending", "low"), "it was never applied"
+    item = make_desired("Topic", "t", partitions=1, replicationFactor=1)
+    (unmanaged,) = find_findings(item, make_live_topic(live, ((1,),)), make_record(item))
+    expected = "low" if live in ({"retention.ms": "604800000"}, declared) else severity
+    assert (unmanaged.finding, unmanaged.severity) == ("unmanaged", expected), "compared with the default"
 
 
 def test_only_externally_changed_fields_are_changed() -> None:
@@ -348,9 +375,15 @@ def test_move_is_no_drift_and_blocks_conflicting_changes() -> None:
 def test_unread_declared_or_owned_resource_is_unreachable() -> None:
     item = make_desired("Topic", "t", **HOUR)
     row = build_unread_row(make_origin("eu"), "Topic", "t", "TOPIC_AUTHORIZATION_FAILED")
-    expected = [Finding(FindingKind.UNREACHABLE, None, None, None, None, "TOPIC_AUTHORIZATION_FAILED")]
-    assert find_findings(item, row) == expected
-    assert find_findings(item.id, row, make_record(item)) == expected
+    reason = "TOPIC_AUTHORIZATION_FAILED"
+    (found,) = find_findings(item, row)
+    assert (found.finding, found.severity, found.message, found.source) == (
+        "unreachable",
+        "medium",
+        reason,
+        "topics.yaml:3:1",
+    )
+    assert find_findings(item.id, row, make_record(item)) == [replace(found, source=None)]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from kdeclare.fleet.rows import CLUSTER, FINDINGS, LIVE
 from kdeclare.fleet.snapshots import SnapshotCluster
 from kdeclare.fleet.storage import LocalStorage
 from kdeclare.fleet.unfinished_tables import publish_tables
-from tests.spark.real_fleet import SECRETS, make_real_fleet
+from tests.spark.real_fleet import SECRETS, accept_drift, make_real_fleet
 from tests.unit.fleet.fleets import generate_fleet
 
 MONDAY, TODAY = (datetime(2026, 11, day, tzinfo=UTC) for day in (16, 18))
@@ -201,3 +201,54 @@ def test_local_engine_rejects_options_of_spark(
     captured = capsys.readouterr()
     assert detail in " ".join(captured.err.split())
     assert "--engine spark" in captured.err
+
+
+def test_accepted_drift_is_counted_apart_until_it_expires(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    fleet = make_real_fleet(tmp_path / "fleet", monkeypatch)
+    accept_drift(fleet)
+    out = tmp_path / "audits"
+    line = ["fleet", "audit", str(fleet.file), "--out", str(out), "--engine", "local"]
+    line += ["--snapshot", str(fleet.snapshots), "--fail-on", "missing", "--cluster", "eu-1"]
+    assert main(line) == 0, "all missing topics are accepted"
+    assert "accepted until 2999-12-31. Agreed." in capsys.readouterr().out
+    first = json.loads((out / "summary.json").read_text())
+    assert "missing" not in first["found"]
+    rows = read_rows(LocalStorage(out), f"findings/audit_id={first['audit_id']}", FINDINGS)
+    assert {row["accepted"] for row in rows if row["kind"] == "Topic"} == {"topics"}
+    count = first["accepted"][0]["count"]
+    metrics = (out / "metrics.prom").read_text()
+    assert f'kdeclare_accepted_findings{{fleet="shop",accepted="topics"}} {count}\n' in metrics
+
+    accepted = fleet.folder / "accepted.yaml"
+    accepted.write_text(accepted.read_text().replace("2999-12-31", "2020-12-31"))
+    assert main(line) == 2
+    again = json.loads((out / "summary.json").read_text())
+    assert again["since"]["new"] == 0, "a finding that comes back keeps its age"
+    assert sum(again["found"].values()) == sum(first["found"].values()) + count
+    assert all(item["expired"] for item in again["accepted"])
+    assert min(group["oldest"] for group in again["groups"]) == min(row["taken_at"] for row in rows).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )
+
+
+def test_reports_of_teams_are_written_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    fleet = make_real_fleet(tmp_path / "fleet", monkeypatch)
+    teams = tmp_path / "audits" / "teams"
+    teams.mkdir(parents=True)
+    (teams / "search.html").write_text("an earlier report")
+    (teams / "notes.txt").write_text("mine")
+    line = ["fleet", "audit", str(fleet.file), "--out", str(teams.parent), "--engine", "local"]
+    assert main([*line, "--snapshot", str(fleet.snapshots), "--by", "team"]) == 0
+    names = {path.name for path in teams.iterdir()}
+    assert names == {
+        "notes.txt",
+        *(f"{team}.{end}" for team in ("(no team)", "checkout") for end in ("md", "html")),
+    }
+    assert "team checkout" in (teams / "checkout.md").read_text()
+    assert "(no team)" not in (teams / "checkout.html").read_text().partition("<script")[0]

@@ -28,7 +28,7 @@ from kdeclare.fleet.cluster_pass import (
     LabelsByResource,
     find_in_cluster,
 )
-from kdeclare.fleet.findings import Finding, FindingKind
+from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord
 from tests.connections import connections_to
@@ -233,7 +233,8 @@ def test_impossible_declaration_affects_its_resource_only() -> None:
 
 
 def _make_policy_finding(name: str, message: str) -> Finding:
-    return Finding(FindingKind.POLICY, f"policies.{name}", None, None, None, message)
+    severity = FindingSeverity.MEDIUM if "denies" in message else FindingSeverity.LOW
+    return Finding(FindingKind.POLICY, f"policies.{name}", None, None, None, message, severity)
 
 
 @settings(max_examples=3 * settings().max_examples)

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.documents import dump_document
-from kdeclare.fleet.findings import (
+from kdeclare.fleet.audit_summary import (
     AuditSummary,
     ClusterSummary,
-    FindingKind,
     HeatCell,
     Since,
     TrendPoint,
     dump_summary,
     parse_summary,
 )
+from kdeclare.fleet.findings import FindingKind
 from tests.browser.sample_audits import build_big_audit, build_small_audit
 from tests.unit.report.golden_files import check_golden
 

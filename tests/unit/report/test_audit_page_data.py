@@ -6,7 +6,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.fleet.findings import Audit, FindingKind
+from kdeclare.fleet.audit_summary import Audit
+from kdeclare.fleet.findings import FindingKind
 from kdeclare.report.fleet.audit_page import render_audit_page
 from kdeclare.report.fleet.audit_wording import sort_worst_first
 from tests.browser.sample_audits import HOSTILE, build_big_audit, build_cluster, build_row, build_summary

@@ -8,12 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from kdeclare.fleet.findings import Audit, FindingKind
+from kdeclare.fleet.audit_summary import Audit
+from kdeclare.fleet.findings import FindingKind, FindingSeverity
 from kdeclare.report.elements.terminal import Style
 from kdeclare.report.fleet.audit_markdown import render_audit_markdown
 from kdeclare.report.fleet.audit_page import render_audit_page
 from kdeclare.report.fleet.audit_text import render_audit_text
-from kdeclare.report.fleet.audit_wording import format_change, format_headline, sort_worst_first
+from kdeclare.report.fleet.audit_wording import (
+    format_change,
+    format_headline,
+    group_equal_findings,
+    sort_worst_first,
+)
 from kdeclare.report.plan.plan_markdown import MAX_COMMENT_LENGTH
 from tests.browser.sample_audits import (
     HOSTILE,
@@ -44,7 +50,9 @@ def test_big_audit_text_is_shortened() -> None:
     audit = replace(build_big_audit(), left_out=5_000)
     check_golden("audit-many", render_audit_text(audit))
     text = render_audit_text(audit)
-    assert "  … and 14,980 more findings\n" in text
+    shown = sum(len(group.rows) for group in group_equal_findings(sort_worst_first(audit.rows))[:20])
+    assert shown > 20
+    assert f"  … and {15_000 - shown:,} more findings\n" in text
     assert len(text.splitlines()) < 110
 
 
@@ -97,7 +105,8 @@ def test_audit_text_removes_control_characters() -> None:
 
 def test_rows_are_sorted_worst_and_new_first() -> None:
     rows = sort_worst_first(build_big_audit(500).rows)
-    ranks = [(list(FindingKind).index(r.finding), r.status != "new") for r in rows]
+    severities, kinds = list(FindingSeverity), list(FindingKind)
+    ranks = [(severities.index(r.severity), kinds.index(r.finding), r.status != "new") for r in rows]
     assert ranks == sorted(ranks)
 
 
@@ -126,7 +135,8 @@ def test_audit_markdown_of_many_rows_fits_limit() -> None:
     assert len(text) <= MAX_COMMENT_LENGTH
     assert text.endswith("\n")
     left = int(re.findall(r"… and ([\d,]+) more findings", text)[0].replace(",", ""))
-    assert text.count("\n- **") + left == len(audit.rows)
+    shown = re.findall(r"\n- \*\*(?:high|medium|low)\*\*.*?</code> <code>(?:([\d,]+) × )?", text)
+    assert sum(int(count.replace(",", "") or "1") for count in shown) + left == len(audit.rows)
 
 
 def test_audit_markdown_of_long_names_fits_limit() -> None:

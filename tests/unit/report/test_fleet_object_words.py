@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from kdeclare.fleet.findings import Audit, ClusterSummary, FindingKind
+from kdeclare.fleet.audit_summary import Audit, ClusterSummary
+from kdeclare.fleet.findings import FindingKind
 from kdeclare.fleet.object_counts import ObjectCount
 from kdeclare.report.fleet.audit_page import render_audit_page
 from kdeclare.report.fleet.audit_text import render_audit_text

@@ -21,6 +21,7 @@ from kdeclare.fleet.overview import (
 )
 from kdeclare.report.fleet.cluster_table import render_cluster_table
 from kdeclare.report.fleet.fleet_runs import (
+    NextCommands,
     render_fleet_apply_text,
     render_fleet_plan_text,
     render_waves_text,
@@ -58,6 +59,12 @@ APPLIED = FleetApply(
 )
 
 
+COMMANDS = NextCommands(
+    "kdeclare fleet apply fleet.yaml --out plans", "kdeclare fleet plan fleet.yaml --out plans"
+)
+PLAN_AGAIN = f"because a cannot be applied with these plans: {COMMANDS.plan}"
+
+
 def test_fleet_plan_text_matches_golden_file() -> None:
     check_golden("fleet-plan", render_fleet_plan_text(PLANS, "plans"))
     quiet = replace(PLANS, clusters=PLANS.clusters[1:2])
@@ -75,10 +82,10 @@ def test_fleet_plan_text_shortens_many_clusters() -> None:
 
 
 def test_fleet_apply_text_matches_golden_files() -> None:
-    check_golden("fleet-apply", render_fleet_apply_text(APPLIED))
+    check_golden("fleet-apply", render_fleet_apply_text(APPLIED, COMMANDS))
     check_golden("fleet-apply", json.dumps(dump_document(APPLIED), indent=1) + "\n", "json")
     good = replace(APPLIED, clusters=APPLIED.clusters[:2], stopped=None)
-    text = render_fleet_apply_text(good)
+    text = render_fleet_apply_text(good, COMMANDS)
     assert text.startswith("Applied to 2 clusters of production in 1 min 33 s: 1 done, 1 unchanged.\n")
     assert "next:" not in text
 
@@ -97,9 +104,35 @@ def test_waves_text_lists_clusters_by_wave() -> None:
 def test_fleet_apply_text_lists_every_failure() -> None:
     good = tuple(AppliedCluster(f"good-{n}", 1, AppliedStatus.DONE) for n in range(200))
     bad = tuple(AppliedCluster(f"bad-{n}", 1, AppliedStatus.FAILED, message="refused") for n in range(100))
-    text = render_fleet_apply_text(replace(APPLIED, clusters=(*good, *bad)))
+    text = render_fleet_apply_text(replace(APPLIED, clusters=(*good, *bad)), COMMANDS)
     assert all(f"bad-{n} " in text for n in range(100))
     assert "  … and 150 more that succeeded\n" in text
+
+
+@pytest.mark.parametrize(
+    ("clusters", "expected"),
+    [
+        ([("a", 1, "locked", None), ("b", 2, "not-begun", None)], f"continue with a, b: {COMMANDS.apply}"),
+        ([("a", 1, "failed", None), ("b", 1, "done", "r")], f"continue with a: {COMMANDS.apply}"),
+        ([("a", 1, "failed", "r")], PLAN_AGAIN),
+        ([("a", 1, "stale", None), ("b", 2, "not-begun", None)], PLAN_AGAIN),
+        ([("a", 1, "partial", "r"), ("b", 1, "locked", None)], PLAN_AGAIN),
+        ([("a", 0, "not-begun", None)], PLAN_AGAIN),
+        ([("a", 1, "denied", "r"), ("b", 2, "not-begun", None)], PLAN_AGAIN),
+        ([("a", 1, "denied", "r"), ("b", 2, "locked", None)], f"continue with b: {COMMANDS.apply}"),
+        ([("a", 1, "denied", "r"), ("b", 0, "nothing", None)], ""),
+    ],
+)  # fmt: skip
+def test_next_line_names_the_command_that_works(
+    clusters: list[tuple[str, int, str, str | None]], expected: str
+) -> None:
+    applied = tuple(
+        AppliedCluster(name, wave, AppliedStatus(status), run) for name, wave, status, run in clusters
+    )
+    text = render_fleet_apply_text(replace(APPLIED, clusters=applied), COMMANDS)
+    _, _, shown = text.partition("next: ")
+    assert shown.strip().endswith(expected)
+    assert bool(shown) is bool(expected)
 
 
 def test_cluster_table_omits_columns_of_zeros() -> None:

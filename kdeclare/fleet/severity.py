@@ -1,0 +1,29 @@
+"""Rate how urgent a finding is."""
+
+from dataclasses import replace
+
+from kdeclare.core.resources.changes import Action, FieldChange, Risk
+from kdeclare.core.resources.plan_capabilities import assess_field
+from kdeclare.fleet.findings import FindingKind, FindingSeverity
+
+_BY_RISK = {
+    Risk.SAFE: FindingSeverity.LOW,
+    Risk.DISRUPTIVE: FindingSeverity.MEDIUM,
+    Risk.DESTRUCTIVE: FindingSeverity.HIGH,
+    Risk.IRREVERSIBLE: FindingSeverity.HIGH,
+}
+
+
+def rate_change(kind: str, field: FieldChange, finding: FindingKind) -> FindingSeverity:
+    """Rate a field whose live value differs from its declared value.
+
+    A change that was made outside kdeclare is as severe as the risk of what it did to the live object: a
+    shorter retention can have deleted records, another compression type cannot. The change that an apply
+    would make has the opposite direction. A change that was never applied has done nothing yet, and is LOW.
+
+    kind: the kind of the resource. field: the change that an apply would make.
+    """
+    if finding is not FindingKind.CHANGED:
+        return FindingSeverity.LOW
+    made_outside = replace(field, before=field.after, after=field.before, risk=Risk.SAFE, cause="")
+    return _BY_RISK[assess_field(kind, Action.UPDATE, made_outside).risk]

@@ -1,0 +1,37 @@
+"""Links from findings to the manifests in a web interface of git."""
+
+import re
+from urllib.parse import quote
+
+from kdeclare.core.frozen_dataclass import dataclass
+
+_PATH, _LINE = "{path}", "{line}"
+_SOURCE = re.compile(r"(.+):([0-9]+):([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestLinks:
+    """Builds the URLs of manifests. template: a URL with ``{path}`` and optionally ``{line}``."""
+
+    template: str
+
+    def find_url(self, source: str) -> str | None:
+        """Return the URL of a position: ``file:line:column``, relative to the fleet file.
+
+        Return None if the file is outside the folder of the fleet file.
+        """
+        position = _SOURCE.fullmatch(source)
+        if position is None or position[1].startswith(("/", "../")):
+            return None
+        return self.template.replace(_LINE, position[2]).replace(_PATH, quote(position[1]))
+
+
+def explain_bad_template(template: str) -> str | None:
+    """Return why a template is not the URL of a manifest; None if it is valid."""
+    if not template.startswith(("https://", "http://")):
+        return "it does not start with https:// or http://"
+    if _PATH not in template:
+        return "it does not contain {path}"
+    if re.search(r"[{}()\s\"<>]", template.replace(_PATH, "").replace(_LINE, "")):
+        return "it contains spaces, quotes, brackets, or braces other than those of {path} and {line}"
+    return None
