@@ -1,39 +1,48 @@
 """The history of runs, read from their journals."""
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
+from kdeclare.app.state.summaries import (
+    StoredSummary,
+    compute_summary,
+    parse_run_time,
+    read_stored_summaries,
+)
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.diagnostics import KdeclareError, error, summarize_diagnostics
+from kdeclare.core.clock import parse_time
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, summarize_diagnostics, warning
 from kdeclare.core.documents import build_document
-from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, parse_json
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import ApplyResult
-from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.engine.executor.entries import (
     RUN_UNREADABLE,
     BeginLine,
     EndLine,
-    RunRecord,
     fold_journal,
     parse_lines,
+    read_abandonment,
+    read_lock_losses,
     read_run,
     read_run_plan,
 )
 from kdeclare.engine.planning.planfile import is_plan_file, parse_plan
-from kdeclare.report.outcome import count_adopted, run_outcome
+from kdeclare.engine.state.port import StateStore
 from kdeclare.report.run.views import (
+    ABANDONED,
     UNREADABLE,
     RunDetail,
     RunOverride,
     RunStep,
     RunSummary,
 )
+
+_MAX_LOST = 5
+"""The number of operations that a warning about late requests names."""
 
 
 def list_runs(workspace: Workspace, limit: int | None = None) -> tuple[RunSummary, ...]:
@@ -47,61 +56,47 @@ def list_runs(workspace: Workspace, limit: int | None = None) -> tuple[RunSummar
 def iterate_runs(workspace: Workspace) -> Iterator[RunSummary]:
     """Yield the runs, latest first. Each run is read when it is needed. Raises KdeclareError."""
     store = workspace.store
-    rollbacks: dict[str, list[_Rollback]] = {}
-    for run_id in reversed(store.runs()):
+    rollbacks: dict[str, list[StoredSummary]] = {}
+    abandoned_ids = store.list_abandoned()
+    for run_id, stored in read_stored_summaries(store, store.runs()[::-1]):
+        mark = partial(_mark_abandoned, store) if run_id in abandoned_ids else _keep_summary
         try:
-            record, plan = read_run(store, run_id), read_run_plan(store, run_id)
+            digest = stored or compute_summary(store, run_id)
         except KdeclareError as problem:
             if any(d.code != RUN_UNREADABLE for d in problem.diagnostics):
                 raise
-            yield _build_unreadable_summary(run_id, problem)
+            yield mark(_build_unreadable_summary(run_id, problem))
             continue
-        run_summary = _build_summary(record, plan)
+        run_summary = mark(digest.as_run_summary())
         effective_rollbacks = [item for item in rollbacks.pop(run_id, ()) if item.has_undone(run_summary)]
-        if plan.undoes:
-            rollbacks.setdefault(plan.undoes, []).append(_build_rollback(record, plan))
+        if digest.undoes:
+            rollbacks.setdefault(digest.undoes, []).append(digest)
         yield replace(run_summary, undone_by=effective_rollbacks[0].run_id if effective_rollbacks else None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rollback:
-    """A summary of a run that rolled back an earlier run.
-
-    had_effect: whether an operation had an effect. Auxiliary operations, such as throttles, count only if
-    there are no other operations.
-    """
-
-    run_id: str
-    has_operations: bool
-    is_over: bool
-    had_effect: bool
-
-    def has_undone(self, target: RunSummary) -> bool:
-        """Return whether the rollback undid any change of the earlier run.
-
-        A rollback without operations only releases ownership. It counts only if the earlier run changed
-        nothing but ownership.
-        """
-        if not self.has_operations:
-            return self.is_over and not target.done
-        return self.had_effect
+def _keep_summary(run: RunSummary) -> RunSummary:
+    return run
 
 
-def _build_rollback(record: RunRecord, plan: Plan) -> _Rollback:
-    """Build the summary of a rollback."""
-    primary_operations = [
-        op for op in plan.operations if not get_operation_type(op).is_auxiliary
-    ] or plan.operations
-    results = (record.results.get(op.id) for op in primary_operations)
-    return _Rollback(
-        record.run_id, bool(plan.operations), record.is_over, any(r.had_effect for r in results if r)
+def _mark_abandoned(store: StateStore, run: RunSummary) -> RunSummary:
+    abandonment = read_abandonment(store, run.run_id)
+    try:
+        abandoned_at = parse_time(abandonment.at)
+    except ValueError:
+        abandoned_at = None
+    return replace(
+        run,
+        outcome=ABANDONED,
+        gist=ABANDONED,
+        abandoned_by=abandonment.who or None,
+        abandoned_at=abandoned_at,
     )
 
 
 def _build_unreadable_summary(run_id: str, problem: KdeclareError) -> RunSummary:
     return RunSummary(
         run_id=run_id,
-        started=_parse_run_time(run_id),
+        started=parse_run_time(run_id),
         ended=None,
         outcome=UNREADABLE,
         user="",
@@ -124,8 +119,23 @@ def show_run(workspace: Workspace, run_id: str) -> RunDetail:
         plan=plan,
         steps=build_steps(run_id, store.entries(run_id), plan),
         overrides=tuple(RunOverride(**line.model_dump()) for line in override_records),
-        diagnostics=plan.diagnostics,
+        diagnostics=(*plan.diagnostics, *report_lock_losses(store, run_id)),
     )
+
+
+def report_lock_losses(store: StateStore, run_id: str) -> Iterator[Diagnostic]:
+    """Yield a warning for each process that lost the lock during a run. Raises KdeclareError."""
+    for loss in read_lock_losses(store, run_id):
+        names = ", ".join(loss.operations[:_MAX_LOST])
+        more = len(loss.operations) - _MAX_LOST
+        yield warning(
+            "late-requests",
+            "Requests may have arrived late",
+            f"The process of {loss.who} lost the lock of the state while requests of run {run_id} were in "
+            f"flight, and noticed it at {loss.at}. These operations may have taken effect at any time until "
+            f"then: {names}{f' and {more} more' if more > 0 else ''}.",
+            hint="Run kdeclare plan to see whether the live state differs from the manifests.",
+        )
 
 
 def load_plan_document(workspace: Workspace, name: str) -> JsonObject:
@@ -161,31 +171,6 @@ def load_run_plan(workspace: Workspace, run_id: str) -> Plan:
     return read_run_plan(workspace.store, run_id)
 
 
-def _build_summary(record: RunRecord, plan: Plan) -> RunSummary:
-    start = record.start
-    outcome = outcome_gist = "unfinished"
-    if record.is_over:
-        is_interrupted = record.outcome == "interrupted"
-        final_outcome = run_outcome(ApplyResult(record.run_id, plan, record.results, (), is_interrupted))
-        outcome, outcome_gist = final_outcome.status, final_outcome.gist
-    return RunSummary(
-        run_id=record.run_id,
-        started=_parse_time(start.at) if start else _parse_run_time(record.run_id),
-        ended=_parse_time(record.ended) if record.ended else None,
-        outcome=outcome,
-        gist=outcome_gist,
-        user=start.who if start else "",
-        command=start.command if start else "",
-        plan_id=start.plan_id if start else "",
-        summary=plan.summary,
-        operations=len(plan.operations),
-        counts=Counter(result.status for result in record.results.values()),
-        undoes=plan.undoes,
-        overridden=len(start.overrides) if start else 0,
-        adopted=count_adopted(plan),
-    )
-
-
 def build_steps(run_id: str, entries: tuple[JsonValue, ...], plan: Plan) -> tuple[RunStep, ...]:
     """Return the operations of a run with their results, in the order of the plan."""
     begun_at: dict[str, datetime] = {}
@@ -193,10 +178,10 @@ def build_steps(run_id: str, entries: tuple[JsonValue, ...], plan: Plan) -> tupl
     for journal_line in parse_lines(run_id, entries):
         if isinstance(journal_line, BeginLine):
             # if an operation was sent several times, the first time counts
-            begun_at = dict.fromkeys(journal_line.ids, _parse_time(journal_line.at)) | begun_at
+            begun_at = dict.fromkeys(journal_line.ids, parse_time(journal_line.at)) | begun_at
         elif isinstance(journal_line, EndLine):
             ended_at |= dict.fromkeys(
-                (result.id for result in journal_line.results), _parse_time(journal_line.at)
+                (result.id for result in journal_line.results), parse_time(journal_line.at)
             )
     results = fold_journal(run_id, entries).results
     steps = []
@@ -216,12 +201,3 @@ def build_steps(run_id: str, entries: tuple[JsonValue, ...], plan: Plan) -> tupl
             )
         )
     return tuple(steps)
-
-
-def _parse_time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def _parse_run_time(run_id: str) -> datetime:
-    """Return the start time in the id of a run, for a run whose journal does not contain it."""
-    return datetime.strptime(run_id[:16] + "+0000", "%Y%m%dT%H%M%SZ%z")

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from kdeclare.app.history import build_steps, iterate_runs, load_run_plan
-from kdeclare.app.recovery import recover_if_possible
+from kdeclare.app.history import build_steps, iterate_runs, load_run_plan, report_lock_losses
+from kdeclare.app.recovery import recover_if_possible, release_dead_lock
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.documents import build_document
@@ -20,6 +20,9 @@ from kdeclare.report.run.views import RunSummary, StatusView, UnfinishedRun
 _RECENT_RUNS = 20
 """Number of recent runs to search for the run that started ongoing work."""
 
+_RUNS_WITH_LATE_REQUESTS = 3
+"""Number of recent runs whose requests may have arrived late, which the status reports."""
+
 StatusReport = tuple[StatusView, tuple[Diagnostic, ...]]
 """The status, and notices of recovery and cleanup."""
 
@@ -27,12 +30,16 @@ StatusReport = tuple[StatusView, tuple[Diagnostic, ...]]
 def watch_status(workspace: Workspace, *, clean_up: bool) -> Iterator[StatusReport]:
     """Read and yield the current status in an endless loop. Crashed runs are recovered before each reading.
 
-    clean_up: whether to run the pending cleanup of earlier work, too. Raises KdeclareError.
+    clean_up: whether to run the pending cleanup of earlier work, and to end the lock of a process that died,
+        too. Raises KdeclareError.
     """
     with workspace.open_connections() as connections:
         watches = start_watches(connections)
         while True:
-            yield _read_status(workspace, connections, watches, clean_up)
+            view, notices = _read_status(workspace, connections, watches, clean_up)
+            yield view, notices
+            if clean_up and view.lock:
+                release_dead_lock(workspace.store, "status")
 
 
 def _read_status(
@@ -60,7 +67,12 @@ def _read_status(
         lock=store.read_holder(),
         last=last_run,
     )
-    return view, (*notices, *watch_diagnostics)
+    late_requests = [
+        found
+        for run_id in store.runs()[-_RUNS_WITH_LATE_REQUESTS:]
+        for found in report_lock_losses(store, run_id)
+    ]
+    return view, (*notices, *watch_diagnostics, *late_requests)
 
 
 def _find_latest_runs(workspace: Workspace) -> tuple[list[RunSummary], RunSummary | None]:

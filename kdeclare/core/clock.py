@@ -39,6 +39,25 @@ def format_second(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+def parse_time(text: str) -> datetime:
+    """Return the UTC time that ``text`` contains as ISO 8601. Raises ValueError; see `check_time`."""
+    return check_time(datetime.fromisoformat(text)).astimezone(UTC)
+
+
+def check_time(moment: datetime) -> datetime:
+    """Return the time. Raises ValueError if it has no UTC offset, or is not in the years from 1970 to 8999.
+
+    Other times fail later, when they are converted to UTC, compared, or added to a duration.
+    """
+    if moment.tzinfo is None or not _EARLIEST <= moment < _LATEST:
+        raise ValueError(f"{moment} is not a time from 1970 to 8999 with a UTC offset")
+    return moment
+
+
 def format_now(clock: Clock) -> str:
     """Return the current time in UTC as ISO 8601, to the millisecond."""
     return format_time_in(clock, 0)

@@ -2,18 +2,20 @@
 
 Before Python 3.13, the standard library compiles each method of a dataclass separately: six methods for a
 frozen dataclass. `kdeclare plan` loads hundreds of frozen dataclasses. Compiling their methods took a fifth
-of its run time, although most of the methods are never called. This decorator compiles ``__init__`` when the
-class is created, and ``__eq__`` and ``__hash__`` when they are first called. All classes share the functions
-of the other methods, which saves about 3 KB per class.
+of its run time, although most of the methods are never called. This decorator compiles ``__init__`` once for
+all classes whose fields differ only in their names, types and defaults, and ``__eq__`` and ``__hash__`` when
+they are first called. All classes share the functions of the other methods, which saves about 3 KB per class.
 """
 
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError
+from enum import Enum, auto
+from functools import cache
 from reprlib import recursive_repr
 from threading import Lock
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING or sys.version_info >= (3, 13):
@@ -128,31 +130,71 @@ class _FactoryDefault:
 _FACTORY_DEFAULT = _FactoryDefault()
 
 
+class _Source(Enum):
+    """Where ``__init__`` gets the value of a field from."""
+
+    PARAMETER = auto()
+    PARAMETER_OR_FACTORY = auto()
+    FACTORY = auto()
+    DEFAULT = auto()
+
+
 def _add_init(cls: type, fields: _Fields) -> None:
-    parameters, lines = ["self"], []
-    namespace: dict[str, object] = {"__factory": _FACTORY_DEFAULT}
-    for field in sorted(fields, key=lambda field: field.kw_only is True):
-        parameter, value = field.name, field.name
+    names, defaults, keyword_defaults = ["self"], list[object](), dict[str, object]()
+    positional, keyword_only = list[_Source](), list[_Source]()
+    namespace: dict[str, object] = {"factory_default": _FACTORY_DEFAULT}
+    for number, field in enumerate(sorted(fields, key=lambda field: field.kw_only is True)):
         # The setter of the slot is more than twice as fast as ``object.__setattr__``.
-        namespace[f"__set_{field.name}"] = getattr(cls, field.name).__set__
-        if field.default is not MISSING:
-            namespace[f"__default_{field.name}"] = field.default
-            parameter = f"{field.name}=__default_{field.name}"
-        elif field.default_factory is not MISSING:
-            namespace[f"__make_{field.name}"] = field.default_factory
-            parameter = f"{field.name}=__factory"
-            value = f"__make_{field.name}() if {field.name} is __factory else {field.name}"
-        if not field.init:
-            value = f"__default_{field.name}" if field.default is not MISSING else f"__make_{field.name}()"
+        namespace[f"set_{number}"] = getattr(cls, field.name).__set__
+        has_factory = field.default_factory is not MISSING
+        namespace[f"value_{number}"] = field.default_factory if has_factory else field.default
+        if field.init:
+            source = _Source.PARAMETER_OR_FACTORY if has_factory else _Source.PARAMETER
+            names.append(field.name)
+            if has_factory or field.default is not MISSING:
+                default = _FACTORY_DEFAULT if has_factory else field.default
+                if field.kw_only:
+                    keyword_defaults[field.name] = default
+                else:
+                    defaults.append(default)
         else:
-            if field.kw_only and "*" not in parameters:
-                parameters.append("*")
-            parameters.append(parameter)
-        lines.append(f"    __set_{field.name}(self, {value})\n")
-    lines.append("    self.__post_init__()\n" if hasattr(cls, "__post_init__") else "    pass\n")
-    source = f"def __init__({', '.join(parameters)}):\n{''.join(lines)}"
-    init = _compile(cls, "__init__", source, namespace)
+            source = _Source.FACTORY if has_factory else _Source.DEFAULT
+        (keyword_only if field.kw_only else positional).append(source)
+    template = _compile_init(tuple(positional), tuple(keyword_only), hasattr(cls, "__post_init__"))
+    init = FunctionType(
+        template.replace(co_varnames=tuple(names)), namespace, "__init__", tuple(defaults) or None
+    )
+    init.__kwdefaults__ = keyword_defaults
     init.__annotations__ = {field.name: field.type for field in fields if field.init} | {"return": None}
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    setattr(cls, "__init__", init)  # noqa: B010
+
+
+@cache
+def _compile_init(
+    positional: tuple[_Source, ...], keyword_only: tuple[_Source, ...], has_post_init: bool
+) -> CodeType:
+    """Compile an ``__init__`` whose parameters and global variables have numbers instead of names."""
+    parameters, lines = ["self"], ["    pass"]
+    for number, source in enumerate(positional + keyword_only):
+        if number == len(positional):
+            parameters.append("*")
+        if source in {_Source.PARAMETER, _Source.PARAMETER_OR_FACTORY}:
+            parameters.append(f"p{number}")
+        value = {
+            _Source.PARAMETER: f"p{number}",
+            _Source.PARAMETER_OR_FACTORY: f"value_{number}() if p{number} is factory_default else p{number}",
+            _Source.FACTORY: f"value_{number}()",
+            _Source.DEFAULT: f"value_{number}",
+        }[source]
+        lines.append(f"    set_{number}(self, {value})")
+    if has_post_init:
+        lines.append("    self.__post_init__()")
+    if parameters[-1] == "*":
+        parameters.pop()
+    namespace: dict[str, FunctionType] = {}
+    exec(f"def __init__({', '.join(parameters)}):\n" + "\n".join(lines), namespace)
+    return namespace["__init__"].__code__
 
 
 @recursive_repr()
@@ -222,12 +264,11 @@ def _list_fields(cls: type) -> _Fields:
     return dataclasses.fields(cls)
 
 
-def _compile(cls: type, name: str, source: str, namespace: dict[str, object] | None = None) -> FunctionType:
-    """Compile a method and add it to the class. namespace: the global variables of the method."""
-    namespace = {} if namespace is None else namespace
+def _compile(cls: type, name: str, source: str) -> FunctionType:
+    """Compile a method and add it to the class."""
+    namespace: dict[str, FunctionType] = {}
     exec(source, namespace)
-    method = namespace.pop(name)
-    assert isinstance(method, FunctionType)
+    method = namespace[name]
     method.__qualname__ = f"{cls.__qualname__}.{name}"
     setattr(cls, name, method)
     return method

@@ -6,6 +6,7 @@ returns frozen values. All other code passes a `JsonValue` on without inspecting
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
@@ -76,9 +77,12 @@ def as_number(value: JsonValue) -> int | float:
     return value
 
 
-def as_float(value: JsonValue) -> float:
-    """Return a number as a float. Raises TypeError for any other value, including true and false."""
-    return float(as_number(value))
+def to_float(number: int | float) -> float:
+    """Return a number as a float: infinity for an integer that fits no float, which JSON can contain."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def as_bool(value: JsonValue) -> bool:

@@ -11,6 +11,9 @@ TIMES = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
 SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 """The size of each unit in bytes, the largest unit first."""
 
+_LARGEST_FLOAT = 2**1023
+"""No larger integer is sure to fit a float."""
+
 _AMOUNT = re.compile(r"([0-9]+) ?([A-Za-z]+)")
 _MILLISECONDS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _SIZE = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*(?:([kmgtKMGT])(i?))?B")
@@ -70,6 +73,8 @@ def format_in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
             smaller_unit, smaller_size = units[index + 1]
             if remainder % smaller_size == 0 and units is TIMES:
                 return f"{quotient:,} {unit} {remainder // smaller_size} {smaller_unit}"
+        if number > _LARGEST_FLOAT:
+            return f"≈ {quotient:,} {unit}"
         return f"≈ {number / unit_size:,.1f} {unit}".replace(".0 ", " ")
     return ""
 

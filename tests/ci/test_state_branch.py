@@ -5,127 +5,149 @@ from pathlib import Path
 
 import pytest
 
-from tests.ci.runner import Runner
+from tests.ci.pull_request import apply_merge, open_pull_request, plan_pull_request
+from tests.ci.runner import STEPS, Runner
+from tests.git_remotes import BRANCH, push_files, run_git
 
 pytestmark = pytest.mark.slow
 
 
-def run_git(runner: Runner, *arguments: str) -> str:
-    """Run git in the remote repository."""
-    command = ["git", "-C", str(runner.remote), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+@pytest.fixture
+def github(runner: Runner) -> Runner:
+    """Provide a GitHub runner with a pull request that declares a topic."""
+    open_pull_request(runner)
+    runner.topic("orders")
+    return runner
 
 
-def read_branch(runner: Runner) -> dict[str, str]:
-    """Return the files on the branch."""
-    names = run_git(runner, "ls-tree", "-r", "--name-only", "kdeclare-state").split()
-    return {name: run_git(runner, "show", f"kdeclare-state:{name}") for name in names}
-
-
-def run_and_save(runner: Runner, text: str, step: str = "save", environment: str = "lab") -> None:
-    """Run kdeclare, and the steps after it."""
-    folder = runner.out / "state" / "shop" / environment
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "state.json").write_text(text)
-    (folder / "lock").write_text("")
-    runner.run_ok("state.sh", step)
-
-
-def test_saved_state_is_loaded_by_next_job(runner: Runner) -> None:
-    assert "Branch kdeclare-state does not exist yet" in runner.run_ok("state.sh", "load").stdout
-    run_and_save(runner, "one")
-    runner.switch_machine()
-    runner.run_ok("state.sh", "load")
-    assert (runner.out / "state" / "shop" / "lab" / "state.json").read_text() == "one"
-    run_and_save(runner, "two", step="save")
-    assert read_branch(runner) == {"shop/lab/state.json": "two"}, "and no lock"
-    assert (
-        run_git(runner, "log", "--format=%s", "kdeclare-state").splitlines()
-        == ["State of default after a run"] * 2
+def run_kdeclare(runner: Runner, *arguments: str) -> str:
+    """Run a command outside the steps, and return its output."""
+    command = [str(runner.folder / "bin" / "kdeclare"), *arguments, "--env", "lab"]
+    ran = subprocess.run(
+        command, env=runner.environ, cwd=runner.checkout, capture_output=True, text=True, check=False
     )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
 
 
-def test_unchanged_state_is_not_saved(runner: Runner) -> None:
-    runner.run_ok("state.sh", "load")
-    assert "The state has not changed." in runner.run_ok("state.sh", "save").stdout
-    assert run_git(runner, "branch") == ""
-    run_and_save(runner, "one")
-    assert "The state has not changed." in runner.run_ok("state.sh", "save").stdout
-    runner.switch_machine()
-    assert "No state was loaded" in runner.run_ok("state.sh", "save").stdout
+def list_commits(runner: Runner) -> list[str]:
+    """Return the subjects of the commits on the branch, oldest first."""
+    if BRANCH not in run_git(runner.remote, "branch"):
+        return []
+    return run_git(runner.remote, "log", "--reverse", "--format=%s", BRANCH).splitlines()
 
 
-LINES = "".join(f"{line}\n" for line in range(40))
+def test_apply_saves_each_change_of_the_state_at_once(github: Runner) -> None:
+    plan_pull_request(github)
+    assert list_commits(github) == [], "a plan writes nothing"
+    assert apply_merge(github) == 0
+    keys = [subject.split()[1].split("/")[0] for subject in list_commits(github)]
+    assert keys.index("plans") < keys.index("journals") < keys.index("state.json")
+    assert keys[-1] == "lease.json", "the lease is released at the end"
+    body = run_git(github.remote, "log", "-1", "--format=%B", BRANCH)
+    assert "[skip ci]" in body
+    commits = len(list_commits(github))
+    github.switch_machine()
+    for command in ("plan", "audit"):
+        github.run_ok("github/run.sh", KDECLARE_COMMAND=command, KDECLARE_PULL="12")
+        assert github.exit_code == 0
+    assert len(list_commits(github)) == commits
 
 
-def save_from_other_job(runner: Runner, environment: str, text: str) -> None:
-    """Save the state of another job that started with the same state."""
-    here, aside = runner.out / "state", runner.folder / "aside"
-    here.rename(aside)
-    runner.run_ok("state.sh", "load")
-    run_and_save(runner, text, environment=environment)
-    runner.switch_machine()
-    runner.out.mkdir()
-    aside.rename(here)
+def test_load_without_branch_starts_with_empty_state(github: Runner) -> None:
+    ran = github.run_ok("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12")
+    assert "Branch kdeclare-state does not exist yet" in ran.stdout
+    assert github.exit_code == 0
 
 
-@pytest.mark.parametrize("before", [False, True], ids=["no branch yet", "a branch"])
-def test_states_of_concurrent_environments_are_merged(runner: Runner, before: bool) -> None:
-    runner.run_ok("state.sh", "load")
-    if before:
-        for environment in ("one", "two", "three"):
-            run_and_save(runner, LINES, environment=environment)
-        runner.switch_machine()
-        runner.run_ok("state.sh", "load")
-    save_from_other_job(runner, "one", f"{LINES}1")
-    save_from_other_job(runner, "two", f"{LINES}2")
-    run_and_save(runner, f"{LINES}3", environment="three")
-    environments = {"one": 1, "two": 2, "three": 3}
-    assert read_branch(runner) == {
-        f"shop/{name}/state.json": f"{LINES}{n}" for name, n in environments.items()
-    }
-    assert "The state has not changed." in runner.run_ok("state.sh", "save").stdout
-
-
-def test_save_refuses_to_overwrite_concurrent_state(runner: Runner) -> None:
-    runner.run_ok("state.sh", "load")
-    run_and_save(runner, LINES)
-    save_from_other_job(runner, "lab", f"{LINES}theirs\n")
-    mine = runner.out / "state" / "shop" / "lab" / "state.json"
-    mine.write_text(f"mine\n{LINES}")  # changes in different lines, which git would merge
-    told = runner.folder / "told"
-    for _ in range(2):  # a failed save is retried
-        ran = runner.run("state.sh", "save", KDECLARE_ENV="lab", GITHUB_OUTPUT=str(told))
-        assert ran.returncode == 1
-        assert "The state could not be saved on kdeclare-state" in ran.stderr
-    assert read_branch(runner) == {"shop/lab/state.json": f"{LINES}theirs\n"}
-    assert mine.read_text() == f"mine\n{LINES}"
-    assert set(told.read_text().splitlines()) == {"artifact=kdeclare-state-not-saved-lab"}
+def test_branch_with_copy_of_state_folder_is_refused(github: Runner) -> None:
+    folder = github.folder / "local"
+    run_kdeclare(github, "apply", "--yes", "--state", str(folder))
+    files = {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file()}
+    assert "shop/lab/state.json" in files
+    push_files(github.remote, github.folder / "clone", files)
+    github.run_ok("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12")
+    assert github.exit_code == 1
+    [comment] = github.service_data["comments"]
+    assert "The state on the branch has an old layout" in comment["body"]
+    assert "kdeclare state migrate" in comment["body"]
+    assert list_commits(github) == ["By a person"]
+    clone = github.folder / "old-state"  # as the documentation says
+    options = ("--quiet", "--branch", BRANCH, "--single-branch")
+    run_git(github.folder, "clone", *options, str(github.remote), str(clone))
+    for state in (folder, clone):
+        assert "apply" in run_kdeclare(github, "history", "--state", str(state))
+    assert "orders" not in run_kdeclare(github, "plan", "--state", str(clone)), "nothing is adopted again"
 
 
 def test_load_fails_if_repository_is_unreachable(runner: Runner, tmp_path: Path) -> None:
     assert runner.run("state.sh", "load", KDECLARE_STATE_REMOTE=str(tmp_path / "nowhere")).returncode != 0
-    ran = runner.run("state.sh", "load", KDECLARE_STATE_REMOTE="")
-    assert "is not set; set it to the repository that stores the state" in ran.stderr
+    for step in ("state.sh", "apply.sh"):
+        ran = runner.run(step, "load", KDECLARE_STATE_REMOTE="")
+        assert ran.returncode != 0
+        assert "is not set; set it to the repository that stores the state" in ran.stderr
 
 
-def test_state_steps_without_branch_do_nothing(runner: Runner) -> None:
-    for step in ("load", "save"):
-        runner.run_ok("state.sh", step, KDECLARE_STATE_BRANCH="", KDECLARE_STATE_REMOTE="")
-    assert not (runner.out / "state").exists()
+def test_load_without_branch_setting_does_nothing(runner: Runner) -> None:
+    runner.run_ok("state.sh", "load", KDECLARE_STATE_BRANCH="", KDECLARE_STATE_REMOTE="")
+    assert not (runner.out / "state.git").exists()
 
 
-@pytest.mark.parametrize("step", ["load", "save"])
-def test_token_is_in_no_git_command_line(runner: Runner, step: str) -> None:
-    runner.run_ok("state.sh", "load")
+def test_workflow_of_version_01_can_still_call_save(runner: Runner) -> None:
+    assert "kdeclare has saved the state itself" in runner.run_ok("state.sh", "save").stdout
+    assert runner.run("state.sh").returncode == 64
+
+
+@pytest.mark.parametrize(
+    ("remote", "location"),
+    [
+        ("https://git.example/a/b.git", "git+https://git.example/a/b.git"),
+        ("ssh://git@git.example:22/a/b.git", "git+ssh://git@git.example:22/a/b.git"),
+        ("git@git.example:a/b.git", "git+ssh://git@git.example/a/b.git"),
+        ("/srv/a.git", "git+file:///srv/a.git"),
+        ("states/a.git", "git+file://{checkout}/states/a.git"),
+    ],
+)
+def test_repository_becomes_location_of_state(runner: Runner, remote: str, location: str) -> None:
+    script = f'writes_state=true; . {STEPS}/settings.sh; printf "%s\\n" "${{reach[@]}}"'
+    ran = subprocess.run(
+        ["bash", "-c", script],
+        env=runner.environ | {"KDECLARE_STATE_REMOTE": remote},
+        cwd=runner.checkout,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *_, option, value = ran.stdout.splitlines()
+    assert (option, value) == (
+        "--state",
+        f"{location.format(checkout=runner.checkout.resolve())}?branch=kdeclare-state",
+    )
+
+
+@pytest.mark.parametrize(("command", "is_passed"), [("plan", False), ("audit", False), ("apply", True)])
+def test_only_apply_passes_login_of_state_to_kdeclare(github: Runner, command: str, is_passed: bool) -> None:
+    plan_pull_request(github)
+    told = github.folder / "environ"
+    (github.folder / "bin" / "kdeclare").write_text(f"#!/bin/sh\nenv >> {told}\necho '{{}}'\n")
+    secrets = {"KDECLARE_STATE_TOKEN": "ghs_state", "GH_TOKEN": "ghs_other"}
+    github.run("github/run.sh", KDECLARE_COMMAND=command, **secrets)
+    assert ("KDECLARE_STATE_TOKEN=ghs_state" in told.read_text()) is is_passed
+    assert "ghs_other" not in told.read_text()
+
+
+def test_token_is_in_no_git_command_line(github: Runner) -> None:
     real = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout.strip()
-    told = runner.folder / "git-arguments"
-    wrapper = runner.folder / "bin" / "git"
-    wrapper.write_text(f'#!/bin/sh\necho "$@" >> {told}\nenv > {told}.env\nexec {real} "$@"\n')
+    told = github.folder / "git-arguments"
+    wrapper = github.folder / "bin" / "git"
+    wrapper.write_text(f'#!/bin/sh\necho "$@" >> {told}\nenv >> {told}.env\nexec {real} "$@"\n')
     wrapper.chmod(0o755)
-    runner.run_ok("state.sh", step, KDECLARE_STATE_TOKEN="ghs_secret")
+    github.environ["KDECLARE_STATE_TOKEN"] = "ghs_secret"
+    plan_pull_request(github)
     header = "GIT_CONFIG_VALUE_0=Authorization: Basic eC1hY2Nlc3MtdG9rZW46Z2hzX3NlY3JldA=="
     assert header in Path(f"{told}.env").read_text().splitlines()
-    assert told.read_text()
-    assert "Z2hzX3NlY3JldA" not in told.read_text()
-    assert "ghs_secret" not in told.read_text()
+    assert apply_merge(github) == 0
+    assert "push --porcelain" in told.read_text()
+    for secret in ("Z2hzX3NlY3JldA", "ghs_secret"):
+        assert secret not in told.read_text()
+        assert secret not in run_git(github.remote, "log", "--patch", BRANCH)

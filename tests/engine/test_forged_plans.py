@@ -407,3 +407,41 @@ def test_rollback_of_creation_deletes_protected_topic(world: World) -> None:
     world.apply(topic("t", partitions=1, lifecycle={"preventDestroy": True}))
     assert world.rollback().complete
     assert not world.cluster.topics(["t"])
+
+
+def make_outdated(document: Document) -> Document:
+    return document | {"format_version": "1.0"}
+
+
+def test_outdated_plan_with_invalid_expectation_is_refused(world: World) -> None:
+    document = make_outdated(load_document(plan_update(world)))
+    find_op(document, "partitions.increase")["expect"]["partitions"] = "one"
+    assert "'partitions.increase:Topic/t' (partitions.increase) has values that are invalid" in get_refusal(
+        document
+    )
+
+
+def test_outdated_plan_with_invalid_arguments_is_displayed(world: World) -> None:
+    document = make_outdated(load_document(plan_update(world)))
+    for op in document["operations"]:
+        op["args"] = {"unknown": 1}
+    file = parse_plan_file(sign(document), "x.plan")
+    verify_plan(file, "x.plan")
+    assert "partitions" in plan_text(file.plan, graph=True)
+    assert render_plan_page(file.plan)
+
+
+def test_integer_that_fits_no_float_is_displayed(world: World) -> None:
+    document = make_outdated(load_document(plan_update(world)))
+    (field,) = (f for f in document["changes"][0]["fields"] if f["path"] == "configs.retention.ms")
+    field["after"] = str(10**400 + 1)
+    file = parse_plan_file(sign(document), "x.plan")
+    assert str(10**400 + 1) in plan_text(file.plan)
+
+
+def test_forged_integer_that_fits_no_float_is_refused(world: World) -> None:
+    document = load_document(plan_update(world))
+    fields = document["changes"][0]["fields"]
+    (field,) = (f for f in fields if f["path"] == "configs.retention.ms")
+    fields.append(field | {"before": 10**400})
+    assert "retention.ms" in get_refusal(document)

@@ -414,6 +414,21 @@ def test_schema_waits_for_the_adoption_of_a_referenced_schema() -> None:
     assert list_verbs(plan) == [("schema.register", "other")]
 
 
+def test_denied_reference_also_blocks_the_schemas_behind_it() -> None:
+    """The user refers to the order, and the cart to the user. The user's new version is not registered."""
+    world = World()
+    user = schema("user", avro("User", order="Order"), "Order")
+    cart = schema("cart", avro("Cart", user="User"), "User", compatibility="NONE")
+    world.apply(schema("order", ORDER), schema("user", avro("User")), schema("cart", avro("Cart")))
+    scope = PlanScope(targets=frozenset({user.id, cart.id}))
+    plan = world.plan(user, cart, schema("order", ORDER_WITH_SIZE), scope=scope)
+    assert {(str(c.id), c.blocked) for c in plan.changes if c.action is Action.UPDATE} == {
+        ("Schema/user", "reference-not-planned"),
+        ("Schema/cart", "reference-not-planned"),
+    }
+    assert plan.operations == ()
+
+
 def test_names_of_subjects_are_completed() -> None:
     world = World(others={"eu": MemoryRegistry()})
     world.register("order", ORDER)

@@ -438,7 +438,8 @@ class OperationType(Protocol):
     ) -> Mapping[str, Outcome]:
         """Execute or validate a batch of operations, and return the outcomes by operation id.
 
-        Raises Fault if the whole request failed.
+        The client calls `check_send_permit` immediately before each request that changes something. Raises
+        Fault if the whole request failed.
         """
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Annotated
+
+from pydantic import Field
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
@@ -40,7 +43,8 @@ class State:
 class LockInfo:
     """The process that holds the lock of a state.
 
-    This value is only displayed in messages. The actual lock is a file lock of the operating system.
+    This value is only displayed in messages. The actual lock is a file lock of the operating system, or the
+    lease of a shared state.
     """
 
     schema_name = "LockDocument"
@@ -49,3 +53,6 @@ class LockInfo:
     pid: int
     what: str  # the command
     since: str  # UTC, ISO 8601
+    renewed: Annotated[
+        str | None, Field(description="When the lease was last renewed; null for a local state.")
+    ] = None

@@ -332,12 +332,19 @@ def start_watches(connections: Connections) -> tuple[ActivityWatch, ...]:
 
 
 def describe_plan(plan: Plan) -> Iterator[PlanSection]:
-    """Yield the paragraphs of all providers about a plan: about its operations, and about blocked changes."""
+    """Yield the paragraphs of all providers about a plan: about its operations, and about blocked changes.
+
+    Operations whose arguments no installed provider accepts are left out.
+    """
+    operations, blocked_operations = (
+        tuple(op for op in ops if not isinstance(op.args, UnboundArguments))
+        for ops in (plan.operations, plan.blocked_operations)
+    )
     for provider in load_providers():
         if provider.describe_plan is not None:
-            yield from provider.describe_plan(plan.operations)
+            yield from provider.describe_plan(operations)
         if provider.describe_blocked is not None:
-            yield from provider.describe_blocked(plan.blocked_operations)
+            yield from provider.describe_blocked(blocked_operations)
 
 
 def find_guards() -> Mapping[str, str]:

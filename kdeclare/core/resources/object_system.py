@@ -18,6 +18,7 @@ from kdeclare.core.live.faults import Explanation, Fault, FaultCause, Outcome
 from kdeclare.core.live.live_codec import LiveCodec, LiveKey, LiveListing, LiveObject
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import Completion
+from kdeclare.core.operations.send_permit import check_send_permit
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.objects import Fields, ObjectKind, ObjectSpec, ObjectWrite
@@ -99,8 +100,11 @@ class ObjectSystem:
         self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
     ) -> Sequence[Outcome]:
         """See `ObjectConnection`."""
+        connection = connections.get(self.connection)
         with self._acquire_turn():
-            return connections.get(self.connection).write(writes, validate_only=validate_only)
+            if not validate_only:
+                check_send_permit()  # after the wait for the turn, which can take long
+            return connection.write(writes, validate_only=validate_only)
 
     def _acquire_turn(self) -> AbstractContextManager[object]:
         return nullcontext() if self.is_thread_safe else self._turn

@@ -1,6 +1,7 @@
 """Apply a plan: refuse stale operations, run the others, and record the resources that kdeclare owns."""
 
 from collections.abc import Collection, Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import field, replace
 from threading import Event
 from typing import Literal
@@ -30,11 +31,13 @@ from kdeclare.core.secrets.secret_hashes import KEY_MISSING
 from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.engine.executor.attempt import Attempt
 from kdeclare.engine.executor.entries import (
+    LockLoss,
     OverrideLine,
     RunLine,
     as_json,
     build_end_line,
     build_finish_line,
+    is_abandoned,
     read_run,
     read_run_plan,
 )
@@ -181,6 +184,8 @@ class Applier:
             options.follow_timeout_s,
             self.stop,
             self.request_deadline_s,
+            check_lock=self.store.check_lock,
+            checks_all=self.store.is_takeover,
         )
         run_line = RunLine(
             at=format_now(self.clock),
@@ -194,7 +199,12 @@ class Applier:
         if skipped_results:
             journal.append(as_json(build_end_line(format_now(self.clock), skipped_results.values())))
         scheduler = Scheduler(operations, attempt, journal, self.clock, options, self.progress, self.stop)
-        results = {**skipped_results, **scheduler.run()}
+        try:
+            results = {**skipped_results, **scheduler.run()}
+        except KdeclareError as problem:
+            if problem.exit_code is ExitCode.LOCKED:
+                self._report_lock_loss(journal.run_id, scheduler.list_unanswered())
+            raise
         result = replace(result, results=results, interrupted=self.stop.is_set())
         new_state = compute_next_state(plan, results, state)
         if new_state is not None:
@@ -203,6 +213,14 @@ class Applier:
             finish_line = build_finish_line(format_now(self.clock), _get_outcome(result), new_state or state)
             journal.append(as_json(finish_line))
         return result
+
+    def _report_lock_loss(self, run_id: str, operations: Sequence[str]) -> None:
+        """Record which requests may still take effect, although another process may hold the lock now."""
+        if not operations:
+            return
+        loss = LockLoss(at=format_now(self.clock), who=self.who, operations=list(operations))
+        with suppress(KdeclareError):  # the storage can be the reason for the loss
+            self.store.report_loss(run_id, loss.model_dump(mode="json"))
 
     def _list_overrides(self, plan: Plan, operations: Sequence[Operation]) -> list[OverrideLine]:
         """List the overrides of policies and guards that this run uses.
@@ -275,7 +293,12 @@ def _validate_not_applied(identity: str, store: StateStore) -> None:
     for run_id in store.runs():
         if identity[:8] not in run_id:
             continue
-        record = read_run(store, run_id)
+        try:
+            record = read_run(store, run_id)
+        except KdeclareError:
+            if is_abandoned(store, run_id):
+                continue
+            raise
         has_good_result = any(r.is_good for r in record.results.values())
         is_same_plan = record.start is not None and record.start.plan_id == identity
         if is_same_plan and (has_good_result or not record.begun):

@@ -14,6 +14,7 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import DONE_CAUSES, CreatedObject, Fault, FaultCause, FaultKind, Outcome
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import View
+from kdeclare.core.operations.send_permit import SendCheck, require_permit
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import UNEXPLAINED_DENIAL
 from kdeclare.core.plans.run import NOT_PROPAGATED, REQUEST_DEADLINE_S, OperationResult, Status
@@ -46,6 +47,9 @@ class Attempt:
     stop: an event that, when set, ends all waiting.
     request_deadline_s: how long brokers can work on a request that has no timeout of its own, in seconds.
     resend: a function that is called with operations before their request is sent again.
+    check_lock: raises KdeclareError if this process may not change systems any more.
+    checks_all: whether to check every operation again immediately before it is sent, and not only operations
+        with predecessors. Needed if another process can still have sent a request.
     unanswered: the ids of operations whose outcome is being determined, for progress reports.
     """
 
@@ -56,6 +60,8 @@ class Attempt:
     stop: Event
     request_deadline_s: float = REQUEST_DEADLINE_S
     resend: Callable[[Sequence[Operation]], None] = lambda _: None
+    check_lock: SendCheck = lambda: None
+    checks_all: bool = False
     unanswered: set[str] = field(default_factory=set)
 
     def deadline_s(self, verb: str) -> float:
@@ -73,7 +79,7 @@ class Attempt:
         results: dict[str, OperationResult] = {}
         try:
             pending = self._expect_own_changes(operations, temporary)
-            results |= self._find_changed_since([op for op in pending if op.after])
+            results |= self._find_changed_since([op for op in pending if op.after or self.checks_all])
         except Fault as fault:
             return {op.id: build_failed_result(op, fault) for op in operations}
         pending = [op for op in pending if op.id not in results]
@@ -119,13 +125,17 @@ class Attempt:
         }
         sendable = [op for op in operations if op.id not in secret_faults]
         try:
-            outcomes = (
-                verb.execute(self.connections, sendable, self.secrets, validate_only=False)
-                if sendable
-                else {}
-            )
+            with require_permit(self.check_lock):
+                outcomes = (
+                    verb.execute(self.connections, sendable, self.secrets, validate_only=False)
+                    if sendable
+                    else {}
+                )
         except Fault as fault:
             outcomes = dict.fromkeys((op.id for op in sendable), fault)
+        # An answer that comes after the lock was lost proves nothing: another run may have changed the
+        # same resource since. That run determines the outcome.
+        self.check_lock()
         return {**outcomes, **secret_faults}
 
     def _expect_own_changes(
@@ -151,7 +161,7 @@ class Attempt:
         ]
 
     def _find_changed_since(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
-        """Check operations with predecessors again before they are sent. Return results for stale operations.
+        """Check operations again before they are sent. Return results for stale operations.
 
         The effects of the predecessors can become visible with a delay, so the check waits for a short time.
         """

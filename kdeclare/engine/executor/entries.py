@@ -1,14 +1,15 @@
 """The lines of a run's journal, and the record of the run, which is built from these lines."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from kdeclare.core.clock import parse_time
 from kdeclare.core.diagnostics import KdeclareError, error, summarize_diagnostics
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_list, as_object, as_text, parse_json
@@ -20,9 +21,18 @@ from kdeclare.engine.planning.planfile import find_written_kinds, parse_plan
 from kdeclare.engine.state.port import StateStore
 
 
+def _check_time(text: str) -> str:
+    parse_time(text)
+    return text
+
+
+_Time = Annotated[str, AfterValidator(_check_time)]
+"""A time for which `parse_time` does not fail."""
+
+
 class _JournalLine(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    at: str
+    at: _Time
 
 
 class OverrideLine(BaseModel):
@@ -61,7 +71,7 @@ class BeginLine(_JournalLine):
 
     event: Literal["begin"] = "begin"
     ids: list[str]
-    deadline: str | None = None
+    deadline: _Time | None = None
 
 
 class ResultLine(BaseModel):
@@ -99,6 +109,21 @@ class FinishLine(_JournalLine):
     outcome: Literal["complete", "partial", "interrupted", "recovered"]
     lineage: str | None = None
     serial: int | None = None
+
+
+class LockLoss(BaseModel):
+    """The report of a process that lost the lock while its requests were in flight.
+
+    The process must not append to the journal any more, so this report is stored beside the journal.
+
+    at: when the process noticed the loss. who: the user and the host.
+    operations: the ids of the operations whose requests may have taken effect at any time up to ``at``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    at: str
+    who: str
+    operations: list[str]
 
 
 JournalLine = RunLine | BeginLine | EndLine | FinishLine
@@ -235,6 +260,8 @@ def _parse_line(run_id: str, number: int, entry: JsonValue) -> JournalLine:
 
 RUN_UNREADABLE = "run-unreadable"
 
+_Read = TypeVar("_Read")
+
 _DAMAGE_CODES = frozenset(
     {
         "state-corrupt",
@@ -262,6 +289,54 @@ def read_run(store: StateStore, run_id: str) -> RunRecord:
     if finished_runs is not None and record.is_over:
         finished_runs[run_id] = record
     return record
+
+
+def read_lock_losses(store: StateStore, run_id: str) -> tuple[LockLoss, ...]:
+    """Read the reports of processes that lost the lock during a run. Raises KdeclareError.
+
+    A report that cannot be parsed is ignored, because it never decides anything.
+    """
+    losses: list[LockLoss] = []
+    for report in store.read_losses(run_id):
+        with suppress(ValidationError):
+            losses.append(LockLoss.model_validate(report))
+    return tuple(losses)
+
+
+class Abandonment(BaseModel):
+    """The record of a run that a user set aside because it cannot be finished. It is stored beside the run.
+
+    at: when the run was abandoned. who: the user and the host. reason: why the run could not be finished.
+    unsettled: the operations without a known outcome, as far as the journal can be read.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+    at: str
+    who: str
+    reason: str = ""
+    unsettled: list[str] = []
+
+
+def is_abandoned(store: StateStore, run_id: str) -> bool:
+    """Whether a user abandoned the run. Nothing is decided by the journal of such a run."""
+    return run_id in store.list_abandoned()
+
+
+def read_abandonment(store: StateStore, run_id: str) -> Abandonment:
+    """Return the record of an abandoned run. If the record is damaged, return one without names."""
+    with suppress(ValidationError):
+        return Abandonment.model_validate(store.read_abandonment(run_id))
+    return Abandonment(at="", who="")
+
+
+def read_undamaged(read: Callable[[], _Read]) -> _Read | None:
+    """Return the result of ``read``; None if files of the run are damaged. Raises KdeclareError."""
+    try:
+        return read()
+    except KdeclareError as problem:
+        if any(d.code != RUN_UNREADABLE for d in problem.diagnostics):
+            raise
+        return None
 
 
 _finished_runs: WeakKeyDictionary[StateStore, dict[str, RunRecord]] = WeakKeyDictionary()
@@ -354,7 +429,8 @@ def _explain_damage(store: StateStore, run_id: str) -> Iterator[None]:
                 RUN_UNREADABLE,
                 "A recorded run cannot be read",
                 f"Run {run_id}: {summarize_diagnostics(problem.diagnostics)}",
-                hint=f"Restore {location} from a backup. If there is no backup, move it out of the state "
-                "folder. Then run 'kdeclare plan' to see the changes of the run that are not in the state.",
+                hint=f"Restore {location} from a backup. If there is no backup, run 'kdeclare state abandon "
+                f"{run_id}': it shows what the run began, and sets the run aside. Then run 'kdeclare plan' "
+                "to see the changes of the run that are not in the state.",
             )
         ) from problem

@@ -3,13 +3,11 @@
 Without this wait, a plan would treat the project's own writes as absent, or as changes by another client.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TypeVar
 
-from kdeclare.core.clock import Clock
-from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.clock import Clock, parse_time
 from kdeclare.core.live.collector import VISIBILITY_TIMEOUT_S, PendingWrite
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
@@ -23,15 +21,14 @@ from kdeclare.core.provider.registry import (
     is_all_visible,
 )
 from kdeclare.engine.executor.entries import (
-    RUN_UNREADABLE,
     RunRecord,
+    is_abandoned,
     read_run,
     read_run_plan,
+    read_undamaged,
     read_written_kinds,
 )
 from kdeclare.engine.state.port import StateStore
-
-T = TypeVar("T")
 
 VISIBLE_WITHIN_S = VISIBILITY_TIMEOUT_S
 """How long an acknowledged write can stay invisible, in seconds. After that, its absence counts as drift."""
@@ -78,11 +75,11 @@ def await_visibility(
 def _find_recent_runs(store: StateStore, since: datetime) -> list[RunRecord]:
     recent: list[RunRecord] = []
     for run_id in reversed(store.runs()):
-        record = _read_undamaged(partial(read_run, store, run_id))
-        if record is None:
+        record = read_undamaged(partial(read_run, store, run_id))
+        if record is None or (not record.is_over and is_abandoned(store, run_id)):
             continue
         # Many operations can end at the same time, so parse each distinct time once.
-        if all(_parse_time(at) < since for at in set(record.ended_at.values())):
+        if all(parse_time(at) < since for at in set(record.ended_at.values())):
             break  # runs are sequential, so all earlier runs are older
         recent.append(record)
     return recent
@@ -98,7 +95,7 @@ def _find_written(
     written_kinds: set[tuple[str, str]] = set()
     for record in runs:
         done = (id_ for id_, result in record.results.items() if result.status is Status.DONE)
-        if any(_parse_time(record.ended_at[id_]) >= since for id_ in done):
+        if any(parse_time(record.ended_at[id_]) >= since for id_ in done):
             kinds = read_written_kinds(store, record.run_id)
             if kinds is None:
                 return None
@@ -112,7 +109,7 @@ def _find_recent_writes(
     """Return the recent writes that no later write has replaced."""
     latest: dict[str, tuple[str, Operation, str, datetime]] = {}
     for record in reversed(runs):
-        plan = _read_undamaged(partial(read_run_plan, store, record.run_id))
+        plan = read_undamaged(partial(read_run_plan, store, record.run_id))
         if plan is None:
             continue
         _overlay_writes(latest, plan, record, since, timedelta(seconds=limit_s))
@@ -125,16 +122,6 @@ def _find_recent_writes(
         PendingWrite(run_id, op, frozenset(elements[run_id, id_]), until)
         for (run_id, id_), (op, until) in operations.items()
     ]
-
-
-def _read_undamaged(read: Callable[[], T]) -> T | None:
-    """Return the result of ``read``; None if files of the run are damaged, so that its writes are unknown."""
-    try:
-        return read()
-    except KdeclareError as problem:
-        if any(d.code != RUN_UNREADABLE for d in problem.diagnostics):
-            raise
-        return None
 
 
 def _overlay_writes(
@@ -159,7 +146,7 @@ def _overlay_writes(
             for claim, (_, earlier_operation, _, _) in list(latest.items()):
                 if deleted_objects & get_operation_type(earlier_operation).find_subjects(earlier_operation):
                     del latest[claim]
-        ended_at = _parse_time(record.ended_at[op.id])
+        ended_at = parse_time(record.ended_at[op.id])
         if result.status is not Status.DONE or ended_at < since:
             continue
         for element, claim in operation_type.claims(op).items():
@@ -171,7 +158,3 @@ def _find_pending(
     writes: Iterable[PendingWrite], connections: Connections, current_time: datetime
 ) -> list[PendingWrite]:
     return find_invisible(connections, [write for write in writes if current_time < write.until])
-
-
-def _parse_time(text: str) -> datetime:
-    return datetime.fromisoformat(text)

@@ -1,9 +1,11 @@
 """Recover an unfinished run: determine the outcome of its operations from the live state, and close it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
-from kdeclare.core.clock import Clock, format_now
+from kdeclare.core.clock import Clock, format_now, parse_time
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.endpoints import merge_endpoints
@@ -20,8 +22,10 @@ from kdeclare.engine.executor.entries import (
     as_json,
     build_end_line,
     build_finish_line,
+    is_abandoned,
     read_run,
     read_run_plan,
+    read_undamaged,
 )
 from kdeclare.engine.executor.expectations import find_mismatches
 from kdeclare.engine.executor.ownership import compute_next_state, compute_owned, update_cleanup
@@ -59,60 +63,111 @@ class RecoveryResult:
 
 
 def find_unfinished_runs(store: StateStore) -> list[RunRecord]:
-    """Return the last run, if it is unfinished. All earlier runs are finished.
+    """Return the last run, unless it is finished or abandoned. All earlier runs are finished or abandoned.
 
     Raises KdeclareError (``run-unreadable``) if the journal of the last run is damaged.
     """
-    records = (read_run(store, run_id) for run_id in store.runs()[-1:])
-    return [record for record in records if not record.is_over]
+    for run_id in store.runs()[-1:]:
+        try:
+            record = read_run(store, run_id)
+        except KdeclareError:
+            if is_abandoned(store, run_id):
+                return []
+            raise
+        if not record.is_over and not is_abandoned(store, run_id):
+            return [record]
+    return []
 
 
 def find_missed_runs(store: StateStore) -> list[RunRecord]:
-    """Return the finished runs that an outdated state does not include, oldest first.
+    """Return the finished runs that an outdated state does not include, oldest first. Skip damaged runs."""
+    return _find_missed_runs(store)[0]
 
-    Raises KdeclareError (``run-unreadable``) if the journal of such a run is damaged.
+
+def _find_missed_runs(store: StateStore) -> tuple[list[RunRecord], list[str]]:
+    """Return the runs that an outdated state does not include, oldest first, and the damaged runs among them.
+
+    The journal of a damaged run does not show whether the state includes the run.
     """
     state = store.read()
     missed_runs: list[RunRecord] = []
+    damaged_runs: list[str] = []
+    skipped_runs: list[str] = []  # damaged runs between the last run and the run that is read next
     if state is None:
-        return missed_runs
+        return missed_runs, damaged_runs
     for run_id in reversed(store.runs()):
-        record = read_run(store, run_id)
+        record = read_undamaged(partial(read_run, store, run_id))
+        if record is None:
+            skipped_runs.append(run_id)
+            continue
         if not record.is_over:
             continue
         if record.serial is None or record.lineage != state.lineage or record.serial <= state.serial:
             break
         missed_runs.append(record)
-    return missed_runs[::-1]
+        damaged_runs += skipped_runs
+        skipped_runs = []
+    if missed_runs:
+        damaged_runs += skipped_runs
+    return missed_runs[::-1], damaged_runs[::-1]
 
 
 def is_state_lost(store: StateStore) -> bool:
-    """Whether the state is missing although runs have finished. Raises KdeclareError."""
+    """Whether the state is missing although runs have finished. Raises KdeclareError.
+
+    A damaged run counts as finished if a later run exists, unless a user abandoned it.
+    """
     if store.read() is not None:
         return False
-    return any(read_run(store, run_id).is_over for run_id in reversed(store.runs()))
+    run_ids = store.runs()
+    for run_id in reversed(run_ids):
+        record = read_undamaged(partial(read_run, store, run_id))
+        if record.is_over if record else run_id != run_ids[-1] and not is_abandoned(store, run_id):
+            return True
+    return False
 
 
-def replay_missed_runs(store: StateStore) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class ReplayedRuns:
+    """The runs that an outdated state did not include.
+
+    run_ids: the runs from which the state was updated. damaged: the runs whose plan or journal is damaged, so
+        that their changes of ownership are not known.
+    """
+
+    run_ids: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
+
+
+def replay_missed_runs(store: StateStore) -> ReplayedRuns:
     """Update an outdated state from the journals of the runs that it does not include.
 
-    Return the ids of these runs.
-
-    The caller holds the lock. Journals record every outcome, so all ownership records are restored.
+    The caller holds the lock. Journals record every outcome, so all ownership records are restored, except
+    those of damaged runs. Damage in one run does not prevent the update from the other runs.
     """
-    missed_runs = find_missed_runs(store)
+    missed_runs, damaged_runs = _find_missed_runs(store)
+    replayed_runs: list[str] = []
     for record in missed_runs:
         state = store.read()
         assert state is not None
         assert record.serial is not None
-        plan = read_run_plan(store, record.run_id)
-        resources = compute_owned(plan, record.results, state.resources)
-        cleanup = update_cleanup(plan, record.results, state.pending_cleanup)
-        cluster_id = state.cluster_id or plan.cluster.id
-        endpoints = merge_endpoints(state.endpoints, plan.endpoints)
+        plan = read_undamaged(partial(read_run_plan, store, record.run_id))
+        new_state = state if plan is None else _replay_run(plan, record, state)
         for serial in range(state.serial + 1, record.serial + 1):
-            store.write(State(state.lineage, serial, cluster_id, resources, cleanup, endpoints))
-    return tuple(record.run_id for record in missed_runs)
+            store.write(replace(new_state, serial=serial))
+        (damaged_runs if plan is None else replayed_runs).append(record.run_id)
+    unknown_runs = sorted(run_id for run_id in damaged_runs if not is_abandoned(store, run_id))
+    return ReplayedRuns(tuple(replayed_runs), tuple(unknown_runs))
+
+
+def _replay_run(plan: Plan, record: RunRecord, state: State) -> State:
+    return replace(
+        state,
+        resources=compute_owned(plan, record.results, state.resources),
+        pending_cleanup=update_cleanup(plan, record.results, state.pending_cleanup),
+        cluster_id=state.cluster_id or plan.cluster.id,
+        endpoints=merge_endpoints(state.endpoints, plan.endpoints),
+    )
 
 
 def find_pending_cleanup(store: StateStore, runs: int) -> PendingCleanup:
@@ -159,7 +214,7 @@ def _recover_run(
     plan = read_run_plan(store, record.run_id)
     unsettled_ids = set(record.unsettled)
     operations = [op for op in plan.operations if op.id in unsettled_ids]
-    deadlines = {op.id: get_deadline(record, op.id) for op in operations}
+    deadlines = {op.id: _find_deadline(record, op.id, clock, store) for op in operations}
     settled_results = settle_operations(connections, clock, operations, deadlines, progress, wait=wait)
     not_begun = len(plan.operations) - len(record.begun)
     open_deadlines = [deadlines[id_] for id_, r in settled_results.items() if r.status is Status.UNKNOWN]
@@ -181,12 +236,24 @@ def _recover_run(
     return RecoveryResult(record.run_id, plan, settled_results, not_begun)
 
 
+def _find_deadline(record: RunRecord, operation: str, clock: Clock, store: StateStore) -> datetime:
+    """Return the time until which the system can execute an operation, by the clock of this machine.
+
+    After a takeover, the previous holder may have run on another machine with another time. Its requests were
+    sent before its lease ended, and thus before this process took over.
+    """
+    deadline = get_deadline(record, operation)
+    if not store.is_takeover:
+        return deadline
+    return max(deadline, clock.now() + (deadline - parse_time(record.sent_at[operation])))
+
+
 def get_deadline(record: RunRecord, operation: str) -> datetime:
     """Return the time until which brokers can execute an operation."""
     recorded_deadline = record.deadlines.get(operation)
     if recorded_deadline is not None:
-        return datetime.fromisoformat(recorded_deadline)
-    return datetime.fromisoformat(record.sent_at[operation]) + timedelta(seconds=REQUEST_DEADLINE_S)
+        return parse_time(recorded_deadline)
+    return parse_time(record.sent_at[operation]) + timedelta(seconds=REQUEST_DEADLINE_S)
 
 
 def settle_operations(

@@ -84,6 +84,10 @@ class Scheduler:
         self._drop_remaining(list(self._todo))
         return {id_: self.results[id_] for id_ in self._operations}
 
+    def list_unanswered(self) -> list[str]:
+        """Return the ids of the operations that were handed to a worker and have no result."""
+        return [id_ for id_ in self._operations if id_ not in self._todo and id_ not in self.results]
+
     def _step_through(self, pool: ThreadPoolExecutor) -> None:
         while True:
             self._launch_due(pool)

@@ -1,6 +1,7 @@
 """Encode the state as a JSON document, decode it, and migrate it from earlier formats."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from kdeclare.core.plans.state import State
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
 from kdeclare.core.resources.record_binding import bind_record, dump_record
+from kdeclare.engine.state.checksum import compute_checksum
 from kdeclare.engine.state.problems import (
     build_corruption_error,
     build_lost_update_error,
@@ -68,7 +70,12 @@ def _migrate_to_3(document: StateDocument) -> StateDocument:
 MIGRATIONS: Mapping[int, Callable[[StateDocument], StateDocument]] = {1: _migrate_to_2, 2: _migrate_to_3}
 
 
-_HINT = "Restore the previous state (state.json.backup), or the file from version control or a backup."
+_HINT = (
+    "Restore the previous state (state.json.backup), or a copy from version control or a backup, with "
+    "`kdeclare state push FILE --force`."
+)
+_EDIT_HINT = f"{_HINT} If you edited it on purpose, remove the line with the checksum."
+_CHECKSUM_LINE = re.compile(rb'^  "checksum": "([0-9a-f]{16})",\n', re.MULTILINE)
 _Field = TypeVar("_Field")
 _encode_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
@@ -96,10 +103,21 @@ def encode_state(state: State) -> str:
     return "\n".join(["{", *header_lines, body, "}"]) + "\n"
 
 
+def encode_stored_state(state: State) -> bytes:
+    """Encode a state for a store: with a checksum in a line of its own, which shows damage to any value.
+
+    `kdeclare state pull` shows a state without it, so that users can edit the state and push it.
+    """
+    data = encode_state(state).encode()
+    return data.replace(b"\n", b'\n  "checksum": "%s",\n' % compute_checksum(data), 1)
+
+
 def decode_state(text: str | bytes, location: str) -> State:
     """Decode a state, and migrate it from earlier versions. ``location`` identifies the state in errors.
 
-    Raises KdeclareError if the text is not JSON, has an unknown version, or lacks required fields.
+    Raises KdeclareError if the text is not JSON, has an unknown version, lacks required fields, or differs
+    from its checksum. A state without a checksum is accepted: it comes from a user, or from an earlier
+    version of kdeclare.
     """
     try:
         value = parse_json(text)
@@ -112,6 +130,8 @@ def decode_state(text: str | bytes, location: str) -> State:
         raise build_corruption_error(location, "it has no format version", _HINT)
     if version not in (*MIGRATIONS, CURRENT_VERSION):
         raise build_version_error(location, version, CURRENT_VERSION)
+    if "checksum" in value and not _has_matching_checksum(text):
+        raise build_corruption_error(location, "its content differs from its checksum", _EDIT_HINT)
     value = migrate_state(value, version)
     return State(
         lineage=_get_field(value, "lineage", as_text, location),
@@ -121,6 +141,13 @@ def decode_state(text: str | bytes, location: str) -> State:
         pending_cleanup=_get_field({"leftovers": {}, **value}, "leftovers", as_object, location),
         endpoints=_get_field({"endpoints": {}, **value}, "endpoints", _as_endpoints, location),
     )
+
+
+def _has_matching_checksum(text: str | bytes) -> bool:
+    data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    data = data.replace(b"\r\n", b"\n")  # version control can change the ends of lines
+    stated = _CHECKSUM_LINE.search(data)
+    return stated is not None and stated[1] == compute_checksum(data[: stated.start()] + data[stated.end() :])
 
 
 def _as_endpoints(value: JsonValue) -> Endpoints:

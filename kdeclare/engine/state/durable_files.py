@@ -125,6 +125,14 @@ def create_folder(path: Path, files: dict[str, bytes], mode: int = DEFAULT_MODE)
     sync_folder(path.parent)
 
 
+def remove_folder(path: Path) -> None:
+    """Remove a folder with its files. After a crash, it is either complete or no longer under its name."""
+    temporary_path = _make_temporary_path(path)
+    path.rename(temporary_path)
+    sync_folder(path.parent)
+    shutil.rmtree(temporary_path)
+
+
 def remove_temporary_files(folder: Path) -> None:
     """Remove temporary files that interrupted processes left in a folder.
 

@@ -1,34 +1,31 @@
-"""A store in a local folder: its location, the state file, and the journal of each run."""
+"""A store in a local folder: the state file, and a folder for each run."""
 
-import hashlib
 import json
 import os
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
-from urllib.parse import unquote, urlsplit
 
 from kdeclare.core.jsontypes import JsonValue, as_object, parse_json
 from kdeclare.core.plans.state import LockInfo, State
-from kdeclare.core.secrets.scrubber import SCRUBBER
-from kdeclare.engine.state.document import decode_state, encode_state, validate_next_state
+from kdeclare.core.progress import Progress, ignore_progress
+from kdeclare.engine.state.document import decode_state, encode_stored_state, validate_next_state
 from kdeclare.engine.state.durable_files import (
     create_folder,
     find_mode,
     find_private_mode,
     make_folder,
+    remove_folder,
     remove_temporary_files,
     replace_file,
-    write_all,
 )
+from kdeclare.engine.state.journal_file import FileJournal, parse_journal, salvage_journal
+from kdeclare.engine.state.location import resolve_folder
 from kdeclare.engine.state.lock import FileLock
-from kdeclare.engine.state.port import StateStore, is_folder_name, is_run_id
+from kdeclare.engine.state.port import StateStore, is_run_id
 from kdeclare.engine.state.problems import (
     build_corruption_error,
-    build_location_error,
+    build_run_abandoned_error,
     build_run_exists_error,
     build_unknown_run_error,
     explain_os_errors,
@@ -37,118 +34,14 @@ from kdeclare.engine.state.problems import (
 _JOURNAL_HINT = "Restore the file from a backup."
 
 
-def format_journal_line(seq: int, entry: JsonValue) -> bytes:
-    """Return one line: ``{"sum": …, "seq": …, "entry": …}``. ``sum`` is a checksum of the rest of the line.
+STATE = "state.json"
+RUNS = "runs"
 
-    The line is pure ASCII, so that an entry with any text from a broker can be written.
-    """
-    body = f'"seq":{seq},"entry":{json.dumps(entry, separators=(",", ":"))}}}'.encode()
-    return b'{"sum":"%s",%s\n' % (_compute_checksum(body), body)
-
-
-def parse_journal(data: bytes, location: str) -> tuple[tuple[JsonValue, ...], int]:
-    """Return the entries in a journal, and the number of bytes that the entries take.
-
-    Any further bytes are an incomplete last line. A crash can leave only the last line incomplete, because
-    each line is on disk before the next one is written. Raises KdeclareError, with the line number, for an
-    invalid earlier line.
-    """
-    *lines, tail = data.split(b"\n")
-    entries: list[JsonValue] = []
-    valid_length = 0
-    for number, text in enumerate(lines, start=1):
-        reason = _find_line_error(text, number)
-        if reason is None:
-            entries.append(as_object(parse_json(text))["entry"])
-            valid_length += len(text) + 1
-        elif number < len(lines) or tail:
-            raise build_corruption_error(f"{location}, line {number}", reason, _JOURNAL_HINT)
-    return tuple(entries), valid_length
-
-
-def _find_line_error(text: bytes, number: int) -> str | None:
-    if text[:8] != b'{"sum":"' or text[24:26] != b'",':
-        return "it is not a journal line"
-    body = text[26:]
-    if _compute_checksum(body) != text[8:24]:
-        return "its checksum does not match"
-    if not body.startswith(b'"seq":%d,' % number):
-        return "it is not the next in sequence: lines were removed, added or reordered"
-    return None
-
-
-def _compute_checksum(data: bytes) -> bytes:
-    return hashlib.sha256(data).hexdigest()[:16].encode()
-
-
-class FileJournal:
-    """A `Journal` in a file. ``guard`` raises an error if this process no longer holds the lock."""
-
-    def __init__(self, path: Path, run_id: str, guard: Callable[[], None]) -> None:
-        """Open an existing journal. Ignore an incomplete last line, which a crash can leave.
-
-        Raises KdeclareError if the journal cannot be opened or an earlier line is invalid.
-        """
-        self._path = path
-        self._run_id = run_id
-        self._check_lock = guard
-        self._fd: int | None = None
-        with explain_os_errors("read", path):
-            entries, self._end = parse_journal(path.read_bytes(), str(path))
-        self._seq = len(entries)
-        with explain_os_errors("write", path):
-            self._fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        # The file can contain more than the valid lines: an incomplete line, or an append that failed
-        # halfway.
-        self._torn = True
-
-    @property
-    def run_id(self) -> str:
-        """The id of the run that the journal records."""
-        return self._run_id
-
-    def append(self, entry: JsonValue) -> None:
-        """See `Journal.append`."""
-        if self._fd is None:
-            raise ValueError("the journal is closed")
-        self._check_lock()
-        data = format_journal_line(self._seq + 1, SCRUBBER.scrub_json(entry))
-        with explain_os_errors("write", self._path):
-            if self._torn:
-                self._truncate(self._fd)
-            self._torn = True
-            try:
-                write_all(self._fd, data)
-                os.fsync(self._fd)
-            except BaseException:
-                with suppress(OSError):  # the next append tries again
-                    self._truncate(self._fd)
-                raise
-        self._torn = False
-        self._seq += 1
-        self._end += len(data)
-
-    def _truncate(self, fd: int) -> None:
-        os.ftruncate(fd, self._end)
-        os.lseek(fd, self._end, os.SEEK_SET)
-
-    def close(self) -> None:
-        """See `Journal.close`."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_LOCATION_HINT = "Specify a folder, or file:///absolute/folder."
+_PLAN = "plan.json"
+_JOURNAL = "journal.jsonl"
+_LOSS_PREFIX = "lock-lost-"
+_ABANDONED = "abandoned.json"
+_SUMMARY = "summary.json"
 
 
 def open_store(location: str | Path, project: str, env: str) -> StateStore:
@@ -158,42 +51,6 @@ def open_store(location: str | Path, project: str, env: str) -> StateStore:
     project or environment name that cannot be the name of a folder.
     """
     return LocalStore(resolve_folder(location, project, env))
-
-
-def resolve_folder(location: str | Path, project: str, env: str) -> Path:
-    """Return the folder of a project's store in an environment. Raises the same errors as `open_store`."""
-    folder = parse_folder(str(location))
-    for subject, name in (("project", project), ("environment", env)):
-        if not is_folder_name(name):
-            raise build_location_error(
-                f"The {subject} name '{name}' cannot be the name of a folder.",
-                "Choose a name without slashes that does not start with a dot.",
-            )
-    return folder / project / env
-
-
-def parse_folder(location: str) -> Path:
-    """Return the folder that a path or a ``file`` URI names. Raises KdeclareError for all other URIs."""
-    scheme = _SCHEME.match(location)
-    if scheme is None:
-        if not location:
-            raise build_location_error("The state's location is empty.", _LOCATION_HINT)
-        return Path(location)
-    if scheme[1].lower() != "file":
-        raise build_location_error(
-            f"'{location}': state stores of type '{scheme[1]}' are not supported.", _LOCATION_HINT
-        )
-    url = urlsplit(location)
-    if url.netloc not in ("", "localhost") or not url.path:
-        raise build_location_error(f"'{location}' does not name a folder on this machine.", _LOCATION_HINT)
-    return Path(unquote(url.path))
-
-
-STATE = "state.json"
-RUNS = "runs"
-
-_PLAN = "plan.json"
-_JOURNAL = "journal.jsonl"
 
 
 class LocalStore:
@@ -228,7 +85,11 @@ class LocalStore:
     def write(self, state: State) -> None:
         """See `StateStore.write`."""
         validate_next_state(self.read(), state)
-        text = encode_state(state).encode()
+        self.overwrite(state)
+
+    def overwrite(self, state: State) -> None:
+        """See `StateStore.overwrite`."""
+        text = encode_stored_state(state)
         self._lock.check()
         with explain_os_errors("write", self._state):
             make_folder(self._folder)
@@ -236,7 +97,7 @@ class LocalStore:
             replace_file(self._state, text, backup=backup, mode=find_mode(self._state))
         self._decoded = (text, state)
 
-    def lock(self, what: str) -> AbstractContextManager[None]:
+    def lock(self, what: str, progress: Progress = ignore_progress) -> AbstractContextManager[None]:
         """See `StateStore.lock`."""
         return self._hold_lock(what)
 
@@ -246,6 +107,15 @@ class LocalStore:
             remove_temporary_files(self._folder)
             remove_temporary_files(self._runs)
             yield
+
+    def check_lock(self) -> None:
+        """See `StateStore.check_lock`."""
+        self._lock.check()
+
+    @property
+    def is_takeover(self) -> bool:
+        """See `StateStore.is_takeover`. The lock is free only after the process of its holder ended."""
+        return False
 
     def read_holder(self) -> LockInfo | None:
         """See `StateStore.read_holder`."""
@@ -273,6 +143,67 @@ class LocalStore:
     def open_run(self, run_id: str) -> FileJournal:
         """See `StateStore.open_run`."""
         return FileJournal(self._get_run_folder(run_id) / _JOURNAL, run_id, self._lock.check)
+
+    def report_loss(self, run_id: str, report: JsonValue) -> None:
+        """See `StateStore.report_loss`."""
+        path = self._get_run_folder(run_id) / f"{_LOSS_PREFIX}{os.urandom(4).hex()}.json"
+        with explain_os_errors("write", path):
+            replace_file(path, json.dumps(report).encode() + b"\n")
+
+    def read_losses(self, run_id: str) -> tuple[JsonValue, ...]:
+        """See `StateStore.read_losses`. A damaged report is ignored, because it never decides anything."""
+        reports: list[JsonValue] = []
+        for path in sorted(self._get_run_folder(run_id).glob(f"{_LOSS_PREFIX}*.json")):
+            with suppress(ValueError, RecursionError):
+                reports.append(parse_json(_read_run_file(path)))
+        return tuple(reports)
+
+    def abandon_run(self, run_id: str, record: JsonValue) -> None:
+        """See `StateStore.abandon_run`."""
+        path = self._get_run_folder(run_id) / _ABANDONED
+        self._lock.check()
+        with explain_os_errors("write", path):
+            if path.exists():
+                raise build_run_abandoned_error(run_id)
+            replace_file(path, json.dumps(record).encode() + b"\n", mode=find_private_mode(self._runs))
+
+    def list_abandoned(self) -> frozenset[str]:
+        """See `StateStore.list_abandoned`."""
+        with explain_os_errors("read", self._runs):
+            return frozenset(name for name in self.runs() if (self._runs / name / _ABANDONED).exists())
+
+    def read_abandonment(self, run_id: str) -> JsonValue:
+        """See `StateStore.read_abandonment`."""
+        path = self._get_run_folder(run_id) / _ABANDONED
+        with suppress(ValueError, RecursionError):
+            return parse_json(_read_run_file(path)) if path.exists() else None
+        return None
+
+    def write_summary(self, run_id: str, summary: JsonValue) -> None:
+        """See `StateStore.write_summary`. The sizes and times of the files show later changes."""
+        folder = self._get_run_folder(run_id)
+        with explain_os_errors("write", folder / _SUMMARY):
+            document: JsonValue = {"files": _describe_files(folder), "summary": summary}
+            replace_file(folder / _SUMMARY, json.dumps(document).encode(), mode=find_private_mode(self._runs))
+
+    def read_summaries(self, run_ids: Sequence[str]) -> Mapping[str, JsonValue]:
+        """See `StateStore.read_summaries`."""
+        summaries: dict[str, JsonValue] = {}
+        for run_id in filter(is_run_id, run_ids):
+            folder = self._runs / run_id
+            # a summary that cannot be read is as good as a missing one
+            with suppress(OSError, ValueError, TypeError, RecursionError):
+                document = as_object(parse_json((folder / _SUMMARY).read_bytes()))
+                if document.get("files") == _describe_files(folder):
+                    summaries[run_id] = document.get("summary")
+        return summaries
+
+    def remove_run(self, run_id: str) -> None:
+        """See `StateStore.remove_run`."""
+        folder = self._get_run_folder(run_id)
+        self._lock.check()
+        with explain_os_errors("write", folder):
+            remove_folder(folder)
 
     def runs(self) -> tuple[str, ...]:
         """See `StateStore.runs`."""
@@ -312,12 +243,27 @@ class LocalStore:
         path = self._get_run_folder(run_id) / _JOURNAL
         return parse_journal(_read_run_file(path), str(path))[0]
 
+    def salvage_entries(self, run_id: str) -> tuple[tuple[JsonValue, ...], bool]:
+        """See `StateStore.salvage_entries`."""
+        path = self._get_run_folder(run_id) / _JOURNAL
+        with explain_os_errors("read", path):
+            return salvage_journal(path.read_bytes()) if path.exists() else ((), False)
+
+    def close(self) -> None:
+        """See `StateStore.close`. A folder needs no connection."""
+
     def _get_run_folder(self, run_id: str) -> Path:
         folder = self._runs / run_id
         with explain_os_errors("read", folder):
             if not is_run_id(run_id) or not folder.is_dir():
                 raise build_unknown_run_error(run_id)
         return folder
+
+
+def _describe_files(folder: Path) -> list[JsonValue]:
+    """Return the sizes and the times of the last change of a run's plan and journal."""
+    stats = [(folder / name).stat() for name in (_PLAN, _JOURNAL)]
+    return [number for stat in stats for number in (stat.st_size, stat.st_mtime_ns)]
 
 
 def _read_run_file(path: Path) -> bytes:

@@ -1,21 +1,24 @@
 """A store in memory for property and crash tests. It can crash at any step."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from io import StringIO
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, parse_json
 from kdeclare.core.plans.state import LockInfo, State
+from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.engine.state.document import decode_state, encode_state, validate_next_state
 from kdeclare.engine.state.lock import build_own_lock_info
+from kdeclare.engine.state.port import Journal
 from kdeclare.engine.state.problems import (
     build_holder_changed_error,
+    build_lock_lost_error,
     build_locked_error,
+    build_run_abandoned_error,
     build_run_exists_error,
     build_unknown_run_error,
 )
@@ -42,6 +45,9 @@ class StoreCrash:
 class _StoredRun:
     plan: str
     lines: list[str] = field(default_factory=list)
+    losses: list[str] = field(default_factory=list)
+    abandonment: str | None = None
+    summary: str | None = None
 
 
 class MemoryStore:
@@ -59,6 +65,7 @@ class MemoryStore:
         self._state: str | None = None
         self._runs: dict[str, _StoredRun] = {}
         self._holder: LockInfo | None = None
+        self._own_info: LockInfo | None = None
 
     def restart(self) -> None:
         """Simulate a new process: keep the content, free the lock, and count steps from 1 again."""
@@ -96,17 +103,34 @@ class MemoryStore:
             validate_next_state(self.read(), state)
             self._state = text
 
+    def overwrite(self, state: State) -> None:
+        """See `StateStore.overwrite`."""
+        text = encode_state(state)
+        with self._record_step("write"):
+            self._state = text
+
     @contextmanager
-    def lock(self, what: str) -> Iterator[None]:
+    def lock(self, what: str, progress: Progress = ignore_progress) -> Iterator[None]:
         """See `StateStore.lock`."""
         if self._holder is not None:
             raise build_locked_error(self._holder)
-        self._holder = own_info = build_own_lock_info(what)
+        self._holder = self._own_info = own_info = build_own_lock_info(what)
         try:
             yield
         finally:
+            self._own_info = None
             if self._holder is own_info:
                 self._holder = None
+
+    def check_lock(self) -> None:
+        """See `StateStore.check_lock`."""
+        if self._own_info is not None and self._holder is not self._own_info:
+            raise build_lock_lost_error()
+
+    @property
+    def is_takeover(self) -> bool:
+        """See `StateStore.is_takeover`."""
+        return False
 
     def read_holder(self) -> LockInfo | None:
         """See `StateStore.read_holder`."""
@@ -131,6 +155,44 @@ class MemoryStore:
         self._get_run(run_id)
         return MemoryJournal(self, run_id)
 
+    def report_loss(self, run_id: str, report: JsonValue) -> None:
+        """See `StateStore.report_loss`."""
+        self._get_run(run_id).losses.append(json.dumps(report))
+
+    def read_losses(self, run_id: str) -> tuple[JsonValue, ...]:
+        """See `StateStore.read_losses`."""
+        return tuple(map(parse_json, self._get_run(run_id).losses))
+
+    def abandon_run(self, run_id: str, record: JsonValue) -> None:
+        """See `StateStore.abandon_run`."""
+        run = self._get_run(run_id)
+        if run.abandonment is not None:
+            raise build_run_abandoned_error(run_id)
+        run.abandonment = json.dumps(record)
+
+    def list_abandoned(self) -> frozenset[str]:
+        """See `StateStore.list_abandoned`."""
+        return frozenset(run_id for run_id, run in self._runs.items() if run.abandonment is not None)
+
+    def read_abandonment(self, run_id: str) -> JsonValue:
+        """See `StateStore.read_abandonment`."""
+        text = self._get_run(run_id).abandonment
+        return None if text is None else parse_json(text)
+
+    def write_summary(self, run_id: str, summary: JsonValue) -> None:
+        """See `StateStore.write_summary`."""
+        self._get_run(run_id).summary = json.dumps(summary)
+
+    def read_summaries(self, run_ids: Sequence[str]) -> Mapping[str, JsonValue]:
+        """See `StateStore.read_summaries`."""
+        texts = {run_id: self._runs[run_id].summary for run_id in run_ids if run_id in self._runs}
+        return {run_id: parse_json(text) for run_id, text in texts.items() if text is not None}
+
+    def remove_run(self, run_id: str) -> None:
+        """See `StateStore.remove_run`."""
+        self._get_run(run_id)
+        del self._runs[run_id]
+
     def runs(self) -> tuple[str, ...]:
         """See `StateStore.runs`."""
         return tuple(sorted(self._runs))
@@ -151,6 +213,13 @@ class MemoryStore:
         """See `StateStore.entries`."""
         return tuple(parse_json(line) for line in self._get_run(run_id).lines)
 
+    def salvage_entries(self, run_id: str) -> tuple[tuple[JsonValue, ...], bool]:
+        """See `StateStore.salvage_entries`."""
+        return self.entries(run_id), True
+
+    def close(self) -> None:
+        """See `StateStore.close`."""
+
     def _get_run(self, run_id: str) -> _StoredRun:
         if run_id not in self._runs:
             raise build_unknown_run_error(run_id)
@@ -162,7 +231,7 @@ class MemoryStore:
             self._get_run(run_id).lines.append(line)
 
 
-class MemoryJournal:
+class MemoryJournal(Journal):
     """A `Journal` in a `MemoryStore`."""
 
     def __init__(self, store: MemoryStore, run_id: str) -> None:
@@ -182,14 +251,11 @@ class MemoryJournal:
             raise ValueError("the journal is closed")
         self._store._append(self._run_id, entry)
 
+    def append_all(self, entries: Sequence[JsonValue]) -> None:
+        """See `Journal.append_all`."""
+        for entry in entries:
+            self.append(entry)
+
     def close(self) -> None:
         """See `Journal.close`."""
         self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

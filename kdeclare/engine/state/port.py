@@ -1,7 +1,7 @@
 """The interfaces of stores and journals, and the rules for folder names and run ids."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from types import TracebackType
@@ -9,6 +9,7 @@ from typing import Protocol, Self
 
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.state import LockInfo, State
+from kdeclare.core.progress import Progress, ignore_progress
 
 
 class Journal(Protocol):
@@ -31,15 +32,24 @@ class Journal(Protocol):
         Raises KdeclareError if another process broke the lock, or if the entry cannot be written. In the
         second case, the entry is not in the journal, and a later append can succeed.
         """
+        self.append_all((entry,))
+
+    def append_all(self, entries: Sequence[JsonValue]) -> None:
+        """Add several entries with one flush. After a crash, any number of them can be present, in order.
+
+        Only for copies of journals. Raises KdeclareError like `append`.
+        """
 
     def close(self) -> None:
         """Close the file. No append is possible afterwards. A second call has no effect."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self.close()
 
 
 class StateStore(Protocol):
@@ -63,15 +73,40 @@ class StateStore(Protocol):
         nothing and raises KdeclareError.
         """
 
-    def lock(self, what: str) -> AbstractContextManager[None]:
+    def overwrite(self, state: State) -> None:
+        """Replace the stored state by any state, even if the stored one is damaged, or of another lineage.
+
+        Only for a state that a user restores or copies. The previous state is kept as a backup. Requires the
+        lock.
+        """
+
+    def lock(self, what: str, progress: Progress = ignore_progress) -> AbstractContextManager[None]:
         """Hold the lock during the block. ``what`` is the command, which messages in other processes show.
 
-        The method does not wait for the lock. If another process holds it, the method raises KdeclareError
-        (exit code LOCKED) with the holder. Not reentrant.
+        The method does not wait for a process that holds the lock: it raises KdeclareError (exit code LOCKED)
+        with the holder. A lease whose holder seems to be dead is watched until it ends, with progress. Not
+        reentrant.
+        """
+
+    def check_lock(self) -> None:
+        """Raise KdeclareError if this process held the lock and lost it. Cheap enough for every request.
+
+        A lock can be lost because a user broke it, and because a lease was not renewed in time.
+        """
+
+    @property
+    def is_takeover(self) -> bool:
+        """Whether the lock was last taken from a holder that did not release it.
+
+        The previous holder can still have sent a request that it had checked before its lease ended.
         """
 
     def read_holder(self) -> LockInfo | None:
-        """Return the current holder of the lock; None if the lock is free or the holder's process died."""
+        """Return the current holder of the lock; None if the lock is free.
+
+        A local lock is free as soon as the process of its holder died. A lease has a holder until it is
+        released or another process takes over.
+        """
 
     def break_lock(self, holder: LockInfo) -> None:
         """Take the lock from ``holder``, which `read_holder` returned and a user confirmed.
@@ -93,6 +128,51 @@ class StateStore(Protocol):
         """Open the journal of an earlier run to append to it.
 
         Raises KdeclareError if there is no such run or its journal is corrupt.
+        """
+
+    def report_loss(self, run_id: str, report: JsonValue) -> None:
+        """Store a report of a process that lost the lock while its requests of a run were in flight.
+
+        This method needs no lock.
+        """
+
+    def read_losses(self, run_id: str) -> tuple[JsonValue, ...]:
+        """Return the stored reports about a run, in any order."""
+
+    def abandon_run(self, run_id: str, record: JsonValue) -> None:
+        """Mark a run as abandoned, for good. Its plan and its journal stay as they are.
+
+        record: who abandoned the run, when and why; only for display. Requires the lock. Raises KdeclareError
+        if there is no such run or it is already abandoned.
+        """
+
+    def list_abandoned(self) -> frozenset[str]:
+        """Return the ids of the abandoned runs. Cheap, because every command that reads runs calls it."""
+
+    def read_abandonment(self, run_id: str) -> JsonValue:
+        """Return the record of an abandoned run; None if the run is not abandoned or the record is damaged.
+
+        `list_abandoned` decides whether a run is abandoned.
+        """
+
+    def write_summary(self, run_id: str, summary: JsonValue) -> None:
+        """Store a summary of a finished run, for lists of runs. An earlier summary is replaced.
+
+        A summary is a cache: it can be missing, and nothing is decided by it.
+        Raises KdeclareError if there is no such run.
+        """
+
+    def read_summaries(self, run_ids: Sequence[str]) -> Mapping[str, JsonValue]:
+        """Return the summaries of these runs by id. Missing and damaged summaries are left out.
+
+        A summary is also left out if the store notices that the plan or the journal changed after it.
+        """
+
+    def remove_run(self, run_id: str) -> None:
+        """Remove a run for good, with everything that is stored about it. Requires the lock.
+
+        After a crash, the run either exists completely or is no longer listed.
+        Raises KdeclareError if there is no such run.
         """
 
     def runs(self) -> tuple[str, ...]:
@@ -118,6 +198,16 @@ class StateStore(Protocol):
 
         Raises KdeclareError if there is no such run or an earlier line is invalid.
         """
+
+    def salvage_entries(self, run_id: str) -> tuple[tuple[JsonValue, ...], bool]:
+        """Return the entries of a journal that are not damaged, and whether all entries are there.
+
+        The result can lack entries anywhere, so it is only for display. A missing journal has no entries.
+        Raises KdeclareError if there is no such run, or if the journal cannot be accessed.
+        """
+
+    def close(self) -> None:
+        """Release connections, if there are any. The store can be used again, and connects again."""
 
 
 _FORBIDDEN_IN_NAME = re.compile(r"[/\\\x00-\x1f]")

@@ -9,6 +9,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.plans.state import LockInfo
 
+_CORRUPT = "state-corrupt"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}
@@ -58,7 +59,12 @@ def _build_io_error(action: str, path: Path, cause: OSError) -> KdeclareError:
 
 def build_corruption_error(location: str, reason: str, hint: str) -> KdeclareError:
     """Return the error about damaged content. ``location`` is the file and, if known, the line."""
-    return _build_error("state-corrupt", "Stored state is damaged", f"{location}: {reason}.", hint)
+    return _build_error(_CORRUPT, "Stored state is damaged", f"{location}: {reason}.", hint)
+
+
+def is_corruption(problem: KdeclareError) -> bool:
+    """Whether an error only says that stored data is damaged, and not that it cannot be accessed."""
+    return all(d.code == _CORRUPT for d in problem.diagnostics)
 
 
 def build_version_error(location: str, found_version: object, known_version: int) -> KdeclareError:
@@ -93,6 +99,18 @@ def build_locked_error(holder: LockInfo) -> KdeclareError:
     )
 
 
+def build_lease_held_error(holder: LockInfo, renewed: str, duration_s: float) -> KdeclareError:
+    """Return the error about a lease that another process holds. renewed: when, by the holder's clock."""
+    return _build_error(
+        "locked",
+        "The state is locked",
+        f"The state is locked by {format_holder(holder)}. The lease was last renewed at {renewed}.",
+        f"Wait until the process ends. If it died, run the command again {duration_s:g} s after the last "
+        "renewal: kdeclare then makes sure that the lease is not renewed, and takes over.",
+        ExitCode.LOCKED,
+    )
+
+
 def build_lock_lost_error() -> KdeclareError:
     """Return the error about a lock that this process held until another process broke it."""
     return _build_error(
@@ -100,6 +118,41 @@ def build_lock_lost_error() -> KdeclareError:
         "The lock was broken",
         "The lock of this run was broken with `kdeclare lock break`, so nothing more is written.",
         "Run `kdeclare status` to see what is unfinished.",
+        ExitCode.LOCKED,
+    )
+
+
+def build_lease_ended_error(duration_s: float) -> KdeclareError:
+    """Return the error about a lease that this process could not renew in time."""
+    return _build_error(
+        "lease-ended",
+        "The lease on the state ended",
+        f"This run did not renew its lease on the state for {duration_s:g} s, so another run may have taken "
+        "over. Nothing more is sent or written.",
+        "Check whether the machine was suspended, and whether the storage of the state responds. Then run "
+        "`kdeclare status` to see what is unfinished.",
+        ExitCode.LOCKED,
+    )
+
+
+def build_lease_clock_error(platform: str) -> KdeclareError:
+    """Return the error about a system without a clock that goes on while the machine is suspended."""
+    return _build_error(
+        "lease-clock",
+        "A shared state cannot be locked on this system",
+        f"The system '{platform}' has no clock that counts the time in which the machine is suspended. The "
+        "lease on the state could end without being noticed.",
+        "Run kdeclare on Linux or macOS, or keep the state in a local folder.",
+    )
+
+
+def build_journal_overtaken_error(run_id: str) -> KdeclareError:
+    """Return the error about a journal to which another process has appended."""
+    return _build_error(
+        "journal-overtaken",
+        "Another process continued the run",
+        f"The journal of run {run_id} was continued by another process, so this process writes nothing more.",
+        "Run `kdeclare status` to see the outcome of the run.",
         ExitCode.LOCKED,
     )
 
@@ -135,9 +188,15 @@ def build_run_exists_error(run_id: str) -> KdeclareError:
     )
 
 
-def build_location_error(detail: str, hint: str) -> KdeclareError:
-    """Return the error about a state location, project name or environment name that no store can use."""
-    return _build_error("state-location", "The state's location cannot be used", detail, hint)
+def build_run_abandoned_error(run_id: str) -> KdeclareError:
+    """Return the error about a run that is already abandoned."""
+    return _build_error(
+        "run-abandoned",
+        "The run is abandoned",
+        f"Run {run_id} was abandoned with `kdeclare state abandon`, so the outcome of its operations is not "
+        "known completely.",
+        "Run `kdeclare history` to see who abandoned it, and `kdeclare plan` to see the remaining changes.",
+    )
 
 
 def format_holder(holder: LockInfo) -> str:

@@ -25,9 +25,17 @@ from kdeclare.engine.planning.plan_document import compute_plan_id
 from kdeclare.engine.planning.planfile_schema import CLOSED, SerializedVerdict
 from kdeclare.report.outcome import count_adopted, run_outcome
 from kdeclare.report.run.history_text import HistoryDiff
+from kdeclare.report.run.state_views import (
+    MigratedState,
+    OwnedResource,
+    OwnedResources,
+    OwnershipChange,
+)
 from kdeclare.report.run.views import (
+    AbandonedRun,
     History,
     ProblemDocument,
+    PrunedRuns,
     RunDetail,
     RunSummary,
     StatusCounts,
@@ -199,6 +207,12 @@ def build_run_schemas() -> dict[str, dict[str, Any]]:
             "lock": LockStatusDocument,
             "problem": ProblemDocument,
             "run": RunDocument,
+            "state-abandon": AbandonedRun,
+            "state-change": OwnershipChange,
+            "state-list": OwnedResources,
+            "state-migrate": MigratedState,
+            "state-prune": PrunedRuns,
+            "state-show": OwnedResource,
             "status": StatusDocument,
             "validation": ValidationView,
         }

@@ -32,7 +32,7 @@ from kdeclare.report.elements.values import (
 from kdeclare.report.outcome import format_planned_counts, format_target_compact
 from kdeclare.report.plan.plan_text import render_changes
 from kdeclare.report.run.run_text import OperationOutcome, format_done_counts, render_outcomes
-from kdeclare.report.run.views import UNREADABLE, RunDetail, RunStep, RunSummary
+from kdeclare.report.run.views import ABANDONED, UNREADABLE, RunDetail, RunStep, RunSummary
 
 _MAX_OVERRIDES = 20
 _COLUMNS = (
@@ -97,9 +97,7 @@ def render_run_detail_text(detail: RunDetail, style: Style = PLAIN, with_steps: 
     with_steps: whether to show every operation with its start time.
     """
     run = detail.run
-    duration_note = (
-        f", took {format_duration((run.ended - run.started).total_seconds())}" if run.ended else ""
-    )
+    duration_note = "" if run.duration_s is None else f", took {format_duration(run.duration_s)}"
     header = [
         style.bold(
             f"Run {sanitize_for_terminal(run.run_id)} on {format_target_compact(detail.plan)}: "
@@ -116,6 +114,8 @@ def render_run_detail_text(detail: RunDetail, style: Style = PLAIN, with_steps: 
         header.append(f"  adopted   {format_count(run.adopted, 'resource')} without a change")
     if run.undoes:
         header.append(f"  undoes    {sanitize_for_terminal(run.undoes)}")
+    if run.outcome == ABANDONED:
+        header.append(f"  {_format_abandonment(run)}")
     if run.undone_by:
         header.append(f"  undone by {sanitize_for_terminal(run.undone_by)}")
     done_counts = format_done_counts(s.verb for s in detail.steps if s.status is Status.DONE)
@@ -173,13 +173,13 @@ def _format_plan_value(value: JsonValue, path: str) -> str:
     return format_value(value)
 
 
-def format_time(time: datetime) -> str:
+def format_time(time: datetime | None) -> str:
     """Format a time in UTC to the second."""
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return "unknown time" if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _build_history_row(run: RunSummary, style: Style) -> tuple[Cell, ...]:
-    run_duration = format_duration((run.ended - run.started).total_seconds()) if run.ended else "-"
+    run_duration = "-" if run.duration_s is None else format_duration(run.duration_s)
     progress = f"{run.done:,}/{run.operations:,}" if run.operations else "-"
     command = " ".join(
         [sanitize_for_terminal(run.command), *(f"({remark})" for remark in _list_remarks(run))]
@@ -200,12 +200,19 @@ def _build_history_row(run: RunSummary, style: Style) -> tuple[Cell, ...]:
 def _list_remarks(run: RunSummary) -> list[str]:
     """Return remarks about a run, such as ``undoes RUN_ID`` or ``2 denials overridden``."""
     remarks = (
+        (run.outcome == ABANDONED, _format_abandonment(run)),
         (run.undoes, f"undoes {sanitize_for_terminal(run.undoes or '')}"),
         (run.undone_by, f"undone by {sanitize_for_terminal(run.undone_by or '')}"),
         (run.overridden, f"{format_count(run.overridden, 'denial')} overridden"),
         (run.problem, sanitize_for_terminal(run.problem)),
     )
     return [text for holds, text in remarks if holds]
+
+
+def _format_abandonment(run: RunSummary) -> str:
+    """Return who abandoned a run and when, such as ``abandoned by ann@host at 2026-11-28 10:00:00Z``."""
+    who = f" by {sanitize_for_terminal(run.abandoned_by)}" if run.abandoned_by else ""
+    return f"abandoned{who}{f' at {format_time(run.abandoned_at)}' if run.abandoned_at else ''}"
 
 
 def _format_change_counts(run: RunSummary) -> str:

@@ -20,6 +20,10 @@ UNREADABLE = "unreadable"
 """The outcome of a run whose plan or journal is damaged or has an unsupported format version."""
 
 
+ABANDONED = "abandoned"
+"""The outcome of a run that a user set aside because it cannot be finished."""
+
+
 @dataclass(frozen=True, slots=True)
 class CountsDocument:
     """The number of operations by status."""
@@ -47,7 +51,8 @@ class RunSummary:
     """A summary of one run, as shown in a list of runs.
 
     outcome: done, denied, partial, error, interrupted, unfinished (the run was killed or is still running),
-        or unreadable (``problem`` contains the reason).
+        unreadable (``problem`` contains the reason), or abandoned (`kdeclare state abandon`).
+    started: null if the journal and the id of the run do not contain the time.
     gist: the outcome in words. If some changes were denied, it contains the number of applied changes.
     counts: the number of operations by status. Operations that were not started are included only in
         ``operations``.
@@ -56,10 +61,10 @@ class RunSummary:
     """
 
     run_id: str
-    started: Second
+    started: _Second
     ended: _Second
     outcome: Annotated[
-        str, OneOf("done", "denied", "partial", "error", "interrupted", "unfinished", UNREADABLE)
+        str, OneOf("done", "denied", "partial", "error", "interrupted", "unfinished", UNREADABLE, ABANDONED)
     ]
     user: str
     command: str
@@ -72,12 +77,21 @@ class RunSummary:
     operations: Annotated[int, Field(description="The number of operations of the plan.")] = 0
     counts: StatusCounts = field(default_factory=dict)
     problem: Annotated[str, Field(description="Why the run cannot be read; empty if it can be read.")] = ""
+    abandoned_by: Annotated[str | None, Field(description="Who abandoned the run.")] = None
+    abandoned_at: _Second = None
     gist: Hidden[str] = ""
 
     @property
     def done(self) -> int:
         """The number of successful operations, including reassignments that are still in progress."""
         return self.counts.get(Status.DONE, 0) + self.counts.get(Status.STARTED, 0)
+
+    @property
+    def duration_s(self) -> float | None:
+        """How long the run took, in seconds; None if the start or the end is unknown."""
+        if self.started is None or self.ended is None:
+            return None
+        return (self.ended - self.started).total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +170,35 @@ class UnfinishedRun(RunSummary):
 
     unknown: tuple[RunStep, ...] = ()
     not_begun: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedRun:
+    """A run that cannot be finished, and what it began.
+
+    operations: the operations that the run began, as far as its journal can be read. ``status`` is null if
+        the outcome is not known.
+    """
+
+    run_id: str
+    abandoned: Annotated[bool, Field(description="Whether the run is now abandoned.")]
+    problem: Annotated[str, Field(description="Why the run cannot be read; empty if it can be read.")]
+    journal_complete: Annotated[bool, Field(description="Whether all entries of the journal could be read.")]
+    operations: tuple[RunStep, ...] = ()
+
+    @property
+    def unknown(self) -> tuple[RunStep, ...]:
+        """The operations without a known outcome."""
+        return tuple(step for step in self.operations if step.status in (None, Status.UNKNOWN))
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedRuns:
+    """Old runs that `kdeclare state prune` removes."""
+
+    runs: Annotated[tuple[str, ...], Field(description="The ids of these runs, oldest first.")]
+    kept: Annotated[int, Field(description="The number of all other runs.")]
+    removed: Annotated[bool, Field(description="Whether the runs are removed.")]
 
 
 @dataclass(frozen=True, slots=True)

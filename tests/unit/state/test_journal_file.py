@@ -1,5 +1,6 @@
 """A journal after crashes and damage: only the last line may be torn."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.jsontypes import JsonObject
-from kdeclare.engine.state.local_store import LocalStore, format_journal_line, parse_journal
+from kdeclare.engine.state.journal_file import format_journal_line, parse_journal, salvage_journal
+from kdeclare.engine.state.local_store import LocalStore
 
 ENTRIES: tuple[JsonObject, ...] = ({"begin": ["a"]}, {"end": "a", "note": "é\n"}, {"begin": ["b"]})
 DATA = b"".join(format_journal_line(number, entry) for number, entry in enumerate(ENTRIES, start=1))
@@ -73,3 +75,26 @@ def test_damaged_journal_error_names_file(tmp_path: Path) -> None:
             use("r1")
         assert f"{path}, line 1" in caught.value.diagnostics[0].detail
     assert path.read_bytes() == b"oops\n" + DATA
+
+
+def test_every_undamaged_line_is_salvaged() -> None:
+    data = b"".join(format_journal_line(number, number) for number in (1, 2, 3))
+    assert salvage_journal(data) == ((1, 2, 3), True)
+    assert salvage_journal(data[:-5]) == ((1, 2), True)  # a crash leaves an incomplete last line
+    for position in range(len(data)):
+        damaged = bytearray(data)
+        damaged[position] ^= 1
+        entries, is_complete = salvage_journal(bytes(damaged))
+        assert set(entries) <= {1, 2, 3}
+        assert len(entries) >= 1
+        assert not is_complete or set(entries) >= set(parse_journal(bytes(damaged), "")[0])
+
+
+@pytest.mark.parametrize("body", [b'"seq":1,"other":2}', b'"seq":1,"entry":}', b'"seq":1,"entry":"\xff"}'])
+def test_line_with_matching_checksum_and_no_entry_is_damage(body: bytes) -> None:
+    """Found by fuzzing: whoever can write the file can also write a checksum."""
+    line = b'{"sum":"%s",%s\n' % (hashlib.sha256(body).hexdigest()[:16].encode(), body)
+    with pytest.raises(KdeclareError) as caught:
+        parse_journal(line, "journal")
+    assert caught.value.diagnostics[0].code == "state-corrupt"
+    assert salvage_journal(line) == ((), False)

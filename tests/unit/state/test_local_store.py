@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,7 @@ def test_store_folder_has_documented_layout(store: LocalStore, folder: Path) -> 
         "runs/r1/journal.jsonl",
     }
     value = json.loads((folder / "state.json").read_text())
+    assert len(value.pop("checksum")) == 16
     assert value == {
         "version": 3,
         "lineage": "lineage-1",
@@ -238,3 +240,18 @@ def test_run_with_missing_file_is_rejected(tmp_path: Path, name: str) -> None:
     with pytest.raises(KdeclareError, match=f"{name}: it is missing") as problem:
         store.read_plan_text("r1") if name == "plan.json" else store.entries("r1")
     assert [d.code for d in problem.value.diagnostics] == ["state-corrupt"]
+
+
+def test_run_whose_removal_fails_is_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LocalStore(tmp_path)
+    with store.lock("test"):
+        store.begin_run("r1", "{}").close()
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", lambda _: (_ for _ in ()).throw(OSError(5, "broken")))
+            with pytest.raises(KdeclareError) as caught:
+                store.remove_run("r1")
+        assert caught.value.diagnostics[0].code == "state-io"
+        assert store.runs() == ()
+        assert len(list((tmp_path / "runs").iterdir())) == 1
+    with store.lock("test"):  # removes what the failed removal left
+        assert list((tmp_path / "runs").iterdir()) == []

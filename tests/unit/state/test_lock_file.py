@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -67,10 +66,8 @@ def test_lock_held_by_other_process_names_holder(tmp_path: Path) -> None:
         holder = store.read_holder()
         assert holder is not None
         assert (holder.pid, holder.what) == (process.pid, "kdeclare apply")
-        start = time.perf_counter()
         with pytest.raises(KdeclareError, match=f"pid {process.pid}") as caught, store.lock("mine"):
             pytest.fail("two holders")
-        assert time.perf_counter() - start < 20  # it does not wait
         assert caught.value.exit_code is ExitCode.LOCKED
         process.communicate("\n", timeout=10)
         assert store.read_holder() is None

@@ -1,6 +1,7 @@
-"""The contract of all stores: the same tests for the local folder and for memory."""
+"""The contract of stores that need no server, the text of the state, and the ids of runs."""
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,159 +10,47 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.plans.state import LockInfo, State
+from kdeclare.core.plans.state import State
 from kdeclare.core.resources.record_binding import bind_record
-from kdeclare.engine.state.document import decode_state, encode_state
+from kdeclare.engine.state.document import decode_state, encode_state, encode_stored_state
 from kdeclare.engine.state.local_store import LocalStore, open_store
 from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.engine.state.port import StateStore, is_run_id, make_run_id
-from kdeclare.providers.kafka.config.config_record import AppliedValue
+from kdeclare.engine.state.shared.lease import LeaseTiming
+from kdeclare.engine.state.shared.memory_objects import MemoryObjects
+from kdeclare.engine.state.shared.store import SharedStore
 from kdeclare.providers.kafka.topic.record import TopicRecord
-from tests.jsontypes import Json, untyped
-
-FIRST = State(
-    "lineage-1", 1, "cluster-1", {"Topic/orders": TopicRecord({"a": AppliedValue(None)}, partitions=3)}
-)
+from tests.jsontypes import Json
+from tests.state_stores import FIRST, StateStoreContract
 
 
-@pytest.fixture(params=["local", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> StateStore:
-    return LocalStore(tmp_path / "p" / "e") if request.param == "local" else MemoryStore()
+class TestLocalStore(StateStoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> StateStore:
+        return LocalStore(tmp_path / "p" / "e")
+
+    def test_reading_creates_no_files(self, store: StateStore, tmp_path: Path) -> None:
+        store.read()
+        store.runs()
+        store.read_holder()
+        assert list(tmp_path.iterdir()) == []
 
 
-def test_new_store_is_empty(store: StateStore, tmp_path: Path) -> None:
-    assert store.read() is None
-    assert store.runs() == ()
-    assert store.read_holder() is None
-    assert list(tmp_path.iterdir()) == []
+class TestMemoryStore(StateStoreContract):
+    @pytest.fixture
+    def store(self) -> StateStore:
+        return MemoryStore()
 
 
-def test_read_returns_last_written_state(store: StateStore) -> None:
-    store.write(FIRST)
-    assert store.read() == FIRST
-    second = replace(FIRST, serial=2, resources={})
-    store.write(second)
-    assert store.read() == second
+@pytest.mark.parametrize("max_object_bytes", [4_000, 1_000_000])
+class TestSharedStore(StateStoreContract):
+    """With the small limit, large states, plans and entries consist of several objects."""
 
-
-@pytest.mark.parametrize(
-    "overtaken",
-    [
-        replace(FIRST, serial=1),
-        replace(FIRST, serial=3),
-        replace(FIRST, serial=2, lineage="lineage-2"),
-    ],
-)
-def test_write_of_overtaken_state_is_rejected(store: StateStore, overtaken: State) -> None:
-    store.write(FIRST)
-    with pytest.raises(KdeclareError) as caught:
-        store.write(overtaken)
-    assert caught.value.diagnostics[0].code == "state-overtaken"
-    assert store.read() == FIRST
-
-
-def test_first_write_requires_serial_one(store: StateStore) -> None:
-    with pytest.raises(KdeclareError, match="no state is stored"):
-        store.write(replace(FIRST, serial=2))
-    assert store.read() is None
-
-
-def test_run_stores_plan_and_journal_entries(store: StateStore) -> None:
-    with store.begin_run("r1", '{"é": "\u2028"}') as journal:
-        assert journal.run_id == "r1"
-        journal.append({"begin": ["a", "b"]})
-        journal.append({"end": "a", "error": "line\nbreak \ud800 \x00 é"})
-    assert store.runs() == ("r1",)
-    assert store.read_plan_text("r1") == '{"é": "\u2028"}'
-    assert list(store.read_plan_lines("r1")) == [store.read_plan_text("r1")]
-    assert store.entries("r1") == ({"begin": ["a", "b"]}, {"end": "a", "error": "line\nbreak \ud800 \x00 é"})
-
-
-def test_open_run_appends_to_journal(store: StateStore) -> None:
-    store.begin_run("r1", "{}").close()
-    for number in range(3):
-        with store.open_run("r1") as journal:
-            journal.append(number)
-    assert store.entries("r1") == (0, 1, 2)
-
-
-def test_closed_journal_rejects_entries(store: StateStore) -> None:
-    journal = store.begin_run("r1", "{}")
-    journal.close()
-    journal.close()
-    with pytest.raises(ValueError, match="closed"):
-        journal.append(1)
-
-
-def test_journal_stores_copy_of_entry(store: StateStore) -> None:
-    entry = {"ids": ["a"]}
-    with store.begin_run("r1", "{}") as journal:
-        journal.append(entry)
-        entry["ids"].append("b")
-    assert store.entries("r1") == ({"ids": ["a"]},)
-
-
-def test_journal_rejects_entry_that_is_not_json(store: StateStore) -> None:
-    with store.begin_run("r1", "{}") as journal:
-        with pytest.raises(TypeError):
-            journal.append(untyped({"x": object()}))
-        journal.append(1)
-    assert store.entries("r1") == (1,)
-
-
-def test_begin_run_rejects_existing_run(store: StateStore) -> None:
-    with store.begin_run("r1", "first") as journal:
-        journal.append(1)
-    with pytest.raises(KdeclareError) as caught:
-        store.begin_run("r1", "second")
-    assert caught.value.diagnostics[0].code == "run-exists"
-    assert store.read_plan_text("r1") == "first"
-    assert store.entries("r1") == (1,)
-
-
-@pytest.mark.parametrize("run_id", ["r2", "", ".", "..", "../r1", "r1/../r1"])
-def test_unknown_run_is_rejected(store: StateStore, run_id: str) -> None:
-    store.begin_run("r1", "{}").close()
-    for ask in (store.open_run, store.read_plan_text, store.entries):
-        with pytest.raises(KdeclareError) as caught:
-            ask(run_id)
-        assert caught.value.diagnostics[0].code == "unknown-run"
-
-
-def test_lock_rejects_second_holder(store: StateStore) -> None:
-    with store.lock("kdeclare apply"):
-        holder = store.read_holder()
-        assert holder is not None
-        with pytest.raises(KdeclareError) as caught, store.lock("kdeclare rollback"):
-            pytest.fail("two holders")
-    assert caught.value.exit_code is ExitCode.LOCKED
-    detail = caught.value.diagnostics[0].detail
-    for part in (holder.who, str(holder.pid), holder.since, "kdeclare apply"):
-        assert part in detail
-    assert store.read_holder() is None
-
-
-def test_lock_is_free_after_exception(store: StateStore) -> None:
-    with pytest.raises(RuntimeError), store.lock("kdeclare apply"):
-        raise RuntimeError
-    with store.lock("kdeclare apply"):
-        pass
-
-
-def test_break_lock_requires_current_holder(store: StateStore) -> None:
-    other = LockInfo("ann@host", 1, "kdeclare apply", "2026-11-21T12:51:07Z")
-    with pytest.raises(KdeclareError, match="it is now free"):
-        store.break_lock(other)
-    with store.lock("kdeclare apply"):
-        with pytest.raises(KdeclareError, match="it is now held by"):
-            store.break_lock(other)
-        holder = store.read_holder()
-        assert holder is not None
-        store.break_lock(holder)
-        assert store.read_holder() is None
-        with store.lock("kdeclare rollback"):
-            pass
+    @pytest.fixture
+    def store(self, max_object_bytes: int) -> Iterator[StateStore]:
+        store = SharedStore(lambda: MemoryObjects(max_object_bytes), LeaseTiming(2.0))
+        yield store
+        store.close()
 
 
 words = st.text(st.characters(codec="utf-8"), max_size=5)
@@ -177,6 +66,26 @@ def test_state_text_round_trips(resources: dict[str, Json]) -> None:
     bound = {name: bind_record(name.partition("/")[0], json) for name, json in resources.items()}
     state = State("l", 7, "c", {name: record for name, record in bound.items() if record is not None})
     assert decode_state(encode_state(state).encode(), "here") == state
+
+
+@pytest.mark.parametrize("mask", [0x01, 0x08, 0x20, 0x80])
+def test_every_changed_byte_of_a_state_is_noticed_unless_the_state_stays_the_same(mask: int) -> None:
+    records = {"Topic/b": TopicRecord(labels={"y": "1"}), "Topic/a": TopicRecord()}
+    state = State("l", 41, "c", records, {"cleanup": {"a": 1}}, {"registry:main": "r"})
+    data = encode_stored_state(state)
+    for at in range(len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= mask
+        with suppress(KdeclareError):
+            assert decode_state(bytes(damaged), "here") == state, at
+
+
+def test_state_without_checksum_and_with_other_line_ends_is_accepted() -> None:
+    state = State("l", 41, "c", {"Topic/a": TopicRecord()})
+    text = encode_stored_state(state).decode()
+    assert decode_state(text.replace("\n", "\r\n"), "here") == state
+    lines = [line for line in text.replace('"serial": 41', '"serial": 42').splitlines() if "sum" not in line]
+    assert decode_state("\n".join(lines), "here").serial == 42
 
 
 def test_state_text_is_sorted_with_one_line_per_resource() -> None:

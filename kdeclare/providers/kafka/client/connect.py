@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.providers.kafka.client.access.login import can_log_in
 from kdeclare.providers.kafka.client.cluster import KafkaCluster
 from kdeclare.providers.kafka.client.connection_problems import (
@@ -59,24 +59,11 @@ def connect(
     Raises KdeclareError: ``unreachable`` with the problem of each address, ``client-properties``,
     ``no-token``.
     """
-    _silence_client_log()
     client_config = resolve_config_providers(client_config)
-    arguments, warnings = build_client_arguments(client_config)
-    if bootstrap_servers:
-        servers = _parse_servers(bootstrap_servers)
-    else:
-        servers = _parse_servers(client_config.get("bootstrap.servers", ""), in_properties=True)
-    tokens: TokenProvider | None = arguments.get("sasl_oauth_token_provider")
-    if tokens is not None:
-        tokens.first()
+    arguments, warnings = build_connection_arguments(bootstrap_servers, client_config)
     request_timeout_s = arguments.get("request_timeout_ms", request_timeout_s * 1000) / 1000
     wire = Wire(
-        {
-            **_DEFAULTS,
-            **arguments,
-            "bootstrap_servers": servers,
-            "request_timeout_ms": request_timeout_s * 1000,
-        },
+        {**_DEFAULTS, **arguments, "request_timeout_ms": request_timeout_s * 1000},
         request_timeout_s=request_timeout_s,
     )
     protocol = arguments["security_protocol"]
@@ -92,8 +79,29 @@ def connect(
         warnings,
         f"User:{user}" if user else None,
         arguments.get("sasl_mechanism"),
-        partial(can_log_in, ",".join(servers), client_config),
+        partial(can_log_in, ",".join(arguments["bootstrap_servers"]), client_config),
     )
+
+
+def build_connection_arguments(
+    bootstrap_servers: str, client_config: Mapping[str, str]
+) -> tuple[dict[str, Any], tuple[Diagnostic, ...]]:
+    """Return kafka-python's arguments for the connections of any client, and warnings about properties.
+
+    The parameters are those of `connect`. Raises KdeclareError: ``bootstrap-servers``, ``client-properties``,
+    ``no-token``.
+    """
+    _silence_client_log()
+    properties = resolve_config_providers(client_config)
+    arguments, warnings = build_client_arguments(properties)
+    if bootstrap_servers:
+        servers = _parse_servers(bootstrap_servers)
+    else:
+        servers = _parse_servers(properties.get("bootstrap.servers", ""), in_properties=True)
+    tokens: TokenProvider | None = arguments.get("sasl_oauth_token_provider")
+    if tokens is not None:
+        tokens.first()
+    return {**arguments, "bootstrap_servers": servers}, warnings
 
 
 def _silence_client_log() -> None:

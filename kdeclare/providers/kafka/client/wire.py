@@ -17,6 +17,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from kdeclare.core.live.faults import Fault, FaultKind, Result
+from kdeclare.core.operations.send_permit import SendCheck, get_send_check
 from kdeclare.providers.kafka.client.faults import (
     build_fault_from_code,
     build_fault_from_exception,
@@ -123,7 +124,7 @@ class Wire:
         """
         if not requests:
             return []
-        return self.run(self._send, requests, read, changes, nodes, window)
+        return self.run(self._send, requests, read, _find_check(changes), nodes, window)
 
     def send_one(
         self,
@@ -149,7 +150,7 @@ class Wire:
         """Send requests to specific brokers in parallel; return the responses by broker."""
         if not requests:
             return {}
-        return self.run(self._send_each, requests, read_response, changes)
+        return self.run(self._send_each, requests, read_response, _find_check(changes))
 
     def get_max_version(self, api_key: int) -> int:
         """Return the highest version of an API that a broker supports, or -1 if it does not support the API.
@@ -215,10 +216,12 @@ class Wire:
         self,
         requests: Sequence[Request],
         read_response: Callable[[Response], T],
-        changes: bool,
+        check: SendCheck | None,
         nodes: Sequence[int] | None,
         window: int,
     ) -> list[T | Fault]:
+        """Send requests. check: the permit for requests that change something; None for other requests."""
+        changes = check is not None
         answers: list[Any] = [None] * len(requests)
         queue = deque(range(len(requests)))
         if nodes is None:
@@ -237,7 +240,7 @@ class Wire:
                     failure: BaseException = exc
                     return failure
                 try:
-                    answers[index] = await self._exchange(connection, requests[index], read_response, changes)
+                    answers[index] = await self._exchange(connection, requests[index], read_response, check)
                 except Fault as fault:
                     answers[index] = fault
             return None
@@ -252,17 +255,27 @@ class Wire:
         return answers
 
     async def _send_each(
-        self, requests: Mapping[int, Sequence[Request]], read_response: Callable[[Response], T], changes: bool
+        self,
+        requests: Mapping[int, Sequence[Request]],
+        read_response: Callable[[Response], T],
+        check: SendCheck | None,
     ) -> dict[int, list[T | Fault]]:
         running = {
-            node: self.spawn(self._send, batch, read_response, changes, [node], 2)
+            node: self.spawn(self._send, batch, read_response, check, [node], 2)
             for node, batch in requests.items()
         }
         return {node: await future for node, future in running.items()}
 
     async def _exchange(
-        self, connection: Any, request: Request, read_response: Callable[[Response], T], changes: bool
+        self,
+        connection: Any,
+        request: Request,
+        read_response: Callable[[Response], T],
+        check: SendCheck | None,
     ) -> T:
+        changes = check is not None
+        if check is not None:
+            check()  # the last step before the request: connecting and waiting for a quota can take minutes
         future = connection.send_request(request, request_timeout_ms=self._timeout_s * 1000)
         if future.failed():  # failed immediately, so the request was not sent
             raise build_fault_from_exception(future.exception, sent=False, changes=changes)
@@ -337,6 +350,11 @@ class Wire:
 
     def _compute_setup_deadline(self) -> float:
         return time.monotonic() + min(10.0, self._timeout_s)
+
+
+def _find_check(changes: bool) -> SendCheck | None:
+    """Return the permit of the calling thread, because requests are sent on the event loop's thread."""
+    return get_send_check() if changes else None
 
 
 def _compute_throttle_end(connection: Any) -> float:

@@ -1,0 +1,135 @@
+"""Open the state store that a location names: a folder, or a storage that a team shares."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.provider.connection import ConnectionContext, Target
+from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
+from kdeclare.core.storage.conditional_objects import ConditionalObjects
+from kdeclare.core.storage.location import (
+    STATE_STORES,
+    StateLocation,
+    StorageContext,
+    build_location_error,
+    parse_state_location,
+)
+from kdeclare.engine.state.local_store import open_store
+from kdeclare.engine.state.location import find_shared_scheme, parse_folder
+from kdeclare.engine.state.port import StateStore
+
+LEASE_OPTION = "lease"
+"""The option in the query of a location that sets the duration of the lease, in seconds."""
+
+ENCRYPT_OPTION = "encrypt"
+"""The option that lists the keys of the state: ``env.NAME`` or ``file.PATH``, separated by commas."""
+
+MIN_LEASE_S, MAX_LEASE_S = 5.0, 3600.0
+
+_KEY_REFERENCE = re.compile(r"(env|file)\.[^{}:]+")
+
+
+def open_state_store(
+    location: str,
+    project: str,
+    environment: str,
+    context: ConnectionContext,
+    find_target: Callable[[str], Target],
+) -> StateStore:
+    """Return the store of a project in an environment. Nothing is read, created or connected yet.
+
+    find_target: see `StorageContext`.
+    Raises KdeclareError for a location that no store can use.
+    """
+    scheme = find_shared_scheme(location)
+    if scheme is None:
+        return open_store(location, project, environment)
+    # imported here, because most commands use a folder
+    from kdeclare.engine.state.shared.lease import LeaseTiming
+    from kdeclare.engine.state.shared.store import SharedStore
+
+    entry_point = _find_storage(location, scheme)
+    parsed = parse_state_location(location, project, environment)
+    duration_s = parsed.get_number(LEASE_OPTION)
+    timing = LeaseTiming() if duration_s is None else LeaseTiming(_check_duration(parsed, duration_s))
+    storage_context = StorageContext(
+        context.folder, context.environ, context.references, context.timeout_s, find_target
+    )
+    return SharedStore(lambda: _open_storage(entry_point, parsed, storage_context), timing)
+
+
+def check_state_location(location: str) -> None:
+    """Raise KdeclareError if no store can use ``location``. Nothing is connected."""
+    scheme = find_shared_scheme(location)
+    if scheme is None:
+        parse_folder(location)
+    else:
+        _find_storage(location, scheme)
+        parse_state_location(location, "", "")
+
+
+def is_shared_location(location: str) -> bool:
+    """Whether a location names a storage that a team shares, and not a local folder."""
+    return find_shared_scheme(location) is not None
+
+
+def _find_storage(location: str, scheme: str) -> InstalledEntryPoint:
+    storages = {point.name: point for point in find_entry_points(STATE_STORES)}
+    if scheme not in storages:
+        known = ", ".join(f"{name}://" for name in sorted(storages))
+        raise build_location_error(
+            f"'{location}': state stores of type '{scheme}' are not supported.",
+            f"Specify a folder, or a URL that starts with one of: {known}.",
+        )
+    return storages[scheme]
+
+
+def _check_duration(location: StateLocation, duration_s: float) -> float:
+    if not MIN_LEASE_S <= duration_s <= MAX_LEASE_S:
+        raise build_location_error(
+            f"'{location.url}': a lease of {duration_s:g} s is not possible.",
+            f"Choose a duration between {MIN_LEASE_S:g} and {MAX_LEASE_S:g} seconds.",
+        )
+    return duration_s
+
+
+def _open_storage(
+    entry_point: InstalledEntryPoint, location: StateLocation, context: StorageContext
+) -> ConditionalObjects:
+    try:
+        open_storage = entry_point.load()
+    except ImportError as cause:
+        raise KdeclareError(
+            error(
+                "state-storage-missing",
+                "The storage of the state is not installed",
+                f"'{location.url}' needs a Python package that is not installed: {cause}.",
+                hint=f"Install {entry_point.origin} with the extra that its documentation names.",
+            )
+        ) from cause
+    if not callable(open_storage):
+        raise TypeError(f"{entry_point.value} is a {type(open_storage).__name__}")
+    keys = _resolve_keys(location, context)
+    own_options = {n: v for n, v in location.options.items() if n not in (LEASE_OPTION, ENCRYPT_OPTION)}
+    opened: ConditionalObjects = open_storage(replace(location, options=own_options), context)
+    if not keys:
+        return opened
+    from kdeclare.engine.state.shared.encrypted_objects import EncryptedObjects, parse_encryption_key
+
+    return EncryptedObjects(opened, [parse_encryption_key(text, name) for name, text in keys.items()])
+
+
+def _resolve_keys(location: StateLocation, context: StorageContext) -> dict[str, str]:
+    """Return the texts of the keys by reference. Raises KdeclareError."""
+    option = location.options.get(ENCRYPT_OPTION)
+    if option is None:
+        return {}
+    names = [name.strip() for name in option.split(",")]
+    for name in names:
+        if not _KEY_REFERENCE.fullmatch(name):
+            raise build_location_error(
+                f"'{ENCRYPT_OPTION}' in the location of the state is not a reference to a key.",
+                f"Write, for example, {ENCRYPT_OPTION}=env.KDECLARE_STATE_KEY.",
+            )
+    return {name: context.references.resolve(f"${{{name}}}") for name in names}

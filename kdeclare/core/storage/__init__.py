@@ -1,0 +1,1 @@
+"""The interface of the systems in which teams share a state."""

@@ -1,0 +1,107 @@
+"""The URL of a shared state, and the entry points of the storages that such URLs name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.provider.connection import References, Target
+from kdeclare.core.storage.conditional_objects import ConditionalObjects
+
+STATE_STORES = "kdeclare.state_stores"
+"""The entry point group of storages. The name of an entry point is the scheme of the URLs."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateLocation:
+    """A parsed URL such as ``s3://bucket/folder?region=eu-central-1``.
+
+    host: the part after ``//``, such as a bucket, or a topic. path: the rest of the path, without slashes at
+        both ends. options: the query of the URL.
+    project, environment: the names of the project and the environment. Their objects are kept apart from
+        those of other projects and environments at the same URL.
+    """
+
+    url: str
+    scheme: str
+    host: str
+    path: str
+    project: str
+    environment: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def check_options(self, *known: str) -> None:
+        """Raise KdeclareError for an option in the query that is not ``known``."""
+        for name in self.options:
+            if name not in known:
+                allowed = f"Known options are {', '.join(sorted(known))}." if known else "Remove the query."
+                raise build_location_error(f"'{self.url}' has an unknown option '{name}'.", allowed)
+
+    def get_number(self, name: str) -> float | None:
+        """Return the value of a numeric option; None if it is not given. Raises KdeclareError."""
+        text = self.options.get(name)
+        if text is None:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < float("inf"):
+            raise build_location_error(
+                f"'{self.url}': '{name}' is not a positive number.", f"Write, for example, {name}=60."
+            )
+        return value
+
+
+def parse_state_location(url: str, project: str, environment: str) -> StateLocation:
+    """Parse the URL of a shared state. Raises KdeclareError for a URL with a password or a fragment."""
+    parts = urlsplit(url)
+    if parts.password is not None or parts.fragment:
+        raise build_location_error(
+            "The state's location contains a password or a fragment.",
+            "Pass credentials in environment variables; docs/state.md lists them.",
+        )
+    return StateLocation(
+        url=url,
+        scheme=parts.scheme.lower(),
+        host=parts.netloc,
+        path=unquote(parts.path).strip("/"),
+        project=project,
+        environment=environment,
+        options=dict(parse_qsl(parts.query, keep_blank_values=True)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StorageContext:
+    """What a storage may need in addition to the URL.
+
+    folder: the folder of the project file. environ: the environment variables of the process.
+    timeout_s: how long to wait for a response, in seconds.
+    find_target: returns the target of a provider's connection in this environment, by provider name. Raises
+        KdeclareError if the environment does not configure it.
+    """
+
+    folder: Path
+    environ: Mapping[str, str] = field(repr=False)
+    references: References = field(repr=False)
+    timeout_s: float
+    find_target: Callable[[str], Target] = field(repr=False)
+
+
+class OpenStorage(Protocol):
+    """The object of an entry point in the group `STATE_STORES`."""
+
+    def __call__(self, location: StateLocation, context: StorageContext) -> ConditionalObjects:
+        """Open the storage. Raises KdeclareError.
+
+        A storage that could lose writes is refused here, with the reason and the remedy.
+        """
+
+
+def build_location_error(detail: str, hint: str) -> KdeclareError:
+    """Return the error about a state location that no store can use."""
+    return KdeclareError(error("state-location", "The state's location cannot be used", detail, hint=hint))

@@ -1,0 +1,28 @@
+"""Folders for temporary files of a command.
+
+The command exits with ``os._exit``, so that no thread can delay it. Python's exit handlers do not run then,
+also not those that delete temporary folders. The command line calls `delete_temporary_folders` instead.
+"""
+
+import weakref
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tempfile
+
+_folders: "weakref.WeakSet[tempfile.TemporaryDirectory[str]]" = weakref.WeakSet()
+
+
+def create_temporary_folder(prefix: str) -> "tempfile.TemporaryDirectory[str]":
+    """Create a folder that is deleted with the returned object, or when the command exits. Raises OSError."""
+    import tempfile  # imported here, because few commands need it
+
+    folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+    _folders.add(folder)
+    return folder
+
+
+def delete_temporary_folders() -> None:
+    """Delete all folders that still exist. A file that cannot be deleted is left."""
+    for folder in tuple(_folders):
+        folder.cleanup()

@@ -1,0 +1,8 @@
+"""The checksum with which journals and states show accidental damage. It does not protect from forgery."""
+
+import hashlib
+
+
+def compute_checksum(data: bytes) -> bytes:
+    """Return the first 16 hexadecimal digits of the SHA-256 digest."""
+    return hashlib.sha256(data).hexdigest()[:16].encode()

@@ -1,0 +1,52 @@
+"""Check, before a storage is used for the first time, that it refuses writes whose condition is not met.
+
+Some servers that speak the protocol of an object storage ignore the conditions. Two runs would then overwrite
+each other's state without an error, so such a storage is refused.
+"""
+
+import secrets
+from collections.abc import Callable
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.storage.conditional_objects import ConditionalObjects, ObjectConflict
+
+PROBES_FOLDER = "probes/"
+
+
+def probe_storage(objects: ConditionalObjects) -> None:
+    """Write, replace and delete one object. Raises KdeclareError if the storage accepts a stale write."""
+    key = f"{PROBES_FOLDER}{secrets.token_hex(8)}"
+    first = objects.create(key, b"first")
+    try:
+        second = objects.replace(key, b"second", first)
+        if _accepts(lambda: objects.create(key, b"a stale creation")):
+            raise _build_unsafe_error(objects, "it overwrote an existing object that should have been new")
+        if _accepts(lambda: objects.replace(key, b"a stale update", first)):
+            raise _build_unsafe_error(
+                objects, "it replaced an object although the version was not the current one"
+            )
+        stored = objects.get(key)
+        if stored is None or stored.data != b"second" or stored.version != second:
+            raise _build_unsafe_error(objects, "it did not return the last write")
+    finally:
+        objects.delete([key])
+
+
+def _accepts(write: Callable[[], object]) -> bool:
+    try:
+        write()
+    except ObjectConflict:
+        return False
+    return True
+
+
+def _build_unsafe_error(objects: ConditionalObjects, reason: str) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "state-storage-unsafe",
+            "The storage cannot protect the state",
+            f"{objects.get_location('')} does not check conditional writes: {reason}.",
+            hint="Use a storage that supports conditional writes (If-None-Match and If-Match), or another "
+            "location for the state; see docs/state.md.",
+        )
+    )

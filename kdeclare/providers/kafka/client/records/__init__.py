@@ -1,0 +1,1 @@
+"""Write records in transactions, and read committed records, with the clients of kafka-python."""

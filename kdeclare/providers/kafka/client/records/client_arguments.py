@@ -1,0 +1,73 @@
+"""The arguments that kafka-python's producers and consumers share, and a time limit for their methods."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from kafka.consumer import KafkaConsumer
+from kafka.producer import KafkaProducer
+
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.providers.kafka.client.connect import build_connection_arguments
+from kdeclare.providers.kafka.client.faults import build_fault_from_exception
+
+T = TypeVar("T")
+
+RecordClientArguments = Mapping[str, Any]
+"""Arguments for `KafkaProducer` and `KafkaConsumer`. They can contain passwords."""
+
+MIN_TIMEOUT_S = 1.0
+"""The shortest request timeout. Consumers require more than their wait for records, which is 0.5 s."""
+
+SHARED_NAMES = KafkaProducer.DEFAULT_CONFIG.keys() & KafkaConsumer.DEFAULT_CONFIG.keys()
+"""The arguments that both clients know. ``socket_connection_setup_timeout_ms`` is not among them."""
+
+
+def build_record_client_arguments(
+    bootstrap_servers: str, client_config: Mapping[str, str], timeout_s: float
+) -> RecordClientArguments:
+    """Return the arguments for producers and consumers of a cluster.
+
+    The first two parameters are those of `connect`. timeout_s: the time limit of each request, unless
+    ``request.timeout.ms`` is set. Raises KdeclareError like `build_connection_arguments`.
+    """
+    arguments, _ = build_connection_arguments(bootstrap_servers, client_config)
+    timeout_ms = int(1000 * max(MIN_TIMEOUT_S, timeout_s))
+    return {
+        "client_id": "kdeclare",
+        "request_timeout_ms": timeout_ms,
+        "bootstrap_timeout_ms": timeout_ms,
+        # kafka-python's default backoff grows to 30 s
+        "reconnect_backoff_max_ms": 1000,
+        "allow_auto_create_topics": False,
+        "metrics_enabled": False,
+        **{name: value for name, value in arguments.items() if name in SHARED_NAMES},
+    }
+
+
+def call_within(timeout_s: float, function: Callable[[], T], action: str) -> T:
+    """Return the result of a method of kafka-python that has no time limit of its own.
+
+    Several methods of its producer wait forever if the cluster does not respond: ``commit_transaction`` and
+    ``abort_transaction`` wait for an event without a limit. If the time is over, the call is abandoned: it
+    goes on in a daemon thread, and the client must be closed.
+
+    action: describes the call in the message of a time-out. Raises Fault.
+    """
+    results: list[T] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as exc:  # noqa: BLE001  raised again in the calling thread
+            failures.append(exc)
+
+    thread = threading.Thread(target=run, name="kafka-call", daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    if failures:
+        raise build_fault_from_exception(failures[0], sent=True, changes=True) from failures[0]
+    if not results:
+        raise Fault("REQUEST_TIMED_OUT", f"{action} took more than {timeout_s:.0f} s", FaultKind.UNKNOWN)
+    return results[0]

@@ -1,0 +1,1 @@
+"""The state of a team in a compacted Kafka topic."""

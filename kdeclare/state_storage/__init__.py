@@ -1,0 +1,1 @@
+"""Storages for shared states, found by the scheme of their URL."""

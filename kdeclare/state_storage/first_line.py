@@ -1,0 +1,21 @@
+"""The first line of each stored object: ``kdeclare-object`` and a random number.
+
+It makes two writes of the same content different. Storages whose versions follow from the content need that,
+and it shows which write took effect if a response was lost.
+"""
+
+import re
+import secrets
+
+_FIRST_LINE = re.compile(rb"kdeclare-object [0-9a-f]{32}\n")
+
+
+def make_first_line() -> bytes:
+    """Return a new first line."""
+    return b"kdeclare-object %s\n" % secrets.token_hex(16).encode()
+
+
+def split_first_line(stored: bytes) -> tuple[bytes, bytes] | None:
+    """Return the first line of stored bytes, and the rest; None if kdeclare did not write them."""
+    first_line = _FIRST_LINE.match(stored)
+    return None if first_line is None else (first_line[0], stored[first_line.end() :])

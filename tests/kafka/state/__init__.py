@@ -1,0 +1,1 @@
+"""States in Kafka topics, on real brokers."""
