@@ -7,19 +7,25 @@ STARTUP := $(VENV)/startup-cache
 # Without compiled files every run rewrites all tests anew, and every `kdeclare` that one starts compiles itself.
 unexport PYTHONDONTWRITEBYTECODE
 # Real clusters and workers of their own, so that they can run beside those of the other tests. The brokers
-# that either of the last two lines starts run on to its end.
+# that either of the last two lines starts run on to its end. Folders end with a slash, because names of tests
+# to leave out are compared by their beginnings.
+CONNECT := tests/kafka/test_sandbox_connect.py tests/kafka/test_sandbox_registry.py tests/kafka/connect/ tests/kafka/connectors/ \
+	tests/kafka/test_faults_during_runs.py tests/kafka/state/
 KEEPS = tests/kafka/test_examples.py::test_example_succeeds_and_cleans_up
-APART := tests/kafka/test_sandbox_connect.py tests/kafka/test_sandbox_clusters.py tests/kafka/test_sandbox_registry.py tests/kafka/connect \
-	tests/kafka/test_tutorial.py tests/kafka/test_trailing_broker.py tests/kafka/test_old_broker.py \
-	tests/kafka/test_demo.py tests/kafka/test_prefixed.py tests/kafka/test_secured.py tests/kafka/test_scram_users.py tests/kafka/test_log_dirs.py \
-	'$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]' \
+APART := tests/kafka/test_sandbox_clusters.py tests/kafka/test_sandbox_secure.py tests/kafka/test_tutorial.py tests/kafka/test_canaries.py \
+	tests/kafka/test_trailing_broker.py tests/kafka/test_old_broker.py tests/kafka/test_demo.py tests/kafka/test_soak.py tests/kafka/test_prefixed.py \
+	tests/kafka/test_secured.py tests/kafka/test_scram_users.py tests/kafka/test_log_dirs.py \
+	$(patsubst %,'$(KEEPS)[%]',access connect-tls-rotation fleet pipeline) \
 	$(addprefix tests/kafka/test_broker_policies,.py _shown.py _side_by_side.py)
 # The moves share five brokers, and wait for them most of the time. The tests of ACLs take about three minutes.
 MANY := tests/kafka/test_fleet.py $(wildcard tests/kafka/test_acl*.py) tests/kafka/test_access_under_load.py \
 	$(addprefix tests/kafka/test_moves,.py _data.py _races.py)
+# Nothing else has such tests (tests/conftest.py checks it), and reading all other tests takes ten seconds.
+WITH_KAFKA := tests/kafka tests/contract tests/conformance
+WITH_SPARK := tests/browser tests/provider/test_installed.py tests/spark
 NOTHING_BIG := 'not kafka and not spark and not browser'
 
-.PHONY: help install unit startup-cache test test-brokers test-many test-apart test-spark test-units test-rest test-properties browser check format docs demo bench clean
+.PHONY: help install unit startup-cache test test-brokers test-connect test-many test-apart test-spark test-units test-rest test-properties soak fuzz browser check format sbom docs demo bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 18
@@ -44,19 +50,22 @@ startup-cache: $(STARTUP)/kafka/.made $(STARTUP)/spark/.made ## what lets Java a
 # The quickest to fail comes first. The tests without brokers, which never wait for anything for long, fill in for
 # those that do.
 test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromium if it is there, examples, the demo
-	$(MAKE) -j7 --output-sync=target check test-brokers test-spark test-apart test-many test-units test-rest FILL='nice -n 5'
+	$(MAKE) -j7 --output-sync=target check test-brokers test-spark test-connect test-apart test-many test-units test-rest FILL='nice -n 5'
 
 test-brokers: $(STARTUP)/kafka/.made ## the tests with real brokers, but for those with clusters of their own
-	$(BIN)/python -m pytest -m kafka --durations=10 $(APART:%=--deselect=%) $(MANY:%=--deselect=%)
+	$(BIN)/python -m pytest -m kafka --durations=10 $(patsubst %,--deselect=%,$(CONNECT) $(APART) $(MANY)) $(WITH_KAFKA)
 
 test-many: startup-cache ## a fleet of three real clusters, ACLs, then moves of replicas between five real brokers
 	$(BIN)/python -m pytest -m kafka --durations=10 $(MANY)
 
-test-apart: $(STARTUP)/kafka/.made ## tests with clusters of their own: Connect workers, old, secured and slow brokers, the tutorial
+test-connect: $(STARTUP)/kafka/.made ## Connect workers, connectors and schema registries; states in topics, and faults
+	$(BIN)/python -m pytest -m kafka --durations=10 $(CONNECT)
+
+test-apart: $(STARTUP)/kafka/.made ## tests with clusters of their own: old, secured and slow brokers, the tutorial
 	$(BIN)/python -m pytest -m kafka --durations=10 $(APART)
 
 test-spark: $(STARTUP)/spark/.made ## Spark, and the pages in Chromium
-	$(BIN)/python -m pytest -m 'not kafka and (spark or browser)' --durations=10
+	$(BIN)/python -m pytest -m 'not kafka and (spark or browser)' --durations=10 $(WITH_SPARK)
 
 test-units: $(READY) ## tests/unit, with its slow ones
 	$(FILL) $(BIN)/python -m pytest -m $(NOTHING_BIG) --durations=10 tests/unit
@@ -67,18 +76,29 @@ test-rest: $(READY) ## all other tests: the engine, scripts for CI, providers th
 test-properties: $(READY) ## only the property tests, with many examples each; not part of `make test`
 	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=thorough --durations=10
 
+soak: $(READY)   ## half an hour of random commands, kills and faults on real brokers; not part of `make test`
+	$(BIN)/python -m tests.soak --minutes 30
+
+fuzz: $(READY)   ## each fuzzer until its coverage stops growing, which takes hours; not part of `make test`
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
+	$(BIN)/python -m tests.fuzzing all --minutes 60
+
 browser:         ## Debian's Chromium, for the tests of pages, where there is none and it can be had
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }
 
-check: $(READY)  ## style, types, layers
+check: $(READY)  ## style, types, layers, known vulnerabilities in the pinned packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.dependencies.audit
 
 format: $(READY) ## let ruff put things in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+sbom: $(READY)   ## the software bill of materials (CycloneDX) of an installed kdeclare, in build/sbom.json
+	$(BIN)/python -m scripts.dependencies.sbom build/sbom.json
 
 docs: $(READY)   ## the documentation as a site, in build/site; strict, and nothing is fetched
 	$(BIN)/python -m sphinx -q -n -W --keep-going -c scripts/site -b html . build/site

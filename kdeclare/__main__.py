@@ -1,16 +1,47 @@
 """The ``kdeclare`` command, and ``python -m kdeclare``."""
 
+import os
+import signal
 import sys
+from typing import NoReturn
+
+from kdeclare.core.stop_signals import STOP_SIGNALS
 
 
 def run() -> None:
-    """Run the command line. Ctrl-C has the same effect while modules are imported as it has later."""
+    """Run the command line. Ctrl-C has the same effect while modules are imported as it has later.
+
+    The other `STOP_SIGNALS` have the same effect as Ctrl-C. Otherwise, a command would keep its lease and its
+    temporary files.
+    """
     try:
+        for number in STOP_SIGNALS:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _interrupt)
+        _replace_closed_streams()
         from kdeclare.cli.main import run as run_command
 
         run_command()
     except KeyboardInterrupt:
         sys.exit(130)  # `ExitCode.INTERRUPTED`, which may not have been imported yet
+
+
+def _replace_closed_streams() -> None:
+    """Open the null device for each standard stream that was closed when the process started.
+
+    Otherwise, the next file that is opened, such as a state, gets the descriptor of the stream. A program
+    that this process starts would then write its messages to the file.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor <= number:  # the lowest free descriptor is that of the stream
+                os.set_inheritable(descriptor, True)
+            setattr(sys, name, open(descriptor, "r" if number == 0 else "w"))  # noqa: PTH123, SIM115
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

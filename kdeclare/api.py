@@ -33,7 +33,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.planning.planfile import PlanFile, load_plan
 from kdeclare.engine.planning.request import PlanScope
-from kdeclare.fleet.findings import Audit, AuditSummary
+from kdeclare.fleet.audit_summary import Audit, AuditSummary
 from kdeclare.manifests.load_manifests import LoadedManifests
 from kdeclare.report.outcome import Outcome, plan_outcome, run_outcome, validation_outcome
 from kdeclare.report.plan.plan_markdown import plan_markdown

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.secrets.child_environ import build_child_environ
 
 MINIMUM_VERSION = 17
 
@@ -73,7 +74,14 @@ def _find_candidate(environment: Mapping[str, str]) -> str:
 def _read_version(java: str) -> int:
     try:
         # A stub that only offers to install Java also responds, but prints no version.
-        process = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        process = subprocess.run(
+            [java, "-version"],
+            env=build_child_environ(os.environ),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise _build_missing_error(f"{java} could not be run ({problem}).") from problem
     version = parse_major_version(process.stderr + process.stdout)

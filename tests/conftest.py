@@ -45,6 +45,26 @@ os.environ.pop("CI", None)
 gc.set_threshold(200_000)  # like the command: looking for cycles takes time, and there are few
 
 
+_GROUPS = {
+    "kafka": ("tests/kafka/", "tests/contract/", "tests/conformance/"),
+    "spark": ("tests/spark/", "tests/provider/test_installed.py"),
+    "browser": ("tests/browser/", "tests/kafka/"),
+}
+"""Where the Makefile looks for tests with a marker."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are deselected
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Reject tests that no part of `make test` would run."""
+    for item in items:
+        for marker, places in _GROUPS.items():
+            if item.get_closest_marker(marker) and not item.nodeid.startswith(places):
+                raise pytest.UsageError(
+                    f"{item.nodeid} has the marker {marker}, but `make test` runs such tests only from "
+                    f"{', '.join(places)}. Move the test, or add its folder to the Makefile and to _GROUPS."
+                )
+
+
 def pytest_collection_finish() -> None:
     """All tests stay in memory until the end, so exclude them from garbage collection."""
     gc.freeze()
@@ -383,14 +403,20 @@ def chromium() -> "Iterator[Browser]":
         browser.close()
 
 
-@pytest.fixture
-def desktop(chromium: "Browser") -> "Iterator[WatchedPage]":
-    """A wide window. Fails at the end if the page logged to the console or sent a network request."""
+@pytest.fixture(scope="module")
+def desktop_window(chromium: "Browser") -> "Iterator[WatchedPage]":
+    """A wide window, for one module: Chromium would start processes for a window of each test."""
     from tests.browser.watched import WatchedPage
 
     context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme="light")
-    watched = WatchedPage(context.new_page())
-    yield watched
+    yield WatchedPage(context.new_page())
     context.close()
-    assert watched.messages == []
-    assert [url for url in watched.requests if not url.startswith(("file:", "data:"))] == []
+
+
+@pytest.fixture
+def desktop(desktop_window: "WatchedPage") -> "Iterator[WatchedPage]":
+    """A wide window that is empty. Fails at the end if the page logged to the console or sent a request."""
+    desktop_window.clear()
+    yield desktop_window
+    assert desktop_window.messages == []
+    assert [url for url in desktop_window.requests if not url.startswith(("file:", "data:"))] == []

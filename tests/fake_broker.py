@@ -23,7 +23,8 @@ _REQUESTS = _by_api_key("Request")
 Answer = Callable[[Any], Any]
 """Maps a request to a response. None closes the connection; Ellipsis sends no response.
 
-A response in a tuple is the last one: the connection is closed right after it.
+A response in a tuple is the last one: the connection is closed right after it. A number after the response is
+the number of bytes that are sent.
 """
 
 
@@ -114,12 +115,13 @@ class FakeBroker:
                 answer = self._answers[key](request)
                 if answer is None:
                     return
-                last = isinstance(answer, tuple)
-                answer = answer[0] if last else answer
+                last, length = isinstance(answer, tuple), None
+                if last:
+                    answer, length = (*answer, None)[:2]
                 if answer is not ...:
                     answer.API_VERSION = version
                     answer.with_header(correlation_id=correlation)
-                    client.sendall(answer.encode(header=True, framed=True))
+                    client.sendall(answer.encode(header=True, framed=True)[:length])
                 if last:
                     return
 

@@ -26,7 +26,9 @@ BROKER, WORKER, SPARK = "broker", "worker", "spark"
 _FOLDER = Path(sys.prefix) / "startup-cache"
 _OF_KAFKA, _OF_SPARK = _FOLDER / "kafka", _FOLDER / "spark"
 
-_QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+# Without the optimizing compiler, Java reserves 48 MiB for compiled code. The session that tests share fills
+# that within four audits, and Java then discards code that it compiles again.
+_QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=256m")
 _QUIET_SHARING = "-Xlog:cds*=off"
 
 # Spark allocates memory in pages for large data, here 64 MiB each; zeroing and copying them takes a sixth of
@@ -127,20 +129,22 @@ def _run_sandbox(folder: Path) -> None:
     import pytest
 
     from kdeclare import sandbox
-    from kdeclare.providers.kafka.client import connect
     from kdeclare.providers.kafka.port import NewTopic
     from kdeclare.sandbox import SandboxSettings, launch
+    from kdeclare.sandbox.security import ADMIN
     from kdeclare.sandbox.workers import worker_startup
-    from tests.conftest import free_port
+    from tests.conftest import connect_as, free_port
 
     folder.mkdir(parents=True)
-    settings = SandboxSettings(folder, brokers=1, racks=1, port=free_port(1, 1), connect_workers=1)
+    # A secure sandbox uses the classes of all others, and those of TLS, SASL and ACLs.
+    port = free_port(1, 1, secure=True)
+    settings = SandboxSettings(folder, brokers=1, racks=1, port=port, connect_workers=1, secure=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(launch.HEAP_VARIABLE, " ".join((*launch._BROKER_HEAP, *_writing(BROKER))))
         patch.setattr(worker_startup, "_HEAP", (*worker_startup._HEAP, *_writing(WORKER)))
         try:
             running = sandbox.start(settings, print)
-            with closing(connect(running.bootstrap, {})) as cluster:
+            with closing(connect_as(running, ADMIN)) as cluster:
                 cluster.create_topics([NewTopic("a", 1, 1, None, {"retention.ms": "1000"})])
                 cluster.delete_topics({"a": None})
             sandbox.stop(folder)

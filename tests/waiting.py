@@ -30,11 +30,14 @@ ROOT = Path(__file__).parents[1]
 
 
 @contextmanager
-def run_server(module: str = "tests.waiting") -> Iterator[str]:
-    """Serve ``module`` as the command line of a running kdeclare, until the end of the block."""
+def run_server(module: str = "tests.waiting", python: str = sys.executable) -> Iterator[str]:
+    """Serve ``module`` as the command line of a running kdeclare, until the end of the block.
+
+    python: of the environment of kdeclare.
+    """
     with tempfile.TemporaryDirectory() as folder:  # pytest's own paths are too long for a socket
         waits = Path(folder) / "socket"
-        command = [sys.executable, "-m", module, str(waits)]
+        command = [python, "-m", module, str(waits)]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout
             assert server.stdout.readline() == "ready\n"

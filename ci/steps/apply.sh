@@ -2,6 +2,7 @@
 # Apply exactly the saved plan, if the merged manifests produce it. Otherwise refuse it as stale, with exit code 4.
 # kdeclare itself refuses a plan that no longer matches the cluster, with the same code.
 set -euo pipefail
+writes_state=true
 . "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 
 code=0

@@ -5,8 +5,12 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 
 rm -f "$plan" "$out/report.md" "$out/kdeclare.sarif"
+signing=()
+# kdeclare reads the variable itself, because every user can read command lines
+# shellcheck disable=SC2016
+[ -z "${KDECLARE_SIGNING_KEY:-}" ] || signing=(--sign '${env.KDECLARE_SIGNING_KEY}')
 code=0
-kdeclare plan "${reach[@]}" "${arguments[@]}" --out "$plan" --format markdown > "$out/report.md" || code=$?
+kdeclare plan "${reach[@]}" "${arguments[@]}" "${signing[@]}" --out "$plan" --format markdown > "$out/report.md" || code=$?
 [ -s "$out/report.md" ] || printf '## kdeclare failed\n\nExit code %s. See the log for the reason.\n' "$code" > "$out/report.md"
 if [ -s "$plan" ]; then
   kdeclare show "$plan" --project "$project" --format sarif > "$out/kdeclare.sarif"

@@ -6,6 +6,7 @@
 #   KDECLARE_PLAN_ARGUMENTS     with plan and apply, additional options of "kdeclare plan", one per line
 #   KDECLARE_CLIENT_PROPERTIES  Kafka client properties: the text of a secret; or, in _FILE, the path of a file
 #   KDECLARE_STATE_BRANCH       the git branch that stores the state (default: none, the project file defines the location)
+#   KDECLARE_SIGNING_KEY        with plan, the text of an Ed25519 private key that signs the plan (default: no signature)
 #   KDECLARE_OUT                the folder for all files that the steps write (default: .kdeclare)
 #   KDECLARE_PLAN_FILE          the saved plan (default: kdeclare.plan.json in that folder)
 #   KDECLARE_BASE               the target branch of a pull request; see base.sh
@@ -14,7 +15,7 @@ project=${KDECLARE_PROJECT:-kdeclare.yaml}
 environment=${KDECLARE_ENV:-}
 out=${KDECLARE_OUT:-.kdeclare}
 plan=${KDECLARE_PLAN_FILE:-$out/kdeclare.plan.json}
-state=$out/state
+state=$out/state.git
 trusted=$out/trusted.yaml
 mkdir -p "$out"
 
@@ -36,7 +37,8 @@ finish() {
 trap finish EXIT
 
 # Run kdeclare without the credentials of the job, which only the steps need, and without the files with which a step
-# controls the runner, because manifests can refer to environment variables.
+# controls the runner, because manifests can refer to environment variables. A step that sets "writes_state=true" passes
+# the login for the state, because kdeclare pushes every change of the state at once.
 kdeclare() {
   local name settings=(CI=true) without=()
   for name in GH_TOKEN GH_ENTERPRISE_TOKEN GITHUB_TOKEN GITHUB_ENV GITHUB_OUTPUT GITHUB_PATH GITHUB_STATE \
@@ -44,7 +46,7 @@ kdeclare() {
     CI_JOB_TOKEN CI_JOB_JWT CI_JOB_JWT_V1 CI_JOB_JWT_V2 CI_REPOSITORY_URL CI_REGISTRY_PASSWORD \
     CI_DEPLOY_PASSWORD CI_DEPENDENCY_PROXY_PASSWORD KDECLARE_GITLAB_TOKEN KDECLARE_STATE_TOKEN \
     KDECLARE_BASE_TOKEN KDECLARE_CLIENT_PROPERTIES KDECLARE_CLIENT_PROPERTIES_FILE; do
-    without+=(-u "$name")
+    [ "$name" = "$login" ] || without+=(-u "$name")
   done
   [ -z "${KDECLARE_BASE:-}" ] || settings+=("KDECLARE_TRUSTED_PROJECT=$trusted")
   env "${without[@]}" "${settings[@]}" kdeclare "$@"
@@ -72,8 +74,26 @@ audited=$which
 setting=(--project "$project")
 [ -z "$environment" ] || setting+=(--env "$environment")
 
+# Print the location of a state on a branch: locate_state REPOSITORY BRANCH, with a URL, a path, or USER@HOST:PATH
+locate_state() {
+  case $1 in
+    *://*) printf 'git+%s?branch=%s' "$1" "$2" ;;
+    /*) printf 'git+file://%s?branch=%s' "$1" "$2" ;;
+    *:*) printf 'git+ssh://%s/%s?branch=%s' "${1%%:*}" "${1#*:}" "$2" ;;
+    *) printf 'git+file://%s/%s?branch=%s' "$PWD" "$1" "$2" ;;
+  esac
+}
+
+# The options for all commands that connect to the cluster.
+login=
 reach=("${setting[@]}")
-[ -z "${KDECLARE_STATE_BRANCH:-}" ] || reach+=(--state "$state")
+if [ -n "${KDECLARE_STATE_BRANCH:-}" ] && [ "${writes_state:-}" = true ]; then
+  login=KDECLARE_STATE_TOKEN
+  stored=${KDECLARE_STATE_REMOTE:?is not set; set it to the repository that stores the state}
+  reach+=(--state "$(locate_state "$stored" "$KDECLARE_STATE_BRANCH")")
+elif [ -n "${KDECLARE_STATE_BRANCH:-}" ]; then
+  reach+=(--state "$(locate_state "$state" "$KDECLARE_STATE_BRANCH")")  # the copy that state.sh made
+fi
 properties=${KDECLARE_CLIENT_PROPERTIES_FILE:-}
 if [ -n "${KDECLARE_CLIENT_PROPERTIES:-}" ]; then
   properties=$(mktemp)  # readable only by its owner

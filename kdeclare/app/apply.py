@@ -14,6 +14,8 @@ from kdeclare.app.plan import complete_options, load_valid_manifests, plan_manif
 from kdeclare.app.policies import ActivePolicies, open_active_policies
 from kdeclare.app.recovery import clean_up_after_run, recover_under_lock
 from kdeclare.app.secrets import ProjectSecrets
+from kdeclare.app.signatures import build_signature_check, reject_unsigned_apply
+from kdeclare.app.state.summaries import write_run_summary
 from kdeclare.app.workspace import Workspace, format_user_at_host
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
@@ -28,6 +30,7 @@ from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Reason
 from kdeclare.core.secrets.secret_refs import SecretSource
+from kdeclare.core.stop_signals import STOP_SIGNALS, is_ignored
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.entries import (
     RunRecord,
@@ -44,6 +47,8 @@ from kdeclare.engine.planning.build import validate_cluster_id
 from kdeclare.engine.planning.planfile import PlanFile, require_known_parts, verify_plan
 from kdeclare.engine.planning.prune_denied import evaluate_and_prune
 from kdeclare.engine.planning.request import PlanScope
+from kdeclare.engine.signatures.signature import SignMessage
+from kdeclare.engine.state.problems import build_run_abandoned_error
 
 Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
 """Shows the plan, with the notices from recovering earlier runs, and returns whether to continue."""
@@ -68,6 +73,7 @@ class ApplyOptions:
     manifests, use `PlanScope`.
     stop: an event that stops the run gracefully when it is set. If None, Ctrl-C stops the run gracefully if
     the run is in the main thread.
+    require_signature: whether a saved plan must be signed, even if the project does not require this.
     """
 
     command: str
@@ -78,6 +84,7 @@ class ApplyOptions:
     stopping: Callable[[], None] = lambda: None
     overrides: Mapping[str, str] = field(default_factory=dict)
     stop: Event | None = None
+    require_signature: bool = False
 
 
 def apply_manifests(
@@ -86,17 +93,18 @@ def apply_manifests(
     """Plan and apply manifests under the lock. Return None if ``apply_options.confirm`` declines.
 
     paths: files or folders with manifests; if empty, all manifests of the project.
-    Raises KdeclareError if the run did not start: the manifests or the plan have errors, the cluster or the
-    state cannot be read, or another process holds the lock (exit code 6). Failures during the run are in the
-    result.
+    Raises KdeclareError if the run did not start: the project requires signed plans (exit code 3), the
+    manifests or the plan have errors, the cluster or the state cannot be read, or another process holds the
+    lock (exit code 6). Failures during the run are in the result.
     """
+    reject_unsigned_apply(workspace.project)
     pending_connections = workspace.connect()
     try:
         manifests = load_valid_manifests(workspace, paths, scope.targets)
         with (
             workspace.translate_faults(),
             open_active_policies(workspace, manifests.rules, scope.overrides) as active_policies,
-            workspace.store.lock(apply_options.command),
+            workspace.store.lock(apply_options.command, apply_options.progress),
         ):
             connections = pending_connections.get()
             notices = _recover(workspace, connections, apply_options)
@@ -120,9 +128,13 @@ def apply_saved(workspace: Workspace, file: PlanFile, apply_options: ApplyOption
     """Apply exactly the plan of a plan file. Return None if ``apply_options.confirm`` declines.
 
     Raises KdeclareError for the same reasons as `apply_manifests`. Also raises KdeclareError if the plan is
-    for a different environment or cluster, was already applied, or is stale (exit code 4).
+    for a different environment or cluster, was already applied, or is stale (exit code 4), or if it is not
+    signed as required (exit code 3).
     """
     plan = file.plan
+    check_signature = build_signature_check(workspace.project, is_demanded=apply_options.require_signature)
+    if check_signature is not None:
+        check_signature(file.signed_content, f"plan {file.plan_id[:12]}")
     _reject_outdated_plan(file)
     require_known_parts(plan)
     verify_plan(file, f"plan {file.plan_id[:12]}")
@@ -130,7 +142,7 @@ def apply_saved(workspace: Workspace, file: PlanFile, apply_options: ApplyOption
     with (
         open_active_policies(workspace) as active_policies,
         workspace.open_connections() as connections,
-        workspace.store.lock(apply_options.command),
+        workspace.store.lock(apply_options.command, apply_options.progress),
     ):
         _check_system(workspace, connections, plan)
         notices = (
@@ -151,12 +163,14 @@ def roll_back(
     allow_data_loss: bool = False,
     options: PlanOptions | None = None,
     out: Path | None = None,
+    sign: SignMessage | None = None,
     writes_manifests: bool = False,
 ) -> ApplyResult | None:
     """Undo a run. With ``out``, only save the plan for the rollback and return None.
 
     run_id: the run to undo; None means the last run. options: see `PlanScope`.
     allow_data_loss: whether to delete topics that the run created even if they hold records.
+    sign: signs the saved plan; None saves it without a signature.
     writes_manifests: whether to also write the restored values to the manifests.
     Values that another client changed after the run are left unchanged and reported in the plan's
     diagnostics.
@@ -169,7 +183,7 @@ def roll_back(
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as active_policies,
         workspace.open_connections() as connections,
-        store.lock(apply_options.command),
+        store.lock(apply_options.command, apply_options.progress),
     ):
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         plan, recovery_notices = _recover_and_invert(
@@ -178,7 +192,7 @@ def roll_back(
         notices = (*active_policies.diagnostics, *recovery_notices)
         plan = prune_denied_operations(plan, connections, store.read(), active_policies, apply_options)
         if out is not None:
-            save_plan(plan, out)
+            save_plan(plan, out, sign)
             apply_options.confirm(plan, notices)
             return None
         if writes_manifests:
@@ -328,6 +342,7 @@ def confirm_and_apply(
         apply_result = applier.apply(
             plan, apply_options.options, skip_stale=apply_options.skip_stale, identity=identity
         )
+        write_run_summary(workspace.store, apply_result.run_id, apply_result.plan)
         if not clean_up:
             return apply_result
         return replace(
@@ -355,18 +370,19 @@ def _announce_losses(connections: Connections, plan: Plan) -> tuple[Diagnostic, 
 def handle_interrupts(stop: Event, on_stop: Callable[[], None]) -> Iterator[None]:
     """Handle Ctrl-C in the block.
 
-    The first Ctrl-C stops the run gracefully. The second one interrupts the run like a crash.
+    The first Ctrl-C stops the run gracefully. The second one interrupts the run like a crash. The other
+    `STOP_SIGNALS` have the same effect, but a second SIGHUP has none: a terminal that is closed sends two.
     """
 
     def handle_signal(number: int, _: object) -> None:
-        if stop.is_set():
+        if not stop.is_set():
+            stop.set()
+            on_stop()
+        elif number != signal.SIGHUP:
             raise KeyboardInterrupt
-        stop.set()
-        on_stop()
 
-    previous_handlers = {
-        number: signal.signal(number, handle_signal) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    handled = (n for n in STOP_SIGNALS if n != signal.SIGHUP or not is_ignored(n))
+    previous_handlers = {number: signal.signal(number, handle_signal) for number in handled}
     try:
         yield
     finally:
@@ -416,7 +432,10 @@ def _find_run(workspace: Workspace, run_id: str | None) -> tuple[Plan, RunRecord
         from kdeclare.app.history import build_unknown_run_error  # slow to import, and rarely needed here
 
         raise build_unknown_run_error(run_id, runs)
-    for candidate_id in [run_id] if run_id else reversed(runs):
+    abandoned_ids = workspace.store.list_abandoned()
+    if run_id in abandoned_ids:
+        raise build_run_abandoned_error(run_id)
+    for candidate_id in [run_id] if run_id else (id_ for id_ in reversed(runs) if id_ not in abandoned_ids):
         plan = read_run_plan(workspace.store, candidate_id)
         if run_id or not _is_cleanup_only(plan):
             return plan, read_run(workspace.store, candidate_id)

@@ -83,11 +83,18 @@ class PendingConnections:
     The caller must close this object.
     """
 
-    def __init__(self, openers: Sequence[Opener] = (), open_connections: Connections | None = None) -> None:
+    def __init__(
+        self,
+        openers: Sequence[Opener] = (),
+        open_connections: Connections | None = None,
+        check: Callable[[Connections], None] | None = None,
+    ) -> None:
         """Start to open the connections that every command needs.
 
         open_connections: connections that are already open. Their owner closes them.
+        check: refuses connections by raising an error; called once, before the connections are used.
         """
+        self._check = check
         open_connections = open_connections or Connections()
         self._pending = [
             _PendingConnection(opener) for opener in openers if not open_connections.holds(opener.makes)
@@ -102,10 +109,13 @@ class PendingConnections:
     def get(self) -> Connections:
         """Wait until the connections that every command needs are open, and return all connections.
 
-        Raises KdeclareError.
+        Raises KdeclareError, and Fault if a check of the connections fails.
         """
         for pending in self._find_needed():
             pending.get()
+        if self._check is not None:
+            self._check(self._connections)
+            self._check = None
         return self._connections
 
     def close(self) -> None:
@@ -209,6 +219,26 @@ def _make_opener(
 
     return Opener(
         connection_type.makes, open_connection, connection_type.is_always_needed, is_kept=keeper is not None
+    )
+
+
+def find_target(provider: str, project: Project, surroundings: ConnectionContext) -> Target:
+    """Return the target of a provider's connection in the environment.
+
+    Raises KdeclareError if no such provider is installed or the environment does not configure it.
+    """
+    for installed in load_providers():
+        if installed.name == provider and installed.connection is not None:
+            return installed.connection.make_target(
+                read_settings(provider, installed.connection, project), surroundings
+            )
+    raise KdeclareError(
+        error(
+            "unknown-provider",
+            "Provider is not installed",
+            f"There is no provider '{provider}' with a connection.",
+            hint="Run kdeclare providers to list the installed providers.",
+        )
     )
 
 

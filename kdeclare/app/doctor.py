@@ -4,12 +4,14 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel
 
 from kdeclare.app.connections import is_left_out, read_settings
 from kdeclare.app.plan import load_manifests
+from kdeclare.app.state_stores import is_shared_location
 from kdeclare.app.workspace import Workspace, WorkspaceOptions, build_surroundings, open_workspace
 from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
 from kdeclare.core.live.faults import Fault
@@ -32,10 +34,10 @@ from kdeclare.core.provider.provider import (
     Provider,
     build_error_check,
 )
-from kdeclare.engine.state.local_store import resolve_folder
+from kdeclare.engine.state.location import resolve_folder
 from kdeclare.java import get_installed_java
 from kdeclare.manifests.load_manifests import LoadedManifests
-from kdeclare.manifests.project import PROJECT_FILE
+from kdeclare.manifests.project import PROJECT_FILE, Project
 from kdeclare.report.doctor import DoctorView
 from kdeclare.report.elements.values import format_count
 from kdeclare.version import VERSION
@@ -74,6 +76,7 @@ def run_doctor(
     ]
     system_ids = [one.system_id for one in examinations if one.system_id is not None]
     state_section = _check_state(workspace, options, system_ids)
+    project_section = _add_project_checks(project_section, workspace, system_ids)
     return DoctorView(
         (machine_section, project_section, state_section, *(s for one in examinations for s in one.sections))
     )
@@ -197,6 +200,45 @@ def _check_project(options: WorkspaceOptions, environ: Mapping[str, str]) -> _Pr
     return CheckSection("Project", (project_check, _check_manifests(manifests))), workspace, manifests
 
 
+def _add_project_checks(
+    section: CheckSection, workspace: Workspace, system_ids: Sequence[str]
+) -> CheckSection:
+    """Add the checks of ``clusterId`` and ``signatures``, if the project file has these fields."""
+    project = workspace.project
+    checks = list(section.checks)
+    cluster_id = project.environment.cluster_id
+    if cluster_id is not None and not system_ids:
+        checks.append(Check("Cluster id", CheckStatus.SKIPPED, f"{cluster_id} was not compared"))
+    elif cluster_id in system_ids:
+        checks.append(Check("Cluster id", CheckStatus.OK, f"{cluster_id}, as in the project file"))
+    elif cluster_id is not None:
+        checks.append(
+            Check(
+                "Cluster id",
+                CheckStatus.FAILED,
+                f"the environment is for cluster {cluster_id} (clusterId), but the reachable cluster is "
+                f"{system_ids[0]}",
+                hint="Check --env and --bootstrap-server. If the cluster was replaced, change clusterId.",
+            )
+        )
+    return replace(section, checks=(*checks, *_check_signatures(project)))
+
+
+def _check_signatures(project: Project) -> Iterator[Check]:
+    rules = project.signatures
+    if not (rules.is_required or rules.keys or rules.files):
+        return
+    requirement = "plans must be signed" if rules.is_required else "plans need no signature"
+    try:
+        key_lists = rules.load_keys()
+    except KdeclareError as problem:
+        yield build_error_check("Signatures", CheckStatus.FAILED, problem)
+        return
+    words = f"{requirement}; {format_count(len(key_lists[0]), 'trusted key')}"
+    status = CheckStatus.FAILED if rules.is_required and not all(key_lists) else CheckStatus.OK
+    yield Check("Signatures", status, words)
+
+
 def _check_manifests(manifests: LoadedManifests) -> Check:
     if manifests.has_errors:
         return Check(
@@ -216,13 +258,17 @@ def _check_manifests(manifests: LoadedManifests) -> Check:
 def _check_state(workspace: Workspace, options: WorkspaceOptions, system_ids: Sequence[str]) -> CheckSection:
     """Check the state store and its lock, and that the state belongs to one of the reachable systems."""
     project = workspace.project
-    folder = resolve_folder(options.state or project.state, project.name, project.environment.name)
+    location = options.state or project.state
     try:
         state = workspace.store.read()
         holder = workspace.store.read_holder()
     except KdeclareError as problem:
         return CheckSection("State", (build_error_check("Store", CheckStatus.FAILED, problem),))
-    checks = [_check_store(folder, state)]
+    checks = [
+        _describe_store(f"{location} ({project.name}/{project.environment.name})", state)
+        if is_shared_location(location)
+        else _check_folder(resolve_folder(location, project.name, project.environment.name), state)
+    ]
     if state is not None and system_ids and state.cluster_id not in ("", *system_ids):
         checks.append(
             Check(
@@ -239,11 +285,13 @@ def _check_state(workspace: Workspace, options: WorkspaceOptions, system_ids: Se
     else:
         holder_words = f"held by {holder.who} (process {holder.pid}) since {holder.since}: {holder.what}"
         hint = "Wait until the process finishes. If it hangs, run 'kdeclare lock break'."
+        if holder.renewed is not None:
+            holder_words += f"; the lease was renewed at {holder.renewed}"
         checks.append(Check("Lock", CheckStatus.WARNING, holder_words, "apply and rollback", hint))
     return CheckSection("State", tuple(checks))
 
 
-def _check_store(folder: Path, state: State | None) -> Check:
+def _check_folder(folder: Path, state: State | None) -> Check:
     existing_folder = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not os.access(existing_folder, os.W_OK | os.X_OK):
         return Check(
@@ -253,7 +301,11 @@ def _check_store(folder: Path, state: State | None) -> Check:
             "apply and rollback; plan works without it",
             "Grant yourself write permission there, or choose another folder with --state.",
         )
+    return _describe_store(str(folder), state)
+
+
+def _describe_store(location: str, state: State | None) -> Check:
     if state is None:
-        return Check("Store", CheckStatus.OK, f"{folder}: empty, the first apply creates the state")
+        return Check("Store", CheckStatus.OK, f"{location}: empty, the first apply creates the state")
     owned_count = format_count(len(state.resources), "owned resource")
-    return Check("Store", CheckStatus.OK, f"{folder}: serial {state.serial}, {owned_count}")
+    return Check("Store", CheckStatus.OK, f"{location}: serial {state.serial}, {owned_count}")

@@ -32,6 +32,12 @@ def list_run_ids(workspace: Workspace) -> tuple[str, ...]:
     return tuple(reversed(workspace.store.runs()))
 
 
+def list_owned_names(workspace: Workspace) -> tuple[str, ...]:
+    """Return the resources that the state contains, as KIND/NAME, sorted. Raises KdeclareError."""
+    state = workspace.store.read()
+    return () if state is None else tuple(sorted(state.resources))
+
+
 def list_environment_names(project: Path | None) -> tuple[str, ...]:
     """List the environments of a project file (default: kdeclare.yaml). Raises KdeclareError."""
     project_file = project or Path(PROJECT_FILE)

@@ -29,6 +29,7 @@ from kdeclare.core.secrets.secret_refs import find_records
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import render_plan_file, write_plan
 from kdeclare.engine.planning.request import WHOLE_PROJECT, PlanRequest, PlanScope
+from kdeclare.engine.signatures.signature import SignMessage
 from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.syntax.substitution import UNRESOLVED_CODES
@@ -175,10 +176,13 @@ def complete_options(options: PlanOptions, project: Project) -> PlanOptions:
     return options
 
 
-def save_plan(plan: Plan, path: Path) -> str:
-    """Write a plan file and return the plan's id. Raises KdeclareError, for example for a literal secret."""
+def save_plan(plan: Plan, path: Path, sign: SignMessage | None = None) -> str:
+    """Write a plan file and return the plan's id. Raises KdeclareError, for example for a literal secret.
+
+    sign: signs the plan; None writes a plan without a signature.
+    """
     _reject_literal_secrets(plan)
-    return write_plan(plan, path, datetime.now(UTC))
+    return write_plan(plan, path, datetime.now(UTC), sign=sign)
 
 
 def build_plan_text(plan: Plan, created_at: datetime) -> tuple[str, str]:

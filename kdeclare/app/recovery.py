@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
+from kdeclare.app.state.summaries import write_run_summary
 from kdeclare.app.workspace import Workspace, format_user_at_host
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
@@ -20,6 +21,7 @@ from kdeclare.engine.executor.entries import RUN_UNREADABLE, keep_finished_runs
 from kdeclare.engine.executor.propagation import VISIBLE_WITHIN_S, await_visibility
 from kdeclare.engine.executor.recovery import (
     RecoveryResult,
+    ReplayedRuns,
     find_missed_runs,
     find_unfinished_runs,
     is_state_lost,
@@ -88,7 +90,7 @@ def recover_if_possible(
             raise
         return tuple(replace(d, severity=Severity.WARNING) for d in read_error.diagnostics)
     try:
-        with store.lock(command):
+        with store.lock(command, progress):
             notices, is_certain = _settle_runs(workspace, connections, progress, wait=wait)
             if clean_up and is_certain:
                 return notices + report_cleanup(
@@ -99,7 +101,23 @@ def recover_if_possible(
     except KdeclareError as lock_error:
         if all(d.code in _UNWRITABLE_STATE_CODES for d in lock_error.diagnostics):
             return tuple(map(_build_unsettled_run_warning, lock_error.diagnostics))
+        if all(d.code == RUN_UNREADABLE for d in lock_error.diagnostics):
+            return tuple(replace(d, severity=Severity.WARNING) for d in lock_error.diagnostics)
         return warn_run_in_progress(lock_error)
+
+
+def release_dead_lock(store: StateStore, command: str) -> None:
+    """End the lease of a process that died while it held the lock. A lock in use stays.
+
+    Such a lease would stay until the next command that changes something. Raises KdeclareError.
+    """
+    try:
+        with store.lock(command):
+            pass
+    except KdeclareError as lock_error:
+        is_unwritable = all(d.code in _UNWRITABLE_STATE_CODES for d in lock_error.diagnostics)
+        if not is_unwritable and lock_error.exit_code is not ExitCode.LOCKED:
+            raise
 
 
 def warn_run_in_progress(lock_error: KdeclareError) -> tuple[Diagnostic, ...]:
@@ -150,10 +168,12 @@ def _settle_runs(
     """
     if is_state_lost(workspace.store):
         raise KdeclareError(_build_missing_state_diagnostic(workspace.store, Severity.ERROR))
-    missed_run_ids = replay_missed_runs(workspace.store)
+    replayed_runs = replay_missed_runs(workspace.store)
     recovered_runs = recover_runs(workspace.store, connections, SystemClock(), progress, wait=wait)
+    for item in recovered_runs:
+        write_run_summary(workspace.store, item.run_id, item.plan)
     notices = (
-        *([_build_state_behind_warning(missed_run_ids)] if missed_run_ids else []),
+        *report_replay(replayed_runs),
         *map(_build_recovery_warning, recovered_runs),
     )
     return notices, all(item.is_certain for item in recovered_runs)
@@ -183,7 +203,7 @@ def clean_up_workspace(
         request_deadline_s=workspace.request_deadline_s,
     )
     project = workspace.project
-    return run_cleanup(
+    cleanup_result = run_cleanup(
         applier,
         project.name,
         project.environment.name,
@@ -191,6 +211,9 @@ def clean_up_workspace(
         options=options,
         patient=patient,
     )
+    if cleanup_result.run is not None:
+        write_run_summary(workspace.store, cleanup_result.run.run_id, cleanup_result.run.plan)
+    return cleanup_result
 
 
 def clean_up_after_run(
@@ -239,18 +262,40 @@ def _build_unsettled_run_warning(problem: Diagnostic) -> Diagnostic:
     )
 
 
-def _build_state_behind_warning(missed_run_ids: tuple[str, ...]) -> Diagnostic:
-    run_words = (
-        f"run {missed_run_ids[0]}"
-        if len(missed_run_ids) == 1
-        else f"{len(missed_run_ids)} runs, the last of them {missed_run_ids[-1]}"
+def report_replay(replayed_runs: ReplayedRuns) -> tuple[Diagnostic, ...]:
+    """Build diagnostics that report the update of an outdated state."""
+    return (
+        *([_build_state_behind_warning(replayed_runs.run_ids)] if replayed_runs.run_ids else []),
+        *([_build_state_incomplete_warning(replayed_runs.damaged)] if replayed_runs.damaged else []),
     )
+
+
+def _build_state_behind_warning(missed_run_ids: tuple[str, ...]) -> Diagnostic:
     return warning(
         "state-behind",
         "State was older than the recorded runs",
-        f"The state did not include the changes of {run_words}, so it was an older copy. Ownership was "
-        "updated from the journals.",
+        f"The state did not include the changes of {_format_runs(missed_run_ids)}, so it was an older copy. "
+        "Ownership was updated from the journals.",
     )
+
+
+def _build_state_incomplete_warning(damaged_run_ids: tuple[str, ...]) -> Diagnostic:
+    return warning(
+        "state-incomplete",
+        "Changes of ownership are not known",
+        f"The state was older than the recorded runs, and {_format_runs(damaged_run_ids)} cannot be read. "
+        "The state may therefore lack resources that were created there, and contain resources that were "
+        "released there.",
+        hint="Run 'kdeclare plan' and 'kdeclare state list'. Adopt resources with 'kdeclare apply --adopt', "
+        "and release resources with 'kdeclare state rm'. If you have a newer copy of the state, restore it "
+        "with 'kdeclare state push'.",
+    )
+
+
+def _format_runs(run_ids: tuple[str, ...]) -> str:
+    if len(run_ids) == 1:
+        return f"run {run_ids[0]}"
+    return f"{len(run_ids)} runs, the last of them {run_ids[-1]}"
 
 
 def _build_missing_state_diagnostic(store: StateStore, severity: Severity) -> Diagnostic:
@@ -262,9 +307,9 @@ def _build_missing_state_diagnostic(store: StateStore, severity: Severity) -> Di
         f"{len(runs)} run{'s are' if len(runs) > 1 else ' is'} recorded, the last one in "
         f"{store.get_run_location(runs[-1])}, but there is no state. kdeclare therefore does not know "
         "which resources it owns.",
-        hint="Restore state.json from state.json.backup or another backup. state.json belongs in the "
-        "folder that contains the folder 'runs'. To start with an empty state, move the folder 'runs' to "
-        "another location.",
+        hint="Restore the state with 'kdeclare state push FILE', where FILE is state.json.backup or another "
+        "copy. To start with an empty state, choose another location, or move the folder 'runs' to another "
+        "location.",
     )
 
 

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field, fields, replace
+from functools import partial
 from pathlib import Path
 
 from kdeclare.app.connections import (
@@ -13,17 +14,20 @@ from kdeclare.app.connections import (
     PendingConnections,
     ProjectReferences,
     find_openers,
+    find_target,
     make_openers,
     translate_faults,
 )
+from kdeclare.app.state_stores import open_state_store
+from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.run import REQUEST_DEADLINE_S
 from kdeclare.core.provider.connection import AnyConnectionType, ConnectionContext
 from kdeclare.core.secrets.secret_hashes import read_keys
-from kdeclare.engine.state.local_store import open_store
+from kdeclare.engine.observation import identify_system, observe
 from kdeclare.engine.state.port import StateStore
-from kdeclare.manifests.project import Project, open_project
+from kdeclare.manifests.project import Environment, Project, open_project
 
 TIMEOUT_S = 10.0
 """The default timeout for a response from a cluster."""
@@ -155,17 +159,45 @@ def build_workspace(
     Raises KdeclareError.
     """
     environment = project.environment
-    store = open_store(options.state or project.state, project.name, environment.name)
     surroundings = build_surroundings(project, options, environ, attempts)
-
-    def connect() -> PendingConnections:
-        return PendingConnections(find_openers(project, surroundings, keeper), connections)
-
-    def connect_only(types: Mapping[str, AnyConnectionType]) -> PendingConnections:
-        return PendingConnections(make_openers(types, project, surroundings, keeper), connections)
+    store = open_state_store(
+        options.state or project.state,
+        project.name,
+        environment.name,
+        surroundings,
+        lambda provider: find_target(provider, project, surroundings),
+    )
 
     cluster_name = options.bootstrap_server or environment.bootstrap_servers or environment.name
+    check = None if environment.cluster_id is None else partial(_check_cluster_id, environment, cluster_name)
+
+    def connect() -> PendingConnections:
+        return PendingConnections(find_openers(project, surroundings, keeper), connections, check)
+
+    def connect_only(types: Mapping[str, AnyConnectionType]) -> PendingConnections:
+        return PendingConnections(make_openers(types, project, surroundings, keeper), connections, check)
+
     return Workspace(project, store, cluster_name, connect, environ, connect_only)
+
+
+def _check_cluster_id(environment: Environment, cluster_name: str, connections: Connections) -> None:
+    """Refuse a cluster with another id than the project file states. Raises KdeclareError and Fault.
+
+    A command that does not connect to the cluster, but only to other systems, is not affected.
+    """
+    pinned_id = environment.cluster_id
+    live_id = identify_system(observe(connections, ()), pinned_id or "")
+    if live_id not in ("", pinned_id):
+        raise KdeclareError(
+            error(
+                "other-cluster",
+                "Connected to a different cluster",
+                f"The environment '{environment.name}' is for cluster {pinned_id} (clusterId in the project "
+                f"file), but {cluster_name} is cluster {live_id}. Nothing was read or changed.",
+                hint="Check --bootstrap-server and --env. If the cluster was replaced, change clusterId.",
+                place=environment.place,
+            )
+        )
 
 
 def build_surroundings(

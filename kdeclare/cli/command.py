@@ -2,8 +2,6 @@
 
 import inspect
 import os
-import sys
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
@@ -14,6 +12,7 @@ import typer
 from kdeclare.cli.console import Console
 from kdeclare.cli.invocation import Invocation
 from kdeclare.cli.options import OutputOptions, ProviderOptionsMarker
+from kdeclare.cli.terminal_text import write_traceback
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
 
@@ -108,7 +107,7 @@ def _run_reporting_errors(console: Console, call_command: Callable[[], ExitCode]
     except KdeclareError as problem:
         if problem.__cause__ is not None and is_debugging():
             console.progress.hide()
-            traceback.print_exception(problem.__cause__, file=sys.stderr)
+            write_traceback(problem.__cause__)
         return console.fail(problem.diagnostics, problem.exit_code)
     except KeyboardInterrupt:
         return console.fail([error("interrupted", "Interrupted")], ExitCode.INTERRUPTED)
@@ -117,7 +116,7 @@ def _run_reporting_errors(console: Console, call_command: Callable[[], ExitCode]
     except Exception as exception:  # noqa: BLE001  the last resort: users must not see a traceback
         console.progress.hide()
         if console.verbose or is_debugging():
-            traceback.print_exc(file=sys.stderr)
+            write_traceback(exception)
         return console.fail([build_internal_error(exception)], ExitCode.ERROR)
     finally:
         console.progress.hide()

@@ -5,10 +5,14 @@ errors when the user runs it.
 """
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
 from kdeclare.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from kdeclare.app.workspace import Workspace
 
 
 def complete_environments(context: typer.Context, incomplete: str) -> list[str]:
@@ -26,6 +30,29 @@ def complete_resources(context: typer.Context, incomplete: str) -> list[str]:
     params = context.params
     options = WorkspaceOptions(params.get("project"), params.get("env"))
     return _filter_names(lambda: list_declared_names(Invocation().workspace(options)), incomplete)
+
+
+def complete_owned(context: typer.Context, incomplete: str) -> list[str]:
+    """Return each owned KIND/NAME that starts with ``incomplete``."""
+    from kdeclare.app.known_names import list_owned_names
+
+    return _filter_names(lambda: list_owned_names(_open_workspace(context)), incomplete)
+
+
+def complete_runs(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of past runs that start with ``incomplete``, latest first."""
+    from kdeclare.app.known_names import list_run_ids
+
+    return _filter_names(lambda: list_run_ids(_open_workspace(context)), incomplete)
+
+
+def _open_workspace(context: typer.Context) -> "Workspace":
+    from kdeclare.app.workspace import WorkspaceOptions
+
+    params = context.params
+    return Invocation().workspace(
+        WorkspaceOptions(params.get("project"), params.get("env"), state=params.get("state"))
+    )
 
 
 def _filter_names(list_names: Callable[[], Sequence[str]], incomplete: str) -> list[str]:

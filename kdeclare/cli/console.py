@@ -1,9 +1,11 @@
 """The output of a command: data to stdout, everything else to stderr."""
 
+import errno
 import json
 import logging
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -162,8 +164,12 @@ def _find_width(stream: TextIO) -> int | None:
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
+def _is_closed_terminal(stream: TextIO, problem: OSError) -> bool:
+    return problem.errno == errno.EIO and stat.S_ISCHR(os.fstat(stream.fileno()).st_mode)
+
+
 def _write_stream(stream: TextIO, text: str) -> None:
-    """Write the text to the stream. If the reader closed the pipe (``| head``), drop the text.
+    """Write the text to the stream. If the pipe (``| head``) or the terminal was closed, drop the text.
 
     Raises KdeclareError if writing fails for a different reason.
     """
@@ -173,7 +179,7 @@ def _write_stream(stream: TextIO, text: str) -> None:
     except OSError as problem:
         with suppress(OSError, ValueError), open(os.devnull, "w") as null_device:  # noqa: PTH123
             os.dup2(null_device.fileno(), stream.fileno())  # otherwise, flushing at exit would fail again
-        if not isinstance(problem, BrokenPipeError):
+        if not isinstance(problem, BrokenPipeError) and not _is_closed_terminal(stream, problem):
             raise KdeclareError(
                 error(
                     _OUTPUT_NOT_WRITTEN,

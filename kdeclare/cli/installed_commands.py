@@ -4,7 +4,7 @@ kdeclare's own providers register their commands in the same way. A command is i
 called, or when all commands are listed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -87,11 +87,40 @@ def find_commands(reserved: frozenset[str], group: str = GROUP) -> InstalledComm
     return InstalledCommands(usable, collisions)
 
 
-def build_command(installed: InstalledCommand) -> Any:
-    """Import a command and return the Click command. Raises KdeclareError if the command cannot be loaded."""
+def remove_options(app: typer.Typer) -> None:
+    """Replace the commands of an application by commands without options and subcommands, for a listing."""
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            empty_group = typer.Typer()
+            empty_group.info = group.typer_instance.info
+            group.typer_instance = empty_group
+    for command in app.registered_commands:
+        if command.callback is not None:
+            command.callback = _build_listed(command.callback)
+
+
+def _build_listed(callback: Callable[..., Any]) -> Callable[[], None]:
+    """Return a function with the name and the docstring of a command, and without its parameters."""
+
+    def listed() -> None:
+        pass
+
+    listed.__name__, listed.__doc__ = callback.__name__, callback.__doc__
+    return listed
+
+
+def build_command(
+    installed: InstalledCommand, adapt: Callable[[typer.Typer], None] = lambda app: None
+) -> Any:
+    """Import a command and return the Click command.
+
+    adapt: a function that changes the registered command before the Click command is built.
+    Raises KdeclareError if the command cannot be loaded.
+    """
     command_app = typer.Typer(rich_markup_mode=None)
     try:
         _register(installed, command_app)
+        adapt(command_app)
         commands = typer.main.get_group(command_app).commands
     except Exception as cause:  # the code of a provider can raise anything
         raise KdeclareError(

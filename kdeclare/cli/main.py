@@ -6,8 +6,8 @@ import importlib
 import os
 import shlex
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -22,13 +22,14 @@ from kdeclare.cli.help_groups import (
     RootGroup,
     get_help_group,
 )
-from kdeclare.cli.installed_commands import build_command, find_commands
+from kdeclare.cli.installed_commands import build_command, find_commands, remove_options
 from kdeclare.cli.invocation import Invocation, ShellContext
 from kdeclare.cli.redaction import redact_arguments
-from kdeclare.cli.terminal_text import sanitize_for_terminal
+from kdeclare.cli.terminal_text import sanitize_for_terminal, write_traceback
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.temporary_folders import delete_temporary_folders
 from kdeclare.version import VERSION
 
 _COMMANDS_BY_GROUP: Mapping[str, Mapping[str, str]] = {
@@ -47,7 +48,14 @@ _COMMANDS_BY_GROUP: Mapping[str, Mapping[str, str]] = {
         "history": "history",
         "doctor": "doctor",
     },
-    PROJECT: {"new": "new", "import": "import_live", "schema": "schema", "policy": "policy", "lock": "lock"},
+    PROJECT: {
+        "new": "new",
+        "import": "import_live",
+        "schema": "schema",
+        "policy": "policy",
+        "state": "state",
+        "lock": "lock",
+    },
     TOOLS: {"shell": "shell", "sandbox": "sandbox", "providers": "providers"},
 }
 """kdeclare's own commands by help group, with their modules. Commands of providers come from entry points."""
@@ -99,7 +107,7 @@ def main(arguments: Sequence[str], shell: ShellContext | None = None) -> int:
         return _report_usage_error(usage_error, next(iter(arguments), ""))
     except KdeclareError as problem:  # the command cannot be loaded
         if is_debugging():
-            traceback.print_exc(file=sys.stderr)
+            write_traceback(problem)
         for diagnostic in problem.diagnostics:
             _print_error(_format_diagnostic(diagnostic))
         return problem.exit_code
@@ -107,7 +115,7 @@ def main(arguments: Sequence[str], shell: ShellContext | None = None) -> int:
         return ExitCode.INTERRUPTED
     except Exception as exception:  # noqa: BLE001  raised before or after the command itself
         if is_debugging():
-            traceback.print_exc(file=sys.stderr)
+            write_traceback(exception)
         _print_error(_format_diagnostic(build_internal_error(exception)))
         return ExitCode.ERROR
 
@@ -123,8 +131,11 @@ class Application:
     problems: tuple[Diagnostic, ...] = ()
 
 
-def build_application(command_name: str = "") -> Application:
+def build_application(command_name: str = "", *, is_listing: bool = False) -> Application:
     """Build an application with only the named command, or with all commands if the name is unknown.
+
+    is_listing: whether the application only lists its commands. They then have no options, because reading
+    the options of all commands takes most of the time of ``kdeclare --help``.
 
     Raises KdeclareError if the requested command exists and cannot be used.
     """
@@ -137,10 +148,13 @@ def build_application(command_name: str = "") -> Application:
         return Application(root)
     if command_name in installed.collisions:
         raise KdeclareError(installed.collisions[command_name])
-    root, problems = _build_root(dict.fromkeys(_OWN_COMMANDS.values())), [*installed.collisions.values()]
+    adapt = remove_options if is_listing else _keep_options
+    root = _build_root(dict.fromkeys(_OWN_COMMANDS.values()), adapt)
+    problems = [*installed.collisions.values()]
     for command in installed.usable.values():
         try:
-            root.add_command(build_command(command))
+            # commands of other packages are built completely, because that finds their errors
+            root.add_command(build_command(command, adapt if command.is_own else _keep_options))
         except KdeclareError as problem:
             problems += problem.diagnostics
     for group, names in _COMMANDS_BY_GROUP.items():
@@ -159,7 +173,11 @@ def build_application(command_name: str = "") -> Application:
     return Application(root, tuple(problems))
 
 
-def _build_root(modules: Iterable[str]) -> Any:
+def _keep_options(app: typer.Typer) -> None:
+    """Leave the commands as they are."""
+
+
+def _build_root(modules: Iterable[str], adapt: Callable[[typer.Typer], None] = _keep_options) -> Any:
     app = typer.Typer(
         name="kdeclare",
         cls=RootGroup,
@@ -172,12 +190,16 @@ def _build_root(modules: Iterable[str]) -> Any:
     app.callback()(_root)
     for module in modules:
         importlib.import_module(f"kdeclare.cli.commands.{module}").register(app)
+    adapt(app)
     return typer.main.get_command(app)
 
 
 def _run(arguments: Sequence[str], shell: ShellContext | None) -> int:
     command_name = next(iter(arguments), "")
-    application = _build_cached_application(command_name if _is_command(command_name) else "")
+    is_listing = not set(arguments) - _HELP_OPTIONS and not os.environ.get(_COMPLETION_VARIABLE)
+    application = _build_cached_application(
+        command_name if _is_command(command_name) else "", is_listing=is_listing
+    )
     if not command_name.startswith("-") or _HELP_OPTIONS & set(arguments):
         _report_problems(application)
     click_command = application.root
@@ -225,9 +247,9 @@ def _reject_single_dash(click_command: Any, arguments: Sequence[str]) -> None:
 
 
 @functools.cache
-def _build_cached_application(command_name: str) -> Application:
+def _build_cached_application(command_name: str, *, is_listing: bool) -> Application:
     """Build an application and cache it. In a kdeclare shell, rebuilding it for each line would be slow."""
-    application = build_application(command_name)
+    application = build_application(command_name, is_listing=is_listing)
     _hide_argument_types(application.root)
     _reject_unusable_values(application.root)
     return application
@@ -310,7 +332,9 @@ def _print_error(text: str) -> None:
 
 
 def _exit_immediately(code: int) -> NoReturn:
-    """Flush the output and exit at once, without waiting for threads or running Python's exit handlers."""
+    """Delete temporary files, flush the output and exit, without waiting for threads or exit handlers."""
+    with suppress(KeyboardInterrupt):
+        delete_temporary_folders()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -73,11 +73,11 @@ def validate_duration(value: float | None) -> float | None:
 def validate_location(value: str | None) -> str | None:
     """Return ``value`` unchanged. Raises BadParameter if it cannot be the location of a state."""
     if value is not None:
+        from kdeclare.app.state_stores import check_state_location
         from kdeclare.core.diagnostics import KdeclareError
-        from kdeclare.engine.state.local_store import parse_folder
 
         try:
-            parse_folder(value)
+            check_state_location(value)
         except KdeclareError as problem:
             raise typer.BadParameter(" ".join(f"{d.detail} {d.hint}" for d in problem.diagnostics)) from None
     return value
@@ -94,6 +94,24 @@ def validate_addresses(value: str | None) -> str | None:
     return value
 
 
+Sign = Annotated[
+    str | None,
+    typer.Option(
+        "--sign",
+        metavar="KEY",
+        help="Sign the saved plan with this key: the path of a private key (Ed25519 in PEM, or any key of "
+        "OpenSSH), or ${env.NAME} with the text of the key. If the key has a passphrase, put the passphrase "
+        "into the environment variable KDECLARE_SIGNING_PASSPHRASE.",
+    ),
+]
+RequireSignature = Annotated[
+    bool,
+    typer.Option(
+        "--require-signature",
+        help="Apply a saved plan only if a key that the project trusts has signed it, even if the project "
+        "does not require signatures.",
+    ),
+]
 FollowTimeout = Annotated[
     float,
     typer.Option(

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from kdeclare.cli.terminal_text import sanitize_for_terminal
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.secrets.child_environ import build_child_environ
 
 _LESS_VARIABLES = {"LESS": "FRX"}
 """The default options of less: quit if the text fits (F), show colors (R), keep the screen (X).
@@ -38,7 +39,7 @@ class Pager:
                 subprocess.run(
                     self.command,
                     input=sanitize_for_terminal(text).encode(errors="backslashreplace"),
-                    env=_LESS_VARIABLES | os.environ,
+                    env=_LESS_VARIABLES | build_child_environ(os.environ),
                     check=False,
                 )
         except OSError as problem:

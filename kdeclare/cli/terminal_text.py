@@ -1,11 +1,13 @@
 """Sanitize all output: remove secrets, and escape characters that a terminal would interpret.
 
 Reports already escape control characters in names and values (`report.elements.values`). This module also
-covers JSON, usage errors and logs.
+covers JSON, usage errors, logs and tracebacks.
 """
 
 import logging
 import re
+import sys
+import traceback
 
 from kdeclare.core.secrets.scrubber import SCRUBBER
 
@@ -24,6 +26,11 @@ def sanitize_for_terminal(text: str) -> str:
     if text.isascii():
         return text
     return _CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def write_traceback(exception: BaseException) -> None:
+    """Print the traceback of an exception to stderr. Exceptions of libraries can contain secrets."""
+    print(sanitize_for_terminal("".join(traceback.format_exception(exception))), end="", file=sys.stderr)
 
 
 class TerminalFormatter(logging.Formatter):

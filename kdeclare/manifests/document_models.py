@@ -34,6 +34,8 @@ from kdeclare.manifests.syntax.nodes import (
 from kdeclare.manifests.syntax.substitution import Variable, has_reference
 
 _MISPLACED_KIND_HINTS = {
+    "AcceptedDrift": "Move the document out of the manifests, and list its file under 'acceptedDrift' in the "
+    "fleet file.",
     "PolicyTest": "Move policy tests out of the manifests, and run them with 'kdeclare policy test FILE'.",
 }
 """Hints for documents that do not belong in the manifests of a project, by kind."""

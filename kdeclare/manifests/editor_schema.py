@@ -18,6 +18,7 @@ from kdeclare.core.resources.kind import Kind
 from kdeclare.manifests.defaults import DEFAULTS, DefaultsKind, DefaultsSpec
 from kdeclare.manifests.document_models import Declarable, build_envelope_model
 from kdeclare.manifests.field_docs import find_field_doc
+from kdeclare.manifests.fleet.accepted_drift_file import AcceptedDriftManifest
 from kdeclare.manifests.fleet.fleet_file import FleetManifest
 from kdeclare.manifests.project_schema import build_project_model
 
@@ -44,6 +45,7 @@ def build_json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
     models += [
         build_project_model(find_connection_settings(), find_plan_settings(), find_environment_settings()),
         FleetManifest,
+        AcceptedDriftManifest,
     ]
     mode: JsonSchemaMode = "validation"
     references, definitions = models_json_schema(

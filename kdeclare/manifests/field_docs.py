@@ -39,6 +39,8 @@ _DEFAULTS_DOCS = {
     "defaults": "Values for fields that neither the manifest nor an overlay of the resource sets.",
 }
 
+_NAME_DOC = "Names, or regular expressions (RE2) between slashes that match whole names"
+
 FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "Metadata": {
         "name": "For a Topic, the topic's name; for a BrokerConfig, a broker id or cluster-default.",
@@ -98,8 +100,17 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "references": "The allowed ${env.NAME} and ${file.PATH} references (default: all; in CI jobs: none).",
         "scope": "The names that the project may declare, change or import, by kind: names, or regular "
         "expressions (RE2) between slashes that match whole names. A kind without an entry is not limited.",
+        "signatures": "Whether plans must be signed, and the keys that may sign them.",
         "adoption": "explicit (default): an existing resource that differs from its manifest and was never "
         "applied needs --adopt or lifecycle.adopt. automatic: such a resource is adopted and changed.",
+    },
+    "SignaturesSpec": {
+        "required": "Whether apply and fleet apply accept only plan files with a signature of a trusted key "
+        "(default: false). A field of an environment replaces the same field of the project.",
+        "keys": "Trusted public keys, such as 'ssh-ed25519 AAAA… name', or lines of OpenSSH's allowed "
+        "signers.",
+        "files": "Files with trusted keys, relative to this file: public keys in the format of OpenSSH or "
+        "in PEM (Ed25519), or allowed signers of OpenSSH.",
     },
     "ReferencesSpec": {
         "env": "The environment variables that references can use: names, or prefixes such as KAFKA_*.",
@@ -107,6 +118,9 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "its subfolders.",
     },
     "EnvironmentSpec": {
+        "clusterId": "The id of the cluster. If it is set, kdeclare refuses to use a cluster with another "
+        "id.",
+        "signatures": "Whether plans of this environment must be signed, and the keys that may sign them.",
         "requestDeadline": "The maximum time that brokers need for a request that has no timeout, such as a "
         "config change (default: 90s). If such a request receives no response, kdeclare waits this "
         "long before it reports that the request had no effect.",
@@ -122,7 +136,24 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "FleetSpec": {
         "maxConcurrentClusters": "The maximum number of clusters to read at the same time.",
         "rollout": "The order in which the clusters are changed.",
+        "manifestUrl": "The URL of manifests for links in the reports of audits. {path} is the path of the "
+        "manifest, relative to the fleet file, and {line} is the line.",
+        "acceptedDrift": "Files or folders with documents of kind AcceptedDrift.",
         "clusters": "The clusters of the fleet.",
+    },
+    "AcceptedDriftSpec": {
+        "reason": "Why the drift is accepted. Reports show it.",
+        "owner": "Who answers questions about it.",
+        "expires": "The last day on which the drift is accepted (UTC), in quotes: '2027-01-31'.",
+        "clusters": f"{_NAME_DOC} (default: all clusters).",
+        "resources": "The resources, or the unmanaged objects.",
+        "fields": f"The paths of fields, such as configs.retention.ms. {_NAME_DOC} (default: all findings "
+        "about the resources).",
+        "findings": "The kinds of findings (default: all except unreachable).",
+    },
+    "AcceptedResources": {
+        "kind": "The kind of the resources.",
+        "names": _NAME_DOC + ".",
     },
     "RolloutSpec": {
         "canary": "The labels of the clusters that are changed first.",

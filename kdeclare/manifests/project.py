@@ -34,6 +34,7 @@ from kdeclare.manifests.project_schema import (
     build_project_model,
 )
 from kdeclare.manifests.schema_errors import Location
+from kdeclare.manifests.signature_rules import SignatureRules, build_signature_rules
 from kdeclare.manifests.syntax.node_reader import NodeReader
 from kdeclare.manifests.syntax.nodes import find_child, find_node, find_position
 from kdeclare.manifests.syntax.reference_limits import (
@@ -62,6 +63,7 @@ class Environment:
     request_deadline_s: the time in seconds for which the system may work on a request that has no timeout, or
         None if not set.
     providers: the connection settings of systems other than Kafka, by provider name.
+    cluster_id: the only id that the cluster may have, or None if not set.
     place: the position of the environment in the project file.
     """
 
@@ -75,6 +77,7 @@ class Environment:
     request_deadline_s: float | None = None
     providers: Mapping[str, BaseModel] = field(default_factory=dict, repr=False)
     place: SourcePosition | None = None
+    cluster_id: str | None = None
 
     @property
     def connection_fields(self) -> Mapping[str, object]:
@@ -101,6 +104,7 @@ class Project:
     limits: the references that the project is allowed to use.
     scope: the names that the project is allowed to declare, change or import.
     adopts: whether existing resources that differ from their manifests are adopted without --adopt.
+    signatures: whether plans must be signed, and the keys that may sign them.
     """
 
     name: str = DEFAULT
@@ -115,6 +119,7 @@ class Project:
     limits: Limits = ()
     adopts: bool = False
     scope: NameScope = field(default_factory=NameScope)
+    signatures: SignatureRules = SignatureRules()
 
 
 def open_project(
@@ -149,6 +154,26 @@ def build_project_limits(declared: ReferencesSpec | None, environ: Mapping[str, 
     except KdeclareError:  # a broken trusted file must not block the plan for a change that repairs the file
         trusted = ReferencesSpec()
     return (*file_limits, replace(_build_limits(trusted), trusted=True))
+
+
+def _read_base_rules(env: str, environ: Mapping[str, str]) -> SignatureRules | None:
+    """Return the rules for signatures of the trusted project file, or None if there is no such file."""
+    file = environ.get(TRUSTED_PROJECT)
+    if not file:
+        return None
+    try:
+        return build_signature_rules(read_project(Path(file)).spec, env, None)
+    except KdeclareError:  # no key is trusted, and signatures are required
+        return SignatureRules(required=True)
+
+
+def read_signature_rules(file: Path, env: str, environ: Mapping[str, str]) -> SignatureRules:
+    """Return the rules of a project file for signatures, without resolving references. Raises KdeclareError.
+
+    env: the name of the environment, which need not exist.
+    """
+    rules = build_signature_rules(read_project(file).spec, env, file.parent)
+    return replace(rules, base=_read_base_rules(env, environ))
 
 
 def _build_limits(spec: ReferencesSpec) -> ReferenceLimits:
@@ -211,7 +236,9 @@ class ProjectDocument:
         project = _build_project(
             self.file, self.root, reader, manifest.spec, manifest.metadata.name, name, self.spec
         )
-        return replace(project, limits=limits)
+        signatures = build_signature_rules(manifest.spec, name, self.file.parent)
+        signatures = replace(signatures, base=_read_base_rules(name, environ))
+        return replace(project, limits=limits, signatures=signatures)
 
 
 def read_project(file: Path) -> ProjectDocument:
@@ -326,6 +353,7 @@ def _build_project(
         environment_spec.requestDeadline,
         _collect_provider_settings(environment_spec),
         find_position(root, ("spec", "environments", env), key=True),
+        environment_spec.clusterId,
     )
     overlays = {path: None for e in full_spec.environments.values() for path in e.overlays}
     overlays_path: Location = ("spec", "environments", env, "overlays")

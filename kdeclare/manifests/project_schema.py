@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from types import GenericAlias
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
 from kdeclare.core.plans.plan_hooks import PlanSettings
 from kdeclare.core.units import Duration
+from kdeclare.engine.signatures.trusted_keys import parse_trusted_keys
 from kdeclare.manifests.document_models import Envelope, Metadata, TextMap
 from kdeclare.manifests.policies import PolicyEntrySpec
 from kdeclare.manifests.syntax.reference_limits import explain_bad_entry
+from kdeclare.manifests.syntax.substitution import has_reference
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -24,6 +26,23 @@ class ProviderSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
+class SignaturesSpec(BaseModel):
+    """``signatures`` of a project or an environment: whether plans must be signed, and the trusted keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    required: bool | None = None
+    keys: list[str] | None = None
+    files: list[str] | None = None
+
+    @field_validator("keys")
+    @classmethod
+    def _check_keys(cls, keys: list[str] | None) -> list[str] | None:
+        for key in keys or ():
+            if not has_reference(key):  # otherwise, the key is checked after the reference is resolved
+                parse_trusted_keys(key)
+        return keys
+
+
 class EnvironmentSpec(BaseModel):
     """One environment: a cluster, and the settings that are specific to this environment."""
 
@@ -34,6 +53,8 @@ class EnvironmentSpec(BaseModel):
     variables: dict[str, Any] = {}
     overlays: list[str] = []
     requestDeadline: Duration | None = None  # noqa: N815
+    clusterId: Annotated[str, Field(min_length=1)] | None = None  # noqa: N815
+    signatures: SignaturesSpec = SignaturesSpec()
     providers: ProviderSettings = ProviderSettings()
 
     @model_validator(mode="after")
@@ -78,6 +99,7 @@ class ProjectSpec(BaseModel):
     references: ReferencesSpec | None = None
     adoption: Literal["explicit", "automatic"] = "explicit"
     scope: dict[str, list[str]] = {}
+    signatures: SignaturesSpec = SignaturesSpec()
 
 
 class ProjectManifest(Envelope):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.secrets.child_environ import build_child_environ
 from kdeclare.java import find_java
 from kdeclare.sandbox import broker_properties, processes, security
 from kdeclare.sandbox.jars import KafkaJars, Progress, ignore_progress, kafka_jars
@@ -39,7 +40,7 @@ class Runtime:
 
     def environment(self) -> dict[str, str]:
         """Return the environment for Java. CLASSPATH contains the jars, so that command lines stay short."""
-        return {**os.environ, "CLASSPATH": self.jars.classpath}
+        return {**build_child_environ(os.environ), "CLASSPATH": self.jars.classpath}
 
 
 def resolve_runtime(progress: Progress = ignore_progress) -> Runtime:

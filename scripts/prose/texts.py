@@ -4,7 +4,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -72,10 +72,11 @@ def _read_module(file: Path) -> Iterator[Text]:
         text = " / ".join(filter(None, (render(part) for part in diagnostic.parts)))
         yield Text(name, diagnostic.line, TextKind.DIAGNOSTIC, text)
         documented |= {id(node) for part in diagnostic.parts for node in ast.walk(part)}
-    documented |= {id(node) for node in _find_types(tree)}
-    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in documented | inner:
+    nodes = list(ast.walk(tree))
+    documented |= {id(node) for node in _find_types(nodes)}
+    documented |= {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in nodes:
+        if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in documented:
             text = render(node)
             if len(text.split()) > 2:
                 yield Text(name, node.lineno, TextKind.MESSAGE, text)
@@ -131,9 +132,9 @@ def _find_bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
             yield node.body
 
 
-def _find_types(tree: ast.AST) -> Iterator[ast.expr]:
+def _find_types(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
     """Yield the type expressions of a module that can be strings: annotations, and the types of casts."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.arg(annotation=ast.expr() as annotation) | ast.AnnAssign(annotation=annotation):
                 yield annotation
@@ -161,11 +162,13 @@ class DiagnosticCall:
 
 def find_diagnostics(tree: ast.Module) -> Iterator[DiagnosticCall]:
     """Yield the calls of a module that make diagnostics."""
+    nodes = list(ast.walk(tree))
     scopes: dict[int, ast.AST] = {}
-    for scope in ast.walk(tree):
-        if isinstance(scope, ast.Module | ast.FunctionDef):
-            scopes |= {id(node): scope for node in ast.walk(scope)}
-    for node in ast.walk(tree):
+    if any(isinstance(node, ast.Name) and node.id in DIAGNOSTICS for node in nodes):
+        for scope in nodes:
+            if isinstance(scope, ast.Module | ast.FunctionDef):
+                scopes |= {id(node): scope for node in ast.walk(scope)}
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in DIAGNOSTICS:
             arguments = node.args[2:] if node.func.id == "Diagnostic" else node.args[1:]
             named = {keyword.arg: keyword.value for keyword in node.keywords}

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 
-from kdeclare.app.authoring.schema import build_manifest_schema, list_schema_kinds
+from kdeclare.app.authoring.schema import DOCUMENT_MODELS, build_manifest_schema, list_schema_kinds
 from scripts.reference.json_schema import Schema, fields_table, referred
 from scripts.reference.markdown import page, prose
-
-_SINGLES = {"Project": "ProjectManifest", "Fleet": "FleetManifest"}
 
 
 def manifests_page() -> str:
     """Render all kinds with the fields of their specs."""
     whole = build_manifest_schema(None)["$defs"]
-    specs = {kind: whole[_SINGLES.get(kind, kind)]["properties"]["spec"] for kind in list_schema_kinds()}
+    specs = {
+        kind: whole[DOCUMENT_MODELS.get(kind, kind)]["properties"]["spec"] for kind in list_schema_kinds()
+    }
     names = {kind: spec["$ref"].rpartition("/")[2] for kind, spec in specs.items()}
     shared = list(dict.fromkeys(n for s in names.values() for n in referred(whole[s], whole)))
     own = [name for name in shared if name not in names.values()]

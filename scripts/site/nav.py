@@ -29,7 +29,7 @@ _NAV: Mapping[str, Sequence[str]] = {
         "docs/scale",
         "benchmarks/README",
     ),
-    "Project": ("CONTRIBUTING", "CHANGELOG"),
+    "Project": ("CONTRIBUTING", "SECURITY", "CHANGELOG"),
 }
 """The pages by heading. A pattern stands for all matching pages that are not listed by name."""
 

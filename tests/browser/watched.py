@@ -17,6 +17,12 @@ class WatchedPage:
         page.on("dialog", lambda dialog: self.messages.append(f"dialog: {dialog.message}"))
         page.on("request", lambda request: self.requests.append(request.url))
 
+    def clear(self) -> None:
+        """Leave the page that a test opened, and forget what it logged."""
+        self.page.goto("about:blank")
+        self.messages.clear()
+        self.requests.clear()
+
     def open(self, file: Path, hash_: str = "") -> Page:
         """Open a file, with the state in the URL's fragment."""
         self.page.goto(f"{file.as_uri()}{hash_}")

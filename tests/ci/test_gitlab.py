@@ -80,7 +80,7 @@ def test_apply_uses_reviewed_plan(gitlab: Runner) -> None:
         gitlab.switch_machine()
         gitlab.topic("refunds")
         merged = {"CI_COMMIT_SHA": MERGED, "CI_MERGE_REQUEST_IID": ""}
-        for step in ("state.sh load", "gitlab/find-plan.sh", "apply.sh", "state.sh save"):
+        for step in ("gitlab/find-plan.sh", "apply.sh"):
             gitlab.run_ok(*step.split(), **merged)
         assert gitlab.exit_code == expected
         assert set(load_cluster(Path(gitlab.environ["STUB_CLUSTER"])).topics()) == {"orders"}
@@ -93,7 +93,7 @@ def test_apply_refuses_plan_that_differs_from_merged_manifests(gitlab: Runner) -
     shutil.copytree(gitlab.out, gitlab.service / "artifacts" / "60" / ".kdeclare")
     gitlab.switch_machine()
     (gitlab.checkout / "manifests" / "evil.yaml").unlink()
-    for step in ("state.sh load", "gitlab/find-plan.sh", "apply.sh"):
+    for step in ("gitlab/find-plan.sh", "apply.sh"):
         ran = gitlab.run_ok(*step.split(), CI_COMMIT_SHA=MERGED)
     assert "The merged manifests no longer produce this plan" in ran.stdout
     assert gitlab.exit_code == 4

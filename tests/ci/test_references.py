@@ -185,6 +185,7 @@ def test_log_commands_resume_after_failed_step(github: Runner) -> None:
 
 def test_step_output_with_line_break_is_refused(github: Runner) -> None:
     github.topic("orders")
+    github.run_ok("state.sh", "load")
     hostile = f"{github.folder}/x\nartifact=evil"
     ran = github.run("plan.sh", KDECLARE_PLAN_FILE=hostile)
     assert ran.returncode == 64

@@ -351,4 +351,5 @@ def test_offsets_survive_the_deletion_of_their_connector(connect_bed: AnyConnect
     connect_bed.cluster.create_connector(name, config, STOPPED)
     assert connect_bed.cluster.read_offsets(name) == (offset,)
     connect_bed.cluster.delete_offsets(name)
-    assert connect_bed.cluster.read_offsets(name) == ()
+    # The partition of a deleted offset can still be listed, without an offset.
+    assert not [found for found in connect_bed.cluster.read_offsets(name) if found.offset is not None]

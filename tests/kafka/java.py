@@ -8,6 +8,10 @@ from pathlib import Path
 
 from kdeclare.java import find_java
 from kdeclare.sandbox import resolve_kafka_classpath
+from tests.startup_cache import BROKER, archive_options
+
+QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Java's options for programs that run briefly."""
 
 _COMMAND_LINES = Path(__file__).with_name("CommandLines.java")
 
@@ -18,6 +22,7 @@ def compile_java(source: Path, into: Path) -> None:
     assert javac is not None, "some tests compile Java, which needs javac on PATH"
     command = [
         javac,
+        *(f"-J{option}" for option in QUICK_JVM),
         "-Xlint:all,-classfile,-processing,-serial",
         "-Werror",
         "-cp",
@@ -42,9 +47,9 @@ class KafkaTools:
 
     def __init__(self, folder: Path) -> None:
         compile_java(_COMMAND_LINES, folder)
-        path = f"{folder}:{resolve_kafka_classpath()}"
+        path = f"{resolve_kafka_classpath()}:{folder}"  # in the order of the archive of classes
         self._jvm = subprocess.Popen(
-            [find_java(), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "kdeclare.test.CommandLines"],
+            [find_java(), *QUICK_JVM, *archive_options(BROKER), "kdeclare.test.CommandLines"],
             env={"CLASSPATH": path},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -13,7 +13,7 @@ from kdeclare.java import find_java
 from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_access
 from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.sandbox import resolve_kafka_classpath
-from tests.kafka.java import compile_java
+from tests.kafka.java import QUICK_JVM, compile_java
 from tests.unit.acl.acl_strategies import bindings, requests
 
 pytestmark = pytest.mark.kafka
@@ -29,7 +29,7 @@ def kafka_authorize(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Author
     folder = tmp_path_factory.mktemp("authorizations")
     compile_java(Path(__file__).with_name("Authorizations.java"), folder)
     jvm = subprocess.Popen(
-        [find_java(), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "kdeclare.test.Authorizations"],
+        [find_java(), *QUICK_JVM, "kdeclare.test.Authorizations"],
         env={"CLASSPATH": f"{folder}:{resolve_kafka_classpath()}"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

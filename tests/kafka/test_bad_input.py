@@ -102,6 +102,10 @@ class Project:
             return (run / "journal.jsonl").read_text()
         return ""
 
+    def count_runs(self) -> int:
+        """Return the number of runs so far."""
+        return len(list(self.state.glob("runs/[!.]*")))
+
     def _write(self, file: str, manifests: Any) -> None:
         documents = (
             {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
@@ -127,10 +131,13 @@ def wait_until(check: Callable[[], bool], seconds: float = 60, step: float = 0.0
         time.sleep(step)
 
 
-def wait_for_first_request(project: Project, process: subprocess.Popen[str]) -> None:
-    """Wait until a process has sent, or is about to send, its first request."""
+def wait_for_first_request(project: Project, process: subprocess.Popen[str], earlier_runs: int = 0) -> None:
+    """Wait until a process has sent, or is about to send, its first request.
+
+    earlier_runs: the number of the project's runs before the process started.
+    """
     deadline = time.monotonic() + 60
-    while '"begin"' not in project.journal():
+    while project.count_runs() <= earlier_runs or '"begin"' not in project.journal():
         if process.poll() is not None or time.monotonic() > deadline:
             raise AssertionError(f"it does not begin: {wait_for_exit(process, 1)}")
         time.sleep(0.002)

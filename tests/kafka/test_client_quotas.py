@@ -15,9 +15,10 @@ from kdeclare.fleet.in_process_audit import audit_rows
 from kdeclare.fleet.row_builder import build_declared_cluster_row, build_declared_rows, read_live_rows
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
-from kdeclare.sandbox import SandboxStatus, run_kafka_tool
+from kdeclare.sandbox import SandboxStatus
 from kdeclare.testing.world import declare
 from tests.connections import connections_to
+from tests.kafka.java import KafkaTools
 from tests.kafka.test_bad_input import Project
 
 pytestmark = pytest.mark.kafka
@@ -110,7 +111,7 @@ def test_quota_is_applied_changed_and_rolled_back(quotas: Quotas) -> None:
     assert json.loads((project.state / "state.json").read_text())["resources"] == {}
 
 
-def test_quota_entities_match_output_of_kafka_configs(quotas: Quotas) -> None:
+def test_quota_entities_match_output_of_kafka_configs(quotas: Quotas, tools: KafkaTools) -> None:
     project, name = quotas.project, quotas.project.name("x")
     specs: dict[str, Mapping[str, Any]] = {
         "pair": {"entity": {"user": name, "clientId": name}, "limits": {PERCENT: 12.5}},
@@ -121,15 +122,17 @@ def test_quota_entities_match_output_of_kafka_configs(quotas: Quotas) -> None:
     try:
         project.done("apply", "--yes")
         assert project.in_order()
-        said = _describe_quotas(project.bootstrap, "--entity-type", "users", "--entity-type", "clients")
+        said = _describe_quotas(
+            tools, project.bootstrap, "--entity-type", "users", "--entity-type", "clients"
+        )
         assert f"user-principal '{name}', client-id '{name}' are request_percentage=12.5" in said
         assert f"user-principal '{name}', the default client-id are producer_byte_rate=9000.0" in said
-        said = _describe_quotas(project.bootstrap, "--entity-type", "ips")
+        said = _describe_quotas(tools, project.bootstrap, "--entity-type", "ips")
         assert "Quota configs for ip '10.11.12.13' are connection_creation_rate=5000.0" in said
     finally:
         project.declare()
         project.done("apply", "--yes", "--allow-deletes", "--allow-empty", "--max-deletes", "9")
-    assert "10.11.12.13" not in _describe_quotas(project.bootstrap, "--entity-type", "ips")
+    assert "10.11.12.13" not in _describe_quotas(tools, project.bootstrap, "--entity-type", "ips")
 
 
 def test_plan_refuses_quota_of_unresolvable_address(quotas: Quotas) -> None:
@@ -194,9 +197,9 @@ def test_fleet_audit_finds_quota_drift(quotas: Quotas) -> None:
     }
 
 
-def _describe_quotas(bootstrap: str, *entities: str) -> str:
+def _describe_quotas(tools: KafkaTools, bootstrap: str, *entities: str) -> str:
     """Return the quotas that kafka-configs describes."""
     arguments = ("--describe", *entities, "--bootstrap-server", bootstrap)
-    ran = run_kafka_tool("kafka.admin.ConfigCommand", *arguments)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+    ran = tools("kafka.admin.ConfigCommand", *arguments)
+    assert ran.code == 0, ran.text
+    return ran.text

@@ -22,7 +22,7 @@ from kdeclare.providers.kafka.consumer_group.group import CommittedOffset, Group
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.sandbox import SandboxStatus, resolve_kafka_classpath
 from tests.beds import KafkaBed
-from tests.kafka.java import KafkaTools, ToolResult, compile_java
+from tests.kafka.java import QUICK_JVM, KafkaTools, ToolResult, compile_java
 
 pytestmark = pytest.mark.kafka
 
@@ -179,7 +179,7 @@ class BothTools:
         """Run the only member of a streams group until the end of the block. Kafka Streams is not needed."""
         compile_java(Path(__file__).with_name("StreamsMember.java"), classes)
         command = [
-            *(find_java(), "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{resolve_kafka_classpath()}"),
+            *(find_java(), *QUICK_JVM, "-cp", f"{classes}:{resolve_kafka_classpath()}"),
             *("kdeclare.test.StreamsMember", self.bootstrap, group, self.topics["t"]),
         ]
         member = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

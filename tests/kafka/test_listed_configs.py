@@ -17,9 +17,10 @@ from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES
 from kdeclare.providers.kafka.port import ConfigQuery
-from kdeclare.sandbox import SandboxStatus, run_kafka_tool
+from kdeclare.sandbox import SandboxStatus
 from kdeclare.testing.world import declare
 from tests.connections import connections_to
+from tests.kafka.java import KafkaTools
 from tests.kafka.test_bad_input import Project
 
 pytestmark = pytest.mark.kafka
@@ -30,8 +31,9 @@ SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval
 class ListedConfigs:
     """A project with a group and a subscription, and Kafka's own tool as another client."""
 
-    def __init__(self, project: Project, cluster: KafkaCluster) -> None:
+    def __init__(self, project: Project, cluster: KafkaCluster, tools: KafkaTools) -> None:
         self.project = project
+        self._tools = tools
         self.cluster = cluster
         self.group, self.subscription = project.name("g"), project.name("m")
 
@@ -56,9 +58,9 @@ class ListedConfigs:
 
     def _run_tool(self, *arguments: str) -> str:
         bootstrap = ("--bootstrap-server", self.project.bootstrap)
-        ran = run_kafka_tool("kafka.admin.ConfigCommand", *arguments, *bootstrap)
-        assert ran.returncode == 0, ran.stderr
-        return ran.stdout
+        ran = self._tools("kafka.admin.ConfigCommand", *arguments, *bootstrap)
+        assert ran.code == 0, ran.text
+        return ran.text
 
     def read(self, scope: ConfigScope, name: str) -> dict[str, str | None]:
         resource = ConfigResource(scope, name)
@@ -67,10 +69,10 @@ class ListedConfigs:
 
 
 @pytest.fixture
-def listed(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[ListedConfigs]:
+def listed(sandbox: SandboxStatus, tools: KafkaTools, tmp_path: Path) -> Iterator[ListedConfigs]:
     project = Project(tmp_path, sandbox.bootstrap)
     with closing(connect(sandbox.bootstrap, {})) as cluster:
-        made = ListedConfigs(project, cluster)
+        made = ListedConfigs(project, cluster, tools)
         yield made
         project.declare()
         project.done("apply", "--yes", "--allow-deletes", "--allow-empty", "--max-deletes", "9")

@@ -240,7 +240,7 @@ def test_move_to_down_broker_times_out_and_is_cleaned_up_later(
     took = time.monotonic() - began
     assert ran.code is ExitCode.PARTIAL, ran
     assert f"Still moving after 5 s: {at} waits for broker {LOST} (down)." in ran.out, ran
-    assert 5 <= took < 60
+    assert 5 <= took < 300
     still = project.done("status")
     assert f"{at}" in still.out
     assert f"broker {LOST} (down)" in still.out

@@ -17,10 +17,11 @@ from kdeclare.providers.kafka.commands.reassign.assignments_file import (
 )
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.reassignment import throttles
-from kdeclare.sandbox import SandboxSettings, SandboxStatus, run_kafka_tool
+from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.beds import KafkaBed, broker_resource, topic_resource
 from tests.commands import run_here
 from tests.conftest import free_port
+from tests.kafka.java import KafkaTools
 
 pytestmark = pytest.mark.kafka
 
@@ -34,6 +35,7 @@ Ids = tuple[int, ...]
 class BothTools:
     """A folder, one topic with two partitions, and the two tools on the same brokers."""
 
+    kafkas: KafkaTools
     bed: KafkaBed
     bootstrap: str
     folder: Path
@@ -47,9 +49,9 @@ class BothTools:
 
     def run_kafkas_tool(self, action: str, file: str = "", *options: str) -> str:
         """Return the output of Kafka's tool; check that it succeeded."""
-        ran = run_kafka_tool(KAFKAS, *self._line(action, file), *options)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        return ran.stdout
+        ran = self.kafkas(KAFKAS, *self._line(action, file), *options)
+        assert ran.code == 0, ran.text
+        return ran.text
 
     def undo(self) -> None:
         """Run `kdeclare rollback`."""
@@ -71,8 +73,8 @@ class BothTools:
     def fill(self) -> None:
         """Write more data than moves copy at once, with Kafka's producer, which is fast."""
         where = ("--topic", self.topic, "--bootstrap-server", self.bootstrap)
-        ran = run_kafka_tool("org.apache.kafka.tools.ProducerPerformance", *where, *MUCH)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
+        ran = self.kafkas("org.apache.kafka.tools.ProducerPerformance", *where, *MUCH)
+        assert ran.code == 0, ran.text
 
     def write_moves(self, file: str, *targets: Ids) -> str:
         """Build the target assignments."""
@@ -99,11 +101,11 @@ class BothTools:
 
     def describe_replicas(self) -> list[str]:
         """Return the replicas as described by Kafka's own tool."""
-        ran = run_kafka_tool(
+        ran = self.kafkas(
             "org.apache.kafka.tools.TopicCommand",
             *("--bootstrap-server", self.bootstrap, "--describe", "--topic", self.topic),
         )
-        return re.findall(r"Replicas: ([\d,]+)", ran.stdout)
+        return re.findall(r"Replicas: ([\d,]+)", ran.text)
 
     def read_throttles(self) -> tuple[set[str | None], dict[str, str | None]]:
         """Return the rates of all brokers, and the lists of the topic."""
@@ -124,13 +126,13 @@ class BothTools:
 
 
 @pytest.fixture
-def both_tools(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[BothTools]:
+def both_tools(sandbox: SandboxStatus, tools: KafkaTools, tmp_path: Path) -> Iterator[BothTools]:
     """Create the topic on brokers 1 and 2."""
     cluster = connect(sandbox.bootstrap, {})
     bed = KafkaBed(cluster, sandbox.bootstrap)
     topic = bed.create({0: (1, 2), 1: (2, 1)}, name=bed.delete_at_end(f"reassign-{uuid.uuid4().hex[:8]}"))
     try:
-        yield BothTools(bed, sandbox.bootstrap, tmp_path, topic)
+        yield BothTools(tools, bed, sandbox.bootstrap, tmp_path, topic)
         bed.clean()
     finally:
         cluster.close()
@@ -245,10 +247,12 @@ def two_dirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus
         kafka_sandbox.reset(settings.folder)
 
 
-def test_replicas_move_between_log_directories(two_dirs: SandboxStatus, tmp_path: Path) -> None:
+def test_replicas_move_between_log_directories(
+    two_dirs: SandboxStatus, tools: KafkaTools, tmp_path: Path
+) -> None:
     cluster = connect(two_dirs.bootstrap, {})
     bed = KafkaBed(cluster, two_dirs.bootstrap)
-    both = BothTools(bed, two_dirs.bootstrap, tmp_path, bed.create({0: (1,)}, name="relocated"))
+    both = BothTools(tools, bed, two_dirs.bootstrap, tmp_path, bed.create({0: (1,)}, name="relocated"))
     both.fill()
     paths = {broker: [d.path for d in found] for broker, found in cluster.log_dirs([]).items()}
     held = next(d.path for d in cluster.log_dirs([both.topic])[1] if d.sizes)

@@ -8,7 +8,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -65,8 +65,9 @@ def run(
     *command: str, folder: Path | None = None, code: int = 0, environ: Mapping[str, str] = NOTHING
 ) -> str:
     """Return what a command writes; its exit code has to be the one given."""
-    variables = {**os.environ, "COLUMNS": "100", **environ}
-    variables.pop("PYTHONPATH", None)
+    # A Spark session in this process sets PYSPARK_PYTHON, whose packages are not those of the environment.
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_") and k != "PYTHONPATH"}
+    variables = {**clean, "COLUMNS": "100", **environ}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=variables, timeout=300)
     assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout + done.stderr
@@ -76,17 +77,24 @@ def run(
 class Project:
     """A project whose commands are those of the environment.
 
-    bin: the folder of its commands. environ: variables of every command.
+    bin: the folder of its commands. environ: variables of every command. running: the command line of a
+    kdeclare that has already imported what it needs; commands with variables of their own start a new one.
     """
 
     bin: Path
     folder: Path
     environ: Mapping[str, str] = field(default_factory=dict)
+    running: tuple[str, ...] = ()
+
+    @property
+    def separate(self) -> "Project":
+        """The same project, with a new process for every command."""
+        return replace(self, running=())
 
     def __call__(self, *arguments: str, code: int = 0, environ: Mapping[str, str] = NOTHING) -> str:
         """Return what ``kdeclare`` writes. code: the exit code that it must have."""
-        command = str(self.bin / "kdeclare")
-        return run(command, *arguments, folder=self.folder, code=code, environ={**self.environ, **environ})
+        command = self.running if self.running and not environ else (str(self.bin / "kdeclare"),)
+        return run(*command, *arguments, folder=self.folder, code=code, environ={**self.environ, **environ})
 
     def python(self, *arguments: str) -> str:
         """Return what the environment's Python writes."""

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.provider.conftest import EXAMPLE
 from tests.provider.installed import Project, install, run
 from tests.startup_cache import spark_variables
 from tests.unit.docs.written import list_code_blocks
+from tests.waiting import run_server
 
 pytestmark = pytest.mark.slow
 SECRETS = {"WEB_TOKEN": "web-secret-1234567", "NEW_TOKEN": "new-secret-1234567"}
@@ -29,10 +31,17 @@ def bin_(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return install(tmp_path_factory)
 
 
+@pytest.fixture(scope="module")
+def running(bin_: Path) -> Iterator[tuple[str, ...]]:
+    """The command line of the environment's kdeclare, which is already running."""
+    with run_server(python=str(bin_ / "python")) as line:
+        yield tuple(line.split())
+
+
 @pytest.fixture
-def kdeclare(bin_: Path, tmp_path: Path) -> Project:
+def kdeclare(bin_: Path, running: tuple[str, ...], tmp_path: Path) -> Project:
     """A project with a flag and a client of it, and nothing of Kafka."""
-    project = Project(bin_, tmp_path, SECRETS)
+    project = Project(bin_, tmp_path, SECRETS, running)
     lab = {"providers": {"flags": {"file": "flags.db"}}}
     project.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
     project.flag("dark-mode", 10, description="Night")
@@ -54,6 +63,7 @@ def change_object(project: Project, name: str, **fields: object) -> None:
 
 
 def test_installed_provider_is_listed_and_has_schema(kdeclare: Project) -> None:
+    kdeclare = kdeclare.separate
     assert "kdeclare-flags (kdeclare_flags.provider:PROVIDER)" in kdeclare("providers")
     assert "Valid: 2 resources" in kdeclare("validate")
     kdeclare.write("manifests/dark-mode.yaml", "Flag", "dark-mode", rolout=10)
@@ -157,6 +167,7 @@ def test_policies_evaluate_plans_and_live_objects(kdeclare: Project) -> None:
 
 
 def test_doctor_and_completion_include_provider(kdeclare: Project) -> None:
+    kdeclare = kdeclare.separate
     examined = kdeclare("doctor")
     assert "Flags\n  ok       Connection" in examined
     assert "ok       Objects" in examined
@@ -204,10 +215,10 @@ def test_fleet_is_audited_on_spark(kdeclare: Project) -> None:
     change_object(kdeclare, "dark-mode", rollout=77, description="Night")
     clusters = [{"name": "eu-1", "project": "kdeclare.yaml", "env": "lab"}]
     kdeclare.write("fleet.yaml", "Fleet", "shop", clusters=clusters)
-    spark = spark_variables()
-    kdeclare("fleet", "snapshot", "fleet.yaml", "--out", "snapshots", "--master", "local[1]", environ=spark)
+    kdeclare("fleet", "snapshot", "fleet.yaml", "--out", "snapshots", "--engine", "local")
     audit = ("fleet", "audit", "fleet.yaml", "--out", "audits", "--snapshot", "snapshots", "--format", "json")
-    document = json.loads(kdeclare(*audit, "--master", "local[1]", "--quiet", environ=spark))
+    spark = ("--master", "local[1]", "--quiet")
+    document = json.loads(kdeclare(*audit, *spark, environ=spark_variables()))
     assert document["found"] == {"changed": 1}
     assert document["heat"] == [{"cluster": "eu-1", "path": "rollout", "count": 1}]
     assert not [path for path in kdeclare.folder.rglob("*.parquet") if _has_secret(path)]

@@ -13,16 +13,22 @@ from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from tests.spark.programs import SHORT_LIVED
 from tests.spark.real_fleet import SECRETS
 
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Settings for many queries of few rows: Spark interprets them, because compiling each takes longer."""
+
 
 @contextmanager
 def open_spark(log: Path) -> Iterator[SparkSession]:
-    """Provide a session with two cores that ignores Spark settings of the environment."""
+    """Provide a session with two cores that ignores Spark settings of the environment.
+
+    It interprets queries; the sessions of commands in separate processes compile them.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_"))]:
             patch.delenv(name)
         for name, value in {**SECRETS, **SHORT_LIVED}.items():
             patch.setenv(name, value)
-        with spark_session("local[2]", {}, log=log) as session:
+        with spark_session("local[2]", _INTERPRETED, log=log) as session:
             yield session
 
 

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ master, *lines = sys.argv[1:]
 with spark_session(master, {}, log=Path("spark.log")) as spark, share_session(spark):
     for line in lines:
         print("exit code", main(line.split()))
+        print("END", file=sys.stderr)
 """
 ONE_COMMAND = """
 import sys
@@ -67,12 +69,6 @@ def spark_with_own_disks(
         yield cluster
 
 
-def run_commands(fleet: RealFleet, spark: StandaloneSpark, *lines: str) -> tuple[list[str], str]:
-    """Run commands in one Spark session; return their output, and their stderr in one line."""
-    done = run_program(fleet.folder, COMMANDS, {**SECRETS, **spark.environ}, spark.master, *lines)
-    return done.stdout.splitlines(), " ".join(done.stderr.split())
-
-
 def run_command(fleet: RealFleet, spark: StandaloneSpark, line: str) -> tuple[list[str], str]:
     """Run a command with its own Spark session; return its output, and its stderr in one line."""
     done = run_program(fleet.folder, ONE_COMMAND, {**SECRETS, **spark.environ}, line)
@@ -84,39 +80,62 @@ def read_files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
+@dataclass(frozen=True)
+class FailedCommands:
+    """Four commands with executors that have disks of their own.
+
+    printed: their exit codes, as lines. errors: the stderr of each, in one line. before: the files of ``out``
+    before the commands.
+    """
+
+    printed: list[str]
+    errors: list[str]
+    before: dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def failed_commands(fleet: RealFleet, spark_with_own_disks: StandaloneSpark) -> FailedCommands:
+    """Run an audit, and then the commands in one Spark session, because executors take long to start."""
+    audit, master = f"fleet audit {fleet.file} --snapshot {fleet.snapshots}", spark_with_own_disks.master
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SECRETS.items():
+            patch.setenv(name, value)
+        assert main([*audit.split(), "--out", str(fleet.folder / "out"), "--engine", "local"]) == 0
+    before = read_files(fleet.folder / "out")
+    where = f"--master {master} --shared-folders"
+    lines = [
+        f"{audit} --out out {where}",
+        f"fleet snapshot fleet.yaml --out out --timeout 0.2 {where}",
+        f"fleet plan fleet.yaml --out out --timeout 0.2 {where}",
+        f"fleet audit fleet.yaml --snapshot snapshots --out mixed {where}",
+    ]
+    environ = {**SECRETS, **spark_with_own_disks.environ}
+    done = run_program(fleet.folder, COMMANDS, environ, master, *lines)
+    errors = [" ".join(said.split()) for said in done.stderr.split("END\n")]
+    assert len(errors) == len(lines) + 1, done.stderr
+    assert errors.pop() == ""
+    return FailedCommands(done.stdout.splitlines(), errors, before)
+
+
 def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
-    fleet: RealFleet,
-    spark_with_own_disks: StandaloneSpark,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    fleet: RealFleet, failed_commands: FailedCommands
 ) -> None:
     """Nothing is published, and the next audit is compared with the previous one."""
-    for name, value in SECRETS.items():
-        monkeypatch.setenv(name, value)
-    out = fleet.folder / "out"
-    audit = f"fleet audit {fleet.file} --snapshot {fleet.snapshots}"
-    assert main([*audit.split(), "--out", str(out), "--engine", "local"]) == 0
-    capsys.readouterr()
-    before = read_files(out)
-    where = f"--out out --master {spark_with_own_disks.master} --shared-folders --timeout 0.2"
-    lines = [f"fleet {words} {where}" for words in ("snapshot fleet.yaml", "plan fleet.yaml")]
-    printed, said = run_commands(fleet, spark_with_own_disks, f"{audit} {where}", *lines)
-    assert printed == ["exit code 1"] * 3, said
-    assert said.count("error: Spark table incomplete") == 3, said
-    for table in ("declared", "live", "plans"):
+    errors = failed_commands.errors[:3]
+    assert failed_commands.printed[:3] == ["exit code 1"] * 3, errors
+    for said, table in zip(errors, ("declared", "live", "plans"), strict=True):
+        assert said.count("error: Spark table incomplete") == 1, said
         assert f"of the table '{table}', but this machine sees 0 rows." in said
-    assert said.count("Pass an --out location that the Spark driver and all executors share") == 3
-    assert read_files(out) == before
-    assert not (out / "_unfinished").exists()
+        assert said.count("Pass an --out location that the Spark driver and all executors share") == 1
+    assert read_files(fleet.folder / "out") == failed_commands.before
+    assert not (fleet.folder / "out" / "_unfinished").exists()
 
 
 def test_audit_fails_when_one_of_two_executors_has_its_own_disk(
-    fleet: RealFleet, spark_with_own_disks: StandaloneSpark
+    fleet: RealFleet, failed_commands: FailedCommands
 ) -> None:
-    where = f"--out mixed --master {spark_with_own_disks.master} --shared-folders"
-    line = f"fleet audit fleet.yaml --snapshot snapshots {where}"
-    printed, said = run_command(fleet, spark_with_own_disks, line)
-    assert printed == ["exit code 1"], said
+    said = failed_commands.errors[3]
+    assert failed_commands.printed[3:] == ["exit code 1"], said
     assert "error: Spark table incomplete" in said
     assert read_files(fleet.folder / "mixed") == {}
 

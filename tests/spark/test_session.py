@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.spark.session import spark_session
 from tests.spark.programs import read_json_output, run_program, start_program, wait_for_program
+from tests.startup_cache import spark_java_options
 
 pytestmark = pytest.mark.spark
 
@@ -150,7 +151,9 @@ found = []
 for master, conf in json.loads(sys.argv[1]):
     with spark_session(master, conf) as spark:
         if spark.sparkContext.master.startswith("local-cluster"):
-            assert spark.range(1000).repartition(3).count() == 1000
+            numbers = spark.sparkContext._jvm.java.util.ArrayList()
+            numbers.extend(range(3))
+            assert spark.sparkContext._jsc.parallelize(numbers).count() == 3
         java = spark.sparkContext._gateway.proc.pid
         alone = "SPARK_LOCAL_IP=127.0.0.1" in Path(f"/proc/{java}/environ").read_text()
         found.append([spark.sparkContext.master, alone])
@@ -166,7 +169,8 @@ def read_masters(folder: Path, environ: dict[str, str], *asked: tuple[str | None
 def test_session_uses_master_of_spark_settings(tmp_path: Path) -> None:
     """The command line has the highest priority, then the environment, then the file."""
     elsewhere = "local-cluster[1,1,1024]"
-    (tmp_path / "spark-defaults.conf").write_text(f"spark.master {elsewhere}\n")
+    executors = f"spark.executor.extraJavaOptions {spark_java_options()}"
+    (tmp_path / "spark-defaults.conf").write_text(f"spark.master {elsewhere}\n{executors}\n")
     environ = {"SPARK_CONF_DIR": str(tmp_path)}
     assert read_masters(tmp_path, environ, (None, {})) == [[elsewhere, False]], "executors can connect to it"
     environ["PYSPARK_SUBMIT_ARGS"] = "--master local[3] pyspark-shell"

@@ -13,7 +13,7 @@ from kdeclare.fleet.local.tables import read_rows
 from kdeclare.fleet.rows import FINDINGS
 from kdeclare.fleet.spark.tasks import read_clusters
 from kdeclare.fleet.storage import LocalStorage
-from tests.spark.real_fleet import RealFleet, make_real_fleet
+from tests.spark.real_fleet import RealFleet, accept_drift, make_real_fleet
 
 pytestmark = pytest.mark.spark
 
@@ -60,46 +60,101 @@ def test_engines_write_same_findings_and_continue_each_other(
         assert again["since"]["known"] == sum(first["local"]["found"].values())
 
 
-@pytest.mark.parametrize("limit", [0, 10_000])
+def test_engines_accept_same_drift(
+    in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = make_real_fleet(tmp_path / "fleet", monkeypatch)
+    before = audit(fleet, tmp_path / "before", "local")
+    accept_drift(fleet)
+    audits = {engine: audit(fleet, tmp_path / engine, engine) for engine in ("local", "spark")}
+    local, spark = audits.values()
+    assert drop_run(local) == drop_run(spark)
+    both = [read_findings(tmp_path / engine, found["audit_id"]) for engine, found in audits.items()]
+    assert both[0] == both[1]
+    topics, old, unused = local["accepted"]
+    assert (old["expired"], old["count"], unused["count"]) == (True, 0, 0)
+    assert topics["count"] > 3
+    assert sum(local["found"].values()) + topics["count"] == sum(before["found"].values())
+    assert sum(group["count"] for group in local["groups"]) == sum(local["found"].values())
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_audit_refuses_incomplete_table_of_earlier_audit(
+    engine: str,
+    in_shared_spark: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Otherwise, the lost findings would be reported as new."""
+    fleet, out = make_real_fleet(tmp_path / "fleet", monkeypatch), tmp_path / "audits"
+    first = audit(fleet, out, engine)
+    count = sum(first["found"].values())
+    assert first["rows"] == {"findings": count, "unseen": 0}
+    (lost, *_) = sorted((out / "findings").rglob("*.parquet"), key=lambda file: -file.stat().st_size)
+    copy = lost.read_bytes()
+    lost.unlink()
+    line = ["fleet", "audit", str(fleet.file), "--out", str(out), "--engine", engine]
+    line += ["--snapshot", str(fleet.snapshots)]
+    assert main(line) == 1
+    shown = " ".join(capsys.readouterr().err.split())
+    assert f"but {count:,} rows were written. Nothing was changed." in shown
+    assert json.loads((out / "summary.json").read_text()) == first
+    lost.write_bytes(copy)
+    (lost.parent / f"copy-{lost.name}").write_bytes(copy)
+    assert main(line) == 1, "a copied file would count findings twice"
+    (lost.parent / f"copy-{lost.name}").unlink()
+    assert main(line) == 0
+    (out / "audits" / f"{first['audit_id']}.json").unlink()
+    lost.unlink()
+    assert main(line) == 0, "an audit without a record is left out"
+
+
 def test_auto_engine_writes_same_findings(
-    limit: int, in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Above the limit, Spark reads the manifests of the other clusters, and compares."""
     fleet = make_serial_fleet(tmp_path / "fleet", monkeypatch)
-    monkeypatch.setattr("kdeclare.app.fleet.local_audit.MAX_LOCAL_ROWS", limit)
     collected = record_collected_clusters(monkeypatch)
-    summaries = [audit(fleet, tmp_path / engine, engine) for engine in ("auto", "spark")]
-    assert collected == ([2] if limit == 0 else []) + [3]
-    assert drop_run(summaries[0]) == drop_run(summaries[1])
-    auto, spark = (
-        read_findings(tmp_path / engine, summary["audit_id"])
-        for engine, summary in zip(("auto", "spark"), summaries, strict=True)
-    )
-    assert auto == spark
+    expected = audit(fleet, tmp_path / "spark", "spark")
+    assert collected == [3]
+    for limit, read_on_spark in ((0, [2]), (10_000, [])):
+        collected.clear()
+        monkeypatch.setattr("kdeclare.app.fleet.local_audit.MAX_LOCAL_ROWS", limit)
+        out = tmp_path / f"auto-{limit}"
+        summary = audit(fleet, out, "auto")
+        assert collected == read_on_spark
+        assert drop_run(summary) == drop_run(expected)
+        found = read_findings(tmp_path / "spark", expected["audit_id"])
+        assert read_findings(out, summary["audit_id"]) == found
 
 
 @pytest.mark.parametrize("command", ["audit", "snapshot", "plan"])
-@pytest.mark.parametrize("limit", [0, 1, 10_000])
 def test_auto_engine_reads_remaining_clusters_on_spark(
-    command: str, limit: int, in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No cluster of this fleet can be reached, so that each has one row in the live table."""
     fleet = make_serial_fleet(tmp_path / "fleet", monkeypatch)
-    monkeypatch.setattr("kdeclare.app.fleet.local_audit.MAX_LOCAL_ROWS", limit and limit + 43)
-    monkeypatch.setattr("kdeclare.app.fleet.snapshot.MAX_LOCAL_ROWS", limit)
-    monkeypatch.setattr("kdeclare.app.fleet.saved_plans.MAX_LOCAL_PLANNED", limit if limit > 1 else -1)
     collected = record_collected_clusters(monkeypatch)
     line = ["fleet", command, str(fleet.file), "--timeout", "0.1"]
-    outs = [tmp_path / engine for engine in ("auto", "spark")]
-    assert main([*line, "--out", str(outs[0]), "--engine", "auto"]) == 1
-    assert bool(collected) == (limit < 10_000)
-    assert main([*line, "--out", str(outs[1]), "--engine", "spark"]) == 1
-    assert collected[-1] == 3
-    auto, spark = (
-        {path.relative_to(out).parts[0] for path in out.rglob("*") if path.is_file()} for out in outs
-    )
-    assert auto == spark
-    assert "_unfinished" not in auto
+    assert main([*line, "--out", str(tmp_path / "spark"), "--engine", "spark"]) == 1
+    assert collected[-1] == 3  # an audit reads the manifests in a job of their own
+    expected = list_written(tmp_path / "spark")
+    assert "_unfinished" not in expected
+    for limit in (0, 1, 10_000):
+        collected.clear()
+        monkeypatch.setattr("kdeclare.app.fleet.local_audit.MAX_LOCAL_ROWS", limit and limit + 43)
+        monkeypatch.setattr("kdeclare.app.fleet.snapshot.MAX_LOCAL_ROWS", limit)
+        monkeypatch.setattr("kdeclare.app.fleet.saved_plans.MAX_LOCAL_PLANNED", limit if limit > 1 else -1)
+        out = tmp_path / f"auto-{limit}"
+        assert main([*line, "--out", str(out), "--engine", "auto"]) == 1
+        assert bool(collected) == (limit < 10_000)
+        assert list_written(out) == expected
+
+
+def list_written(out: Path) -> set[str]:
+    """Return the files and folders of an output folder that have files."""
+    return {path.relative_to(out).parts[0] for path in out.rglob("*") if path.is_file()}
 
 
 def test_history_is_same_with_both_engines(

@@ -168,3 +168,23 @@ PARTITIONS = st.builds(TopicPartition, st.from_regex(r"[a-z.-]{1,5}", fullmatch=
 def test_rendered_file_is_parsed_again(offsets: Mapping[str, Mapping[TopicPartition, int]]) -> None:
     parsed = parse_offsets_file(render_offsets_file(offsets), "f.csv")
     assert parsed == (offsets if len(offsets) > 1 else {"": next(iter(offsets.values()))})
+
+
+@pytest.mark.parametrize("text", ["P9999999999D", "PT" + "9" * 400 + "S"])
+def test_duration_that_is_too_long_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is too long"):
+        parse_duration_ms(text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [f"orders,0,{'9' * 5000}", f"orders,{'1' * 5000},5", "orders,0\r,5", f"{'x' * 200_000},0,5"],
+    ids=["offset", "partition", "line break", "long field"],
+)
+def test_unusual_line_of_offsets_file_is_reported_with_its_position(line: str) -> None:
+    with pytest.raises(KdeclareError) as caught:
+        parse_offsets_file(f"pay,0,1\n{line}\n", "f.csv")
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "bad-offsets-file"
+    assert problem.place is not None
+    assert problem.place.line == 2

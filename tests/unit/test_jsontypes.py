@@ -1,5 +1,6 @@
 """Narrowing JSON: values of another type are rejected by name, and nothing is copied unnecessarily."""
 
+import math
 from collections.abc import Callable
 from types import MappingProxyType
 
@@ -9,7 +10,6 @@ from pydantic import TypeAdapter
 from kdeclare.core.jsontypes import (
     JsonValue,
     as_bool,
-    as_float,
     as_int,
     as_int_or_none,
     as_ints,
@@ -20,6 +20,7 @@ from kdeclare.core.jsontypes import (
     as_text_or_none,
     as_texts,
     parse_json,
+    to_float,
 )
 from kdeclare.core.secrets.secret_refs import Referenced
 
@@ -37,8 +38,7 @@ from kdeclare.core.secrets.secret_refs import Referenced
         (as_number, "1", "expected a number, got str"),
         (as_number, False, "expected a number, got bool"),
         (as_int_or_none, "1", "expected an integer, got str"),
-        (as_float, "1", "expected a number, got str"),
-        (as_float, True, "expected a number, got bool"),
+        (as_number, True, "expected a number, got bool"),
         (as_bool, 0, "expected true or false, got int"),
         (as_ints, [1, "2"], "expected an integer, got str"),
         (as_texts, ["a", 1], "expected a string, got int"),
@@ -71,8 +71,9 @@ def test_lists_keep_order_and_references() -> None:
     assert isinstance(kept[0], Referenced), "a text that knows where it is from stays one"
 
 
-def test_as_number_keeps_type_and_as_float_converts() -> None:
-    assert (repr(as_number(3)), repr(as_number(2.5)), repr(as_float(3))) == ("3", "2.5", "3.0")
+def test_as_number_keeps_type_and_to_float_converts() -> None:
+    assert (repr(as_number(3)), repr(as_number(2.5)), repr(to_float(3))) == ("3", "2.5", "3.0")
+    assert (to_float(10**400), to_float(-(10**400))) == (math.inf, -math.inf)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.client.oauth import TokenProvider
 from kdeclare.providers.kafka.client.properties import build_client_arguments
 from tests.unit.connect.https_stub import create_key_pair, run_https_stub
-from tests.unit.connect.raw_server import measure_elapsed, run_raw_server, split_into_bytes
+from tests.unit.connect.raw_server import run_raw_server, split_into_bytes
 
 HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -207,15 +207,20 @@ def test_token_with_invalid_lifetime_expires_soon() -> None:
         [b"HTTP/1.1 200 OK\r\n", *(b"X-%d: y\r\n" % n for n in range(90))],
         [b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", *split_into_bytes(b"{", 200)],
         [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", *([b"1\r\n \r\n"] * 200)],
-        [b"HTTP/1.1 401 No\r\nContent-Length: 10000\r\n\r\n", *split_into_bytes(b"{", 200)],
     ],
 )
 def test_slow_endpoint_times_out(parts: list[bytes]) -> None:
     with run_raw_server(parts, 0.1) as url:
-        begun = time.monotonic()
         found = catch_connect_error(make_properties(url, **{"sasl.login.read.timeout.ms": "500"}))
-        assert measure_elapsed(begun) < 10
     assert (found.code, url in found.detail) == ("no-token", True)
+    assert "no response within 0.5 s" in found.detail
+
+
+def test_slow_refusal_of_endpoint_is_reported_without_its_body() -> None:
+    parts = [b"HTTP/1.1 401 No\r\nContent-Length: 10000\r\n\r\n", *split_into_bytes(b"{", 9_000)]
+    with run_raw_server(parts, 0.1) as url:
+        found = catch_connect_error(make_properties(url, **{"sasl.login.read.timeout.ms": "500"}))
+    assert found.detail == f"{url}: the endpoint responded with 401 No."
 
 
 def test_endless_endpoint_response_is_rejected() -> None:
@@ -232,9 +237,7 @@ def test_slow_tls_endpoint_times_out(tmp_path: Path) -> None:
         stub.answers["POST", "/token"] = 200, {"access_token": "tok" * 100}
         login = f'{LOGIN} ssl.truststore.type="PEM" ssl.truststore.location="{cert}"'
         url = f"{stub.url}/token"
-        begun = time.monotonic()
         found = catch_connect_error(make_properties(url, login, **{"sasl.login.read.timeout.ms": "500"}))
-        assert measure_elapsed(begun) < 10
         assert "no response within 0.5 s" in found.detail
         stub.drip_s = 0.0
         assert make_token_provider(make_properties(url, login)).token() == "tok" * 100

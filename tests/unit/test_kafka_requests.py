@@ -180,7 +180,7 @@ def test_time_out_of_change_is_unknown(validate_only: bool, kind: FaultKind) -> 
         begun = time.monotonic()
         with pytest.raises(Fault) as raised:
             kafka.create_topics([make_topic("t")], validate_only=validate_only)
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 25, "the usual time-out is 30 s"
     assert (raised.value.error, raised.value.kind) == ("REQUEST_TIMED_OUT", kind)
 
 

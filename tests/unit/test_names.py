@@ -12,7 +12,7 @@ PACKAGE = Path(kdeclare.__file__).parent
 
 VERBS = frozenset(
     """
-    accept acquire adapt add adopt advance align allow alter announce append apply ascend ask assess
+    abandon accept acquire adapt add adopt advance align allow alter announce append apply ascend ask assess
     attempt audit await balance batch begin bind block break build call cancel catch change check choose
     claim classify clean clear close collect color compare compile complete compose compute configure
     confirm connect copy count create cut decide declare decode defer delete descend describe diff
@@ -22,11 +22,11 @@ VERBS = frozenset(
     invert isolate issue iterate join keep kill launch lay leave limit link list load locate lock log
     look make map mark mask match measure merge migrate move name narrow nest normalize observe open
     order pack paint parse patch pause permit pin place plan prepare probe produce prompt protect prove prune
-    publish put quote raise rank rate reach read reap reassign rebalance rebuild receive reconcile
+    publish pull push put quote raise rank rate reach read reap reassign rebalance rebuild receive reconcile
     record recover redact refine refresh register reject release relocate remove rename render reorder
     replace replay report require reset resize resolve respond restart restore resume reveal review
-    rewrite roll run
-    sanitize save scrub seal select send set settle ship shorten show shuffle silence skip sleep sort
+    rewrite roll run sign
+    salvage sanitize save scrub seal select send set settle ship shorten show shuffle silence skip sleep sort
     spawn splice split start stop strip substitute subtract suggest sum summarize sync take terminate
     test tick tokenize trace translate truncate try unescape update use validate verify wait walk warn
     watch withhold wrap write

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Run one command of action.yml. Saving the state, uploads and the final exit code are separate steps.
+# Run one command of action.yml. Uploads and the final exit code are separate steps.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 
@@ -15,7 +15,6 @@ case ${KDECLARE_COMMAND:-} in
     [ "${KDECLARE_COMMENT:-true}" != true ] || [ -z "${KDECLARE_PULL:-}" ] || "$steps/github/comment.sh"
     ;;
   apply)
-    "$steps/state.sh" load
     "$steps/github/find-plan.sh"
     "$steps/apply.sh"
     ;;

@@ -97,7 +97,7 @@ def run_adhoc(
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as active_policies,
         workspace.open_connections() as connections,
-        workspace.store.lock(apply_options.command),
+        workspace.store.lock(apply_options.command, apply_options.progress),
     ):
         notices = (
             *active_policies.diagnostics,

@@ -16,8 +16,12 @@ from kdeclare.manifests.editor_schema import (
 )
 from kdeclare.policy.testing.cases import PolicyTestKind
 
-_DOCUMENT_MODELS = {"Project": "ProjectManifest", "Fleet": "FleetManifest"}
-"""Kinds whose files hold a single document, and the models of these documents."""
+DOCUMENT_MODELS = {
+    "Project": "ProjectManifest",
+    "Fleet": "FleetManifest",
+    "AcceptedDrift": "AcceptedDriftManifest",
+}
+"""Kinds of documents that are not manifests of a project, and their models."""
 
 
 def _find_declarable_kinds() -> Mapping[str, Declarable]:
@@ -27,7 +31,7 @@ def _find_declarable_kinds() -> Mapping[str, Declarable]:
 
 def list_schema_kinds() -> tuple[str, ...]:
     """List the kinds that have a schema."""
-    return (*_find_declarable_kinds(), *_DOCUMENT_MODELS)
+    return (*_find_declarable_kinds(), *DOCUMENT_MODELS)
 
 
 def list_overlay_kinds() -> tuple[str, ...]:
@@ -42,10 +46,8 @@ def build_manifest_schema(kind: str | None) -> JsonSchemaValue:
     """
     if kind is None:
         return build_json_schema(_find_declarable_kinds())
-    full_schema = build_json_schema(
-        {} if kind in _DOCUMENT_MODELS else {kind: _find_declarable_kinds()[kind]}
-    )
-    [kind_schema] = [a for a in full_schema["oneOf"] if _DOCUMENT_MODELS.get(kind) == _find_document_model(a)]
+    full_schema = build_json_schema({} if kind in DOCUMENT_MODELS else {kind: _find_declarable_kinds()[kind]})
+    [kind_schema] = [a for a in full_schema["oneOf"] if DOCUMENT_MODELS.get(kind) == _find_document_model(a)]
     definitions = collect_reachable(kind_schema, full_schema["$defs"])
     head = {key: full_schema[key] for key in ("$schema", "title")}
     return {**head, **kind_schema, "$defs": definitions}
@@ -67,4 +69,4 @@ def build_overlay_file_schema(kind: str | None) -> JsonSchemaValue:
 
 def _find_document_model(alternative: JsonSchemaValue) -> str | None:
     name = get_definition_name(alternative)
-    return name if name in _DOCUMENT_MODELS.values() else None
+    return name if name in DOCUMENT_MODELS.values() else None

@@ -14,6 +14,7 @@ from kdeclare.cli.options import (
     ConnectionOptions,
     FollowTimeout,
     PlanningOptions,
+    RequireSignature,
     RunFormat,
     VisibilityTimeout,
     Yes,
@@ -25,6 +26,7 @@ from kdeclare.core.exit_codes import ExitCode
 _EPILOG = build_epilog(
     "kdeclare apply                      plan, ask for confirmation, apply",
     "kdeclare apply it.plan              apply exactly this saved plan",
+    "kdeclare apply it.plan --require-signature  only if a trusted key has signed it",
     "kdeclare apply --yes --format json  apply from a script",
     codes=(0, 1, 3, 4, 5, 6, 64, 130),
 )
@@ -73,6 +75,7 @@ def apply(
             help="Skip stale operations of a saved plan instead of refusing the whole plan.",
         ),
     ] = False,
+    require_signature: RequireSignature = False,
     planning: PlanningOptions,
     reach: ConnectionOptions,
     console: Console,
@@ -83,6 +86,7 @@ def apply(
     combined with options for planning.
     """
     from kdeclare.app.apply import apply_manifests, apply_saved
+    from kdeclare.app.signatures import build_signature_check
     from kdeclare.engine.planning.planfile import is_plan_file, load_plan
 
     files = paths or []
@@ -92,8 +96,11 @@ def apply(
     )
     prompt = ConfirmationPrompt(console, QUESTION, yes)
     if plan_file is None:
-        if skip_stale:
+        is_path_missing = not all(file.exists() for file in files)  # reported when the manifests are read
+        if skip_stale and not is_path_missing:
             raise typer.BadParameter("requires a plan file.", param_hint="--skip-stale")
+        if require_signature and not is_path_missing:
+            raise typer.BadParameter("requires a plan file.", param_hint="--require-signature")
         scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
         workspace = reach.workspace()
         return execute_run(
@@ -112,12 +119,13 @@ def apply(
             f"{plan_file} is a plan file, which cannot be combined with options for planning.",
             param_hint="PATH",
         )
-    saved_plan = load_plan(plan_file)
     workspace = reach.workspace()
+    check_signature = build_signature_check(workspace.project, is_demanded=require_signature)
+    saved_plan = load_plan(plan_file, check_signature)
     return execute_run(
         console,
         prompt,
         apply_flags,
-        lambda how: apply_saved(workspace, saved_plan, how),
+        lambda how: apply_saved(workspace, saved_plan, replace(how, require_signature=require_signature)),
         make_run_presenter(console, workspace, saved_plan.plan_id),
     )

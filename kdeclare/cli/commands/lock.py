@@ -26,7 +26,8 @@ def register(app: typer.Typer) -> None:
 def show(*, output: Format = "text", where: StateOptions, console: Console) -> ExitCode:
     """Show who holds the state lock.
 
-    The lock is released when the process that holds the lock ends.
+    The lock of a local state is released when the process that holds the lock ends. The lock of a shared
+    state is a lease: it ends if the process does not renew it.
     """
     from kdeclare.app.locks import find_lock_holder
 
@@ -43,9 +44,12 @@ def show(*, output: Format = "text", where: StateOptions, console: Console) -> E
 def break_(*, yes: Yes = False, where: StateOptions, console: Console) -> ExitCode:
     """Break the state lock that a running process holds.
 
-    A lock is released when its process ends, so a lock that you can break belongs to a process that is still
-    running and may have requests in progress. That process stops at its next write to the state. If you can,
-    stop the process instead.
+    The lock of a local state is released when its process ends. A lock that you can break therefore belongs
+    to a process that is still running and may have requests in progress. That process stops before its next
+    request. If you can, stop the process instead.
+
+    The lock of a shared state is a lease, which ends by itself if its process died. After you break it, the
+    next run waits until the lease would have ended, because the process may not notice earlier.
     """
     from kdeclare.app.locks import break_lock
 
@@ -55,7 +59,9 @@ def break_(*, yes: Yes = False, where: StateOptions, console: Console) -> ExitCo
         nonlocal was_asked
         was_asked = True
         console.out(f"Locked by {_format_holder(holder)}.\n")
-        return yes or prompt_for_yes(console, "The process is still running. Break its lock anyway?")
+        is_certain = holder.renewed is None
+        process_text = "The process is still running." if is_certain else "The process may still be running."
+        return yes or prompt_for_yes(console, f"{process_text} Break its lock anyway?")
 
     previous_holder = break_lock(where.workspace(), confirm)
     if previous_holder is not None:
@@ -71,4 +77,7 @@ def break_(*, yes: Yes = False, where: StateOptions, console: Console) -> ExitCo
 def _format_holder(holder: "LockInfo") -> str:
     from kdeclare.report.elements.values import sanitize_for_terminal
 
-    return sanitize_for_terminal(f"{holder.who} (process {holder.pid}) since {holder.since}: {holder.what}")
+    lease_text = f" (lease renewed at {holder.renewed})" if holder.renewed is not None else ""
+    return sanitize_for_terminal(
+        f"{holder.who} (process {holder.pid}) since {holder.since}: {holder.what}{lease_text}"
+    )

@@ -16,6 +16,7 @@ from kdeclare.cli.options import (
     Paths,
     PlanFormat,
     PlanningOptions,
+    Sign,
     VisibilityTimeout,
 )
 from kdeclare.core.exit_codes import ExitCode
@@ -29,6 +30,7 @@ _PLAN_EPILOG = build_epilog(
     "kdeclare plan                                        plan the whole project",
     "kdeclare plan orders.yaml --target Topic/orders      one resource of one file",
     "kdeclare plan --out it.plan && kdeclare apply it.plan     apply exactly the reviewed plan",
+    "kdeclare plan --out it.plan --sign ~/.ssh/id_ed25519 sign the saved plan",
     "kdeclare plan --format markdown > comment.md         for a pull request",
     "kdeclare plan --format html > plan.html              one page with diagrams",
     codes=(0, 1, 2, 3, 6, 64, 130),
@@ -48,6 +50,7 @@ def plan(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Save the plan to this file, for kdeclare apply."),
     ] = None,
+    sign: Sign = None,
     output: PlanFormat = "text",
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")
@@ -63,9 +66,15 @@ def plan(
     Compares the manifests with the cluster and with the last applied state, and shows the reason for each
     change. Changes nothing.
     """
+    import os
+
     from kdeclare.app.plan import make_plan, save_plan
+    from kdeclare.app.signatures import load_signer
     from kdeclare.report.outcome import plan_outcome
 
+    if sign is not None and out is None:
+        raise typer.BadParameter("requires --out.", param_hint="--sign")
+    signer = None if sign is None else load_signer(sign, os.environ)
     options = reach.options()
     console.concerns(options.project, lambda: _find_category(options))
     scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
@@ -77,10 +86,10 @@ def plan(
     outcome = plan_outcome(new_plan, detailed_exitcode)
     is_saved = out is not None and not new_plan.has_errors
     if out is not None and is_saved:
-        save_plan(new_plan, out)
+        save_plan(new_plan, out, signer)
     show_plan(console, new_plan, graph=graph)
     if out is not None and is_saved:
-        announce_saved_plan(console, out)
+        announce_saved_plan(console, out, is_signed=signer is not None)
     elif out is not None:
         console.note(f"The plan was not saved to {out}, because it has errors.")
     return outcome.exit_code
@@ -97,15 +106,19 @@ def show(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Project file. With --format sarif, findings that are not about a file are attached to it.",
+            help="Project file, with the trusted keys of signatures (default: kdeclare.yaml, if it exists). "
+            "With --format sarif, findings that are not about a file are attached to it.",
         ),
     ] = None,
     console: Console,
 ) -> ExitCode:
-    """Show a saved plan.
+    """Show a saved plan, and who signed it.
 
     Does not connect to a cluster.
     """
+    import os
+
+    from kdeclare.app.signatures import describe_signature
     from kdeclare.engine.planning.planfile import load_plan
 
     console.concerns(project)
@@ -113,7 +126,13 @@ def show(
     if console.is_json:
         console.out(file.read_text(encoding="utf-8-sig"))
     else:
+        status = describe_signature(saved_plan.signed_content, project, saved_plan.plan.env, os.environ)
         show_plan(console, saved_plan.plan, graph=graph, identity=saved_plan.plan_id)
+        if status is not None and output in ("text", "markdown"):
+            from kdeclare.report.plan.signature_text import render_signature_markdown, render_signature_text
+
+            render = render_signature_text if output == "text" else render_signature_markdown
+            console.out(render(status))
     return ExitCode.OK
 
 
@@ -125,10 +144,11 @@ def _find_category(options: "WorkspaceOptions") -> str | None:
     return format_plan_category(*names) if names else None
 
 
-def announce_saved_plan(console: Console, file: Path) -> None:
+def announce_saved_plan(console: Console, file: Path, *, is_signed: bool = False) -> None:
     """Report where a plan was saved, and the command that applies it."""
     command_line = shlex.join(["kdeclare", "apply", str(file)])
-    console.note(f"The plan was saved to {file}. To apply exactly this plan: {command_line}")
+    done = "signed and saved" if is_signed else "saved"
+    console.note(f"The plan was {done} to {file}. To apply exactly this plan: {command_line}")
 
 
 def show_plan(console: Console, plan: "Plan", *, graph: bool = False, identity: str | None = None) -> None:

@@ -15,6 +15,7 @@ from kdeclare.cli.options import (
     FollowTimeout,
     PolicyOverrideOptions,
     RunFormat,
+    Sign,
     VisibilityTimeout,
     Yes,
 )
@@ -43,6 +44,7 @@ def rollback(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Only save the plan to this file; do not apply it."),
     ] = None,
+    sign: Sign = None,
     yes: Yes = False,
     output: RunFormat = "text",
     allow_data_loss: Annotated[
@@ -74,13 +76,19 @@ def rollback(
     manifests as well, or the next apply makes the same changes again: in version control, or with
     --write-manifest. If a manifest cannot be edited, --write-manifest reports the reason and changes nothing.
     """
+    import os
+
     from kdeclare.app.apply import roll_back
+    from kdeclare.app.signatures import load_signer
     from kdeclare.cli.commands.plan import announce_saved_plan, show_plan
     from kdeclare.core.provider.plan_options import choose_options
     from kdeclare.report.outcome import plan_outcome
 
     if write_manifest and out is not None:
         raise typer.BadParameter("A saved plan does not write manifests.", param_hint="--write-manifest")
+    if sign is not None and out is None:
+        raise typer.BadParameter("requires --out.", param_hint="--sign")
+    signer = None if sign is None else load_signer(sign, os.environ)
     overrides, options = overriding.overrides(), choose_options(**choices)
     workspace = reach.workspace()
     prompt = ConfirmationPrompt(console, "Roll back?", yes, plan_only=out is not None)
@@ -99,12 +107,13 @@ def rollback(
             allow_data_loss=allow_data_loss,
             options=options,
             out=out,
+            sign=signer,
             writes_manifests=write_manifest,
         ),
         make_run_presenter(console, workspace),
     )
     if out is not None and prompt.plan is not None:
         show_plan(console, prompt.plan)
-        announce_saved_plan(console, out)
+        announce_saved_plan(console, out, is_signed=signer is not None)
         return plan_outcome(prompt.plan).exit_code
     return exit_code

@@ -16,6 +16,7 @@ from kdeclare.cli.main import main
 from kdeclare.cli.redaction import redact_arguments
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.stop_signals import STOP_SIGNALS
 
 PROGRAM = "kdeclare"
 SHELL_COMMANDS: Mapping[str, str] = {
@@ -107,7 +108,7 @@ def _restore_process_state() -> Iterator[None]:
     loggers = [logging.getLogger(name) for name in ("kdeclare", "kafka")]
     logger_states = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
     is_main_thread = threading.current_thread() is threading.main_thread()
-    signals = (signal.SIGINT, signal.SIGTERM) if is_main_thread else ()
+    signals = STOP_SIGNALS if is_main_thread else ()
     signal_handlers = {number: signal.getsignal(number) for number in signals}
     try:
         yield

@@ -62,6 +62,17 @@ def find_unknown_parts(plan: Plan) -> list[str]:
     return [*(f"verb '{verb}'" for verb in sorted(verbs)), *(f"kind '{kind}'" for kind in sorted(kinds))]
 
 
+def find_invalid_operations(plan: Plan) -> Iterator[str]:
+    """Yield a sentence for each operation with values that its type cannot display."""
+    for op in (*plan.operations, *plan.blocked_operations):
+        operation_type = get_operation_type(op)
+        try:
+            tuple(operation_type.fields(op))
+            operation_type.list_placements(op)
+        except _UNEXPECTED_ERRORS:
+            yield f"operation '{op.id}' ({op.verb}) has values that are invalid for its type"
+
+
 def find_inconsistencies(plan: Plan) -> Iterator[str]:
     """Yield a sentence for each difference between the changes that the plan shows and its operations.
 

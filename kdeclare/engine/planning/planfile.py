@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -29,6 +29,13 @@ from kdeclare.engine.planning.plan_document import (
     compute_plan_id,
 )
 from kdeclare.engine.planning.plan_values import MIGRATIONS, bind_plan, migrate_plan
+from kdeclare.engine.signatures.signature import (
+    Signature,
+    SignedContent,
+    SignMessage,
+    parse_signature,
+    sign_plan_text,
+)
 from kdeclare.engine.state.durable_files import find_mode
 from kdeclare.version import VERSION
 
@@ -50,6 +57,12 @@ __all__ = [
     "write_plan",
 ]
 
+CheckSignature = Callable[[SignedContent, str], object]
+"""A function that raises KdeclareError if a plan must not be used because of its signature.
+
+It gets the signed content and the name of the file. It is called before any other part of the plan is read.
+"""
+
 _MANIFEST = re.compile(r"^apiVersion\s*:", re.MULTILINE)
 
 
@@ -60,6 +73,7 @@ class PlanFile:
     plan_id: the id in the file, which was verified. This id can differ from ``compute_plan_id(plan)`` if a
     different version of kdeclare made the plan, so callers must record this id.
     format_version: the version in the file. ``plan`` itself is always converted to the current format.
+    signature: the signature, which is not verified, or None if the plan is not signed.
     """
 
     plan: Plan
@@ -67,6 +81,12 @@ class PlanFile:
     created_at: str | None
     kdeclare_version: str
     format_version: str = FORMAT_VERSION
+    signature: Signature | None = None
+
+    @property
+    def signed_content(self) -> SignedContent:
+        """What the signature covers."""
+        return SignedContent(self.plan_id, self.created_at, self.signature)
 
     @property
     def is_outdated(self) -> bool:
@@ -156,13 +176,20 @@ def find_written_kinds(lines: Iterable[str]) -> frozenset[tuple[str, str]] | Non
 
 
 def write_plan(
-    plan: Plan, path: Path, created_at: datetime | None = None, kdeclare_version: str = VERSION
+    plan: Plan,
+    path: Path,
+    created_at: datetime | None = None,
+    kdeclare_version: str = VERSION,
+    sign: SignMessage | None = None,
 ) -> str:
     """Write the plan file atomically, and return the plan's id.
 
-    Raises KdeclareError (``plan-not-written``) if the file cannot be written.
+    sign: signs the plan at the time ``created_at``, which is then required.
+    Raises KdeclareError (``plan-not-written``) if the file cannot be written, or if it cannot be signed.
     """
     text, identity = render_plan_file(plan, created_at, kdeclare_version)
+    if sign is not None and created_at is not None:
+        text, _ = sign_plan_text(text, sign, created_at)
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file():  # a pipe or device cannot be replaced by renaming
@@ -185,14 +212,18 @@ def verify_plan(file: PlanFile, name: str) -> None:
     """Refuse a plan whose operations differ from the changes that it shows.
 
     name: the name of the file in messages. Plans in earlier formats and plans of providers that are not
-        installed are accepted here: they can be displayed, but apply refuses them. Raises KdeclareError
-        (``plan-inconsistent``).
+        installed are only checked for values that cannot be displayed, because apply refuses them anyway.
+        Raises KdeclareError (``plan-inconsistent``).
     """
-    from kdeclare.engine.planning.plan_integrity import find_inconsistencies, find_unknown_parts
+    from kdeclare.engine.planning.plan_integrity import (
+        find_inconsistencies,
+        find_invalid_operations,
+        find_unknown_parts,
+    )
 
-    if file.is_outdated or find_unknown_parts(file.plan):
-        return
-    problem = next(find_inconsistencies(file.plan), None)
+    is_only_shown = file.is_outdated or find_unknown_parts(file.plan)
+    find_problems = find_invalid_operations if is_only_shown else find_inconsistencies
+    problem = next(find_problems(file.plan), None)
     if problem is not None:
         raise _build_refusal(
             "plan-inconsistent",
@@ -229,9 +260,11 @@ def parse_plan(text: str, name: str) -> Plan:
     return parse_plan_file(text, name).plan
 
 
-def load_plan(path: Path) -> PlanFile:
+def load_plan(path: Path, check_signature: CheckSignature | None = None) -> PlanFile:
     """Read the plan file at ``path``, and verify that its operations make the changes that it shows.
 
+    check_signature: called with the signature and the name of the file before any other part is read,
+        to refuse the plan by raising KdeclareError; None accepts all plans.
     Raises KdeclareError if the file cannot be read or if the verification fails.
     """
     try:
@@ -247,16 +280,18 @@ def load_plan(path: Path) -> PlanFile:
         )
     except UnicodeDecodeError:
         raise _build_refusal("plan-not-json", "is not UTF-8 text", str(path))
-    file = parse_plan_file(text, str(path))
+    file = parse_plan_file(text, str(path), check_signature)
     verify_plan(file, str(path))
     return file
 
 
-def parse_plan_file(text: str, name: str) -> PlanFile:
+def parse_plan_file(text: str, name: str, check_signature: CheckSignature | None = None) -> PlanFile:
     """Return the plan in ``text``, with its id.
 
+    check_signature: see `CheckSignature`; None accepts all plans.
     Raises KdeclareError: ``plan-not-json``, ``not-a-plan``, ``plan-format-version``, ``plan-tampered`` (the
-    id does not match) or ``plan-malformed`` (the id matches, but the content is invalid).
+    id does not match), ``signature-invalid`` (the signature is malformed), the errors of
+    ``check_signature``, or ``plan-malformed`` (the id matches, but the content is invalid).
     """
     try:
         document_json = parse_json(text)
@@ -286,6 +321,10 @@ def parse_plan_file(text: str, name: str) -> PlanFile:
             name,
             "To change a plan, change the manifests instead of the file.",
         )
+    signature = _parse_signature(document_json, name)
+    if check_signature is not None:
+        plan_id = str(document_json["plan_id"])
+        check_signature(SignedContent(plan_id, document_json.get("created_at"), signature), name)
     document = _validate_document(_migrate_document(document_json, name), name)
     plan = bind_plan(document)
     for change, change_document in zip(plan.changes, document["changes"], strict=True):
@@ -299,6 +338,7 @@ def parse_plan_file(text: str, name: str) -> PlanFile:
         document["created_at"],
         document["kdeclare_version"],
         version,
+        signature,
     )
 
 
@@ -336,6 +376,15 @@ def _has_matching_id(raw: JsonObject) -> bool:
         return compute_document_id(raw) == raw["plan_id"]
     except (UnicodeEncodeError, RecursionError):  # half a surrogate pair, which kdeclare never writes
         return False
+
+
+def _parse_signature(raw: JsonObject, name: str) -> Signature | None:
+    if "signature" not in raw:
+        return None
+    try:
+        return parse_signature(raw["signature"])
+    except ValueError as problem:
+        raise _build_refusal("signature-invalid", f"has a malformed signature: {problem}", name)
 
 
 def _migrate_document(raw: JsonObject, name: str) -> JsonObject:

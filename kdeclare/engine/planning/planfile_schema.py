@@ -212,6 +212,21 @@ class DiagnosticDocument(TypedDict):
 
 
 @with_config(CLOSED)
+class SignatureDocument(TypedDict):
+    """The signature of a plan, which covers ``plan_id``, ``created_at`` and ``signed_at``."""
+
+    format: Annotated[Literal["sshsig"], Field(description="The format of ``ssh-keygen -Y sign``.")]
+    key: Annotated[
+        str, Field(pattern="^SHA256:[A-Za-z0-9+/]{43}$", description="The fingerprint of the public key.")
+    ]
+    signed_at: str
+    value: Annotated[
+        str,
+        Field(pattern="^[A-Za-z0-9+/]+=*$", description="The signature and the public key, in base64."),
+    ]
+
+
+@with_config(CLOSED)
 class PlanDocument(TypedDict):
     """A kdeclare plan: the changes, the operations that make them, the verdicts, and the diagnostics."""
 
@@ -280,7 +295,10 @@ class PlanDocument(TypedDict):
         ]
     ]
     signature: NotRequired[
-        Annotated[JsonValue, Field(description="Reserved for later use. Not part of the plan's id.")]
+        Annotated[
+            SignatureDocument,
+            Field(description="The signature. Not part of the plan's id, which it covers."),
+        ]
     ]
 
 

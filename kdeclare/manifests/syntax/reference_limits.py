@@ -11,6 +11,7 @@ from pathlib import Path
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
+from kdeclare.engine.signatures.signature import PASSPHRASE_VARIABLE, SIGNING_KEY_VARIABLE
 
 TRUSTED_PROJECT = "KDECLARE_TRUSTED_PROJECT"
 """The environment variable with the path of the trusted project file.
@@ -33,10 +34,15 @@ _RUNNER_TOKENS = re.compile(
 
 No project file can allow references to these variables.
 """
-_OWN_KEYS = (KEY_VARIABLE, OLD_KEY_VARIABLE)
-"""The environment variables that contain the keys for hashes of secrets.
+_OWN_KEYS = {
+    KEY_VARIABLE: "a key for hashes of secrets",
+    OLD_KEY_VARIABLE: "a key for hashes of secrets",
+    SIGNING_KEY_VARIABLE: "the key that signs plans",
+    PASSPHRASE_VARIABLE: "the passphrase of the key that signs plans",
+}
+"""The environment variables that contain kdeclare's own keys.
 
-References to these variables would reveal the keys.
+References to these variables in manifests would reveal the keys.
 """
 
 
@@ -92,7 +98,7 @@ def explain_bad_entry(entry: str) -> str | None:
     if _ENTRY.fullmatch(entry) is None:
         return f"use names of environment variables and prefixes such as KAFKA_*, not '{entry}'"
     if entry in _OWN_KEYS:
-        return f"{entry} cannot be allowed: it is a key for hashes of secrets"
+        return f"{entry} cannot be allowed: it is {_OWN_KEYS[entry]}"
     if _RUNNER_TOKENS.fullmatch(entry) is not None:
         return f"{entry} cannot be allowed: it is a credential of the CI job"
     return None
@@ -104,8 +110,7 @@ def check_variable(name: str, limits: Limits) -> Diagnostic | None:
         return error(
             "reference-not-allowed",
             "Reference is not allowed",
-            f"'${{env.{name}}}' is a key for hashes of secrets. kdeclare never resolves references to "
-            "these keys.",
+            f"'${{env.{name}}}' is {_OWN_KEYS[name]}. kdeclare never resolves references to these keys.",
             hint="Remove the reference, or use a variable of your own.",
             subject=name,
         )

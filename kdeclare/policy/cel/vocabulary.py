@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import get_args, get_origin
 
+from kdeclare.core.jsontypes import to_float
 from kdeclare.core.resources.policy_subjects import (
     PolicyRequest,
     PolicyWords,
@@ -185,7 +186,7 @@ def _as_text(value: object) -> object:
 
 
 def _as_float(value: object) -> object:
-    return float(value) if isinstance(value, int) else value
+    return to_float(value) if isinstance(value, int) else value
 
 
 def _as_dict(convert: Converter, value: object) -> object:

@@ -136,7 +136,10 @@ def _unload_modules() -> None:
 
 def _has_module(folder: Path, steps: Sequence[str]) -> bool:
     path = folder.joinpath(*steps)
-    return path.with_name(f"{path.name}.py").is_file() or path.is_dir()
+    try:
+        return path.with_name(f"{path.name}.py").is_file() or path.is_dir()
+    except OSError:  # a name that no file can have, because it is too long
+        return False
 
 
 def _find_locations(spec: ModuleSpec) -> list[str]:

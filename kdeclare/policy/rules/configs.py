@@ -41,9 +41,9 @@ def parse_number(text: str) -> int | float | None:
     for convert in (int, float):
         try:
             parsed = convert(text)
-        except (ValueError, OverflowError):
+            return parsed if isfinite(parsed) else None
+        except (ValueError, OverflowError):  # also for an integer that fits no float
             continue
-        return parsed if isfinite(parsed) else None
     return None
 
 

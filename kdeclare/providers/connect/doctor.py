@@ -1,6 +1,6 @@
 """The checks of Connect workers and Connect clusters for `kdeclare doctor`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault
@@ -40,14 +40,15 @@ def examine_connect(request: ExaminationRequest) -> ExaminationResult:
     bodies = [item.body for item in request.desired]
     groups = tuple(dict.fromkeys(body.group for body in bodies if isinstance(body, WorkerConfigBody)))
     declared_endpoints = {body.endpoint for body in bodies if isinstance(body, ConnectorBody)}
-    target = locate_workers(request.get_settings(ConnectSettings), request.surroundings)
+    settings = request.get_settings(ConnectSettings)
+    target = locate_workers(settings, request.surroundings)
     clients = target.open(request.surroundings.timeout_s)
     missing = sorted(name for name in declared_endpoints if name is not None and name not in clients.clusters)
     sections = (
         CheckSection("Connect workers", _check_groups(clients, groups)),
         CheckSection(
             "Connect clusters",
-            (*_check_clusters(clients), *(_report_missing_cluster(name) for name in missing)),
+            (*_check_clusters(clients, settings), *(_report_missing_cluster(name) for name in missing)),
         ),
     )
     return ExaminationResult(tuple(section for section in sections if section.checks))
@@ -78,8 +79,17 @@ def _check_worker(workers: ConnectWorkers, url: str) -> Check:
     return Check(url, CheckStatus.OK, what, _WORKERS_WHY)
 
 
-def _check_clusters(clients: ConnectClients) -> tuple[Check, ...]:
-    return tuple(_check_cluster(clients, name) for name in sorted(clients.clusters))
+def _check_clusters(clients: ConnectClients, settings: ConnectSettings) -> Iterator[Check]:
+    for name in sorted(clients.clusters):
+        yield _check_cluster(clients, name)
+        if name in settings.root and settings.root[name].sends_secrets_unencrypted:
+            yield Check(
+                f"{ENVIRONMENT_FIELD}/{name} encryption",
+                CheckStatus.WARNING,
+                "credentials are sent without encryption",
+                CONNECTOR,
+                "Use https:// URLs.",
+            )
 
 
 def _check_cluster(clients: ConnectClients, name: str) -> Check:

@@ -10,6 +10,7 @@ import httpx
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.operations.send_permit import check_send_permit
 from kdeclare.providers.http.target import HttpTarget
 from kdeclare.providers.http.transport import DeadlineTransport, start_deadline
 
@@ -106,6 +107,8 @@ class HttpClient:
         max_bytes: the maximum size of the response body.
         """
         clients = self._changing_clients if is_change else self._reading_clients
+        if is_change:
+            check_send_permit()
         with (
             clients.borrow() as client,
             start_deadline(),

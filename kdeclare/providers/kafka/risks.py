@@ -163,6 +163,6 @@ def _parse_limit(value: JsonValue) -> float:
     """Parse a retention limit. A negative limit means unlimited."""
     try:
         limit = float(value) if isinstance(value, str | int | float) else math.inf
-    except ValueError:
+    except (ValueError, OverflowError):
         return math.inf
     return limit if limit >= 0 else math.inf

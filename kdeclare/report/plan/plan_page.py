@@ -74,7 +74,9 @@ class Waterfall:
 
 def build_waterfall(detail: RunDetail) -> Waterfall:
     """Build the waterfall chart of a run. Operations that were not started have no bar."""
-    started_at = detail.run.started
+    started_at = detail.run.started or min(
+        (step.begun for step in detail.steps if step.begun is not None), default=detail.run.ended
+    )
     groups: dict[tuple[datetime, datetime | None, str, Status], list[int]] = {}
     for number, step in enumerate(detail.steps):
         if step.begun is not None:
@@ -111,7 +113,9 @@ def _compute_duration(step: RunStep) -> float | None:
     return _compute_seconds_since(step.begun, step.ended) if step.begun and step.ended else None
 
 
-def _compute_seconds_since(start: datetime, end: datetime) -> float:
+def _compute_seconds_since(start: datetime | None, end: datetime | None) -> float:
+    if start is None or end is None:
+        return 0.0
     return max(0.0, (end - start).total_seconds())  # the system clock may have been set back
 
 
@@ -408,7 +412,7 @@ def _list_graph_facts(plan: Plan) -> LabeledValues:
 
 def _list_run_facts(detail: RunDetail) -> LabeledValues:
     run = detail.run
-    run_duration = format_duration((run.ended - run.started).total_seconds()) if run.ended else ""
+    run_duration = "" if run.duration_s is None else format_duration(run.duration_s)
     done_counts = format_done_counts(step.verb for step in detail.steps if step.status is Status.DONE)
     facts = (
         ("started", format_time(run.started)),

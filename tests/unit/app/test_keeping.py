@@ -82,10 +82,6 @@ def raise_closed() -> None:
     raise Fault("NETWORK_EXCEPTION", "closed", FaultKind.RETRIABLE)
 
 
-def ignore_result(_: object) -> None:
-    pass
-
-
 def test_cache_returns_same_connection_for_same_target(network: Network, cache: ConnectionCache) -> None:
     first = cache.open(network.at("a:1", "1"), 5.0)
     assert cache.open(network.at("a:1", "1"), 5.0) is first
@@ -111,12 +107,12 @@ def test_cache_leaves_time_to_reopen_after_unresponsive_check(
 ) -> None:
     cache.open(network.at("a:1"), 5.0)
     silence = threading.Event()
-    network.opened[0][1].asking = lambda: ignore_result(silence.wait(10))
+    answers: list[bool] = []
+    network.opened[0][1].asking = lambda: answers.append(silence.wait(60))
     network.down = True
-    begun = time.monotonic()
     with pytest.raises(KdeclareError, match="Cluster unreachable"):
         cache.open(network.at("a:1"), 0.4)
-    assert time.monotonic() - begun < 8
+    assert not answers, "it does not wait for the answer"
     assert 0 <= network.timeouts[-1] <= 0.25  # the remaining part of the timeout
     silence.set()
 

@@ -26,13 +26,14 @@ def list_options(name: str) -> set[str]:
 
 def test_plan_apply_and_validate_share_input_options() -> None:
     plan, apply, validate = map(list_options, ("plan", "apply", "validate"))
-    assert plan - apply == {"--out", "--detailed-exitcode", "--graph"}
+    assert plan - apply == {"--out", "--sign", "--detailed-exitcode", "--graph"}
     assert apply - plan == {
         "--yes",
         "--fail-fast",
         "--no-wait",
         "--move-timeout",
         "--follow-timeout",
+        "--require-signature",
         "--skip-stale",
     }
     assert validate == {"--project", "--env", "--format", "--quiet", "--verbose", "--no-color"} | (

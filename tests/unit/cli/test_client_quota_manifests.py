@@ -32,6 +32,7 @@ BAD = {
     "negative": ("{user: b}", "request_percentage: -2.5", "7:25", "must be more than 0"),
     "nan": ("{user: c}", "producer_byte_rate: .nan", "7:25", "must be more than 0"),
     "infinite": ("{user: c}", "request_percentage: .inf", "7:25", "must be more than 0"),
+    "larger than any float": ("{user: c}", f"request_percentage: {10**400}", "7:25", "must be more than 0"),
     "too large": ("{user: c}", "producer_byte_rate: 9007199254740994", "7:25", "at most 9,007,199,254"),
     "half a byte": ("{user: d}", "producer_byte_rate: 10.5", "7:25", "must be a whole number"),
     "half a connection": ("{ip: 10.0.0.1}", "connection_creation_rate: 0.5", "7:31", "a whole number"),

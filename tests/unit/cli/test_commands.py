@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import signal
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -20,12 +22,15 @@ from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.engine.state.local_store import LocalStore
+from kdeclare.engine.state.shared.lease import LeaseTiming
+from kdeclare.engine.state.shared.store import SharedStore
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.run.documents import build_run_schemas
 from kdeclare.sandbox import BrokerStatus, SandboxSettings, SandboxStatus
 from tests.engine.moving import list_throttles
+from tests.git_remotes import create_remote, open_git_objects
 from tests.unit.cli.command_line import CommandLine
 
 
@@ -242,6 +247,7 @@ def test_state_of_earlier_version_keeps_pending_cleanup(kdeclare: CommandLine) -
     assert read_version() == 3
     assert "1 partition moving" in kdeclare("status").out
     text = get_state_file(kdeclare).read_text()
+    text = re.sub(r'  "checksum": .*\n', "", text)
     get_state_file(kdeclare).write_text(text.replace('"version": 3', '"version": 2', 1))
     assert "1 partition moving" in kdeclare("status").out
     kdeclare.cluster.tick(200)
@@ -251,6 +257,7 @@ def test_state_of_earlier_version_keeps_pending_cleanup(kdeclare: CommandLine) -
     assert read_version() == 3
     assert read_leftovers(kdeclare) == ({}, None)
     text = get_state_file(kdeclare).read_text()
+    text = re.sub(r'  "checksum": .*\n', "", text)
     get_state_file(kdeclare).write_text(text.replace('"version": 3', '"version": 1', 1))
     assert kdeclare("plan", "--detailed-exitcode").code == 0
 
@@ -492,3 +499,20 @@ def test_sandbox_reset_asks_for_confirmation(kdeclare: CommandLine) -> None:
     assert kdeclare("sandbox", "reset", answer="yes\n").code == 0
     assert kdeclare("sandbox", "reset", "--yes").code == 0
     assert deleted == [Path(".sandbox")] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_alive", [False, True])
+def test_status_watch_ends_lock_of_dead_process(kdeclare: CommandLine, is_alive: bool) -> None:
+    """The process died while it held the lease, and began no run."""
+    url = f"git+file://{create_remote(kdeclare.folder / 'state.git')}"
+    # the record is old, so that the holder does not look alive
+    timing = LeaseTiming(4.0, read_time=lambda: datetime(2026, 1, 1, tzinfo=UTC), starts_renewals=is_alive)
+    store = SharedStore(lambda: open_git_objects(url), timing)
+    holding = store.lock("kdeclare apply")
+    holding.__enter__()
+    looks = status.watch_status(open_workspace(WorkspaceOptions(state=url), os.environ), clean_up=True)
+    holders = [next(looks)[0].lock for _ in range(2)]
+    assert holders[0] is not None
+    assert (holders[1] is not None) is is_alive
+    holding.__exit__(None, None, None)

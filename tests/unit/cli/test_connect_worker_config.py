@@ -402,7 +402,7 @@ def test_apply_and_rollback_respect_follow_timeout(cli: CommandLine, workers: Me
     assert f"{URLS[2]}: it has not applied the last update yet" in ran.out
     ran = cli("rollback", "--yes", "--follow-timeout", "0")
     assert ran.code == 5
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 55, "the usual limit is 30 s for each of them"
     assert cli("apply", "--follow-timeout", "inf").code == 64
 
 

@@ -3,16 +3,21 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from kdeclare.cli import main as cli_main
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
+from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.port import Cluster, NewTopic
@@ -231,6 +236,39 @@ def test_debug_variable_shows_traceback(kdeclare: CommandLine) -> None:
     assert "Traceback" in raise_internal_error(kdeclare).err
 
 
+@pytest.mark.parametrize("is_internal", [True, False])
+def test_traceback_contains_no_secret(kdeclare: CommandLine, is_internal: bool) -> None:
+    """Exceptions of libraries can contain what they could not use."""
+    secret = "correct-horse-battery-staple"
+
+    def connect(servers: str, config: object, timeout_s: float, attempts: int) -> Cluster:
+        SCRUBBER.register(secret)
+        cause = ZeroDivisionError(f"cannot log in with {secret}")
+        raise cause if is_internal else KdeclareError(error("no", "No", "Not today.")) from cause
+
+    kdeclare.monkeypatch.setattr(connection, "connect_cluster", connect)
+    kdeclare.monkeypatch.setenv("KDECLARE_DEBUG", "1")
+    kdeclare.topic("orders")
+    ran = kdeclare("plan")
+    assert "ZeroDivisionError: cannot log in with (sensitive)" in ran.err
+    assert secret not in ran.err
+
+
+def test_traceback_before_command_contains_no_secret(kdeclare: CommandLine) -> None:
+    """An error outside of the command itself, such as in the application."""
+    secret = "correct-horse-battery-staple"
+
+    def build(*_: object, **__: object) -> NoReturn:
+        SCRUBBER.register(secret)
+        raise ZeroDivisionError(f"cannot log in with {secret}")
+
+    kdeclare.monkeypatch.setattr(cli_main, "_build_cached_application", build)
+    kdeclare.monkeypatch.setenv("KDECLARE_DEBUG", "1")
+    ran = kdeclare("plan")
+    assert "ZeroDivisionError: cannot log in with (sensitive)" in ran.err
+    assert secret not in ran.err
+
+
 IMPATIENT = """
 import sys
 
@@ -264,3 +302,24 @@ def test_apply_reports_unwritable_state_path(kdeclare: CommandLine, tmp_path: Pa
     assert ran.code == 1
     assert "state" in ran.err
     assert not kdeclare.topics
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_interrupts_command_that_waits_for_cluster(tmp_path: Path, number: signal.Signals) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        command = [sys.executable, "-m", "kdeclare", "topic", "list", "--bootstrap-server", address]
+        process = subprocess.Popen(
+            [*command, "--timeout", "60"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        silent.settimeout(60)
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(number)
+            _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (ExitCode.INTERRUPTED, "error: Interrupted\n")

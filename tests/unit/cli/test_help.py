@@ -74,3 +74,10 @@ def test_help_shows_each_summary_on_one_line(narrow_cli: CommandLine, words: tup
 def test_help_names_global_options(narrow_cli: CommandLine) -> None:
     last_line = narrow_cli("--help").out.splitlines()[-1]
     assert last_line == "Options: --version, --install-completion, --show-completion, --help"
+
+
+def test_listing_looks_like_the_whole_application(narrow_cli: CommandLine) -> None:
+    root = build_application().root
+    with root.make_context("kdeclare", [], resilient_parsing=True, terminal_width=COLUMNS) as context:
+        assert narrow_cli("--help").out.strip() == root.get_help(context).strip()
+    assert all(not command.params for command in build_application(is_listing=True).root.commands.values())

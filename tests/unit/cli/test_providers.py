@@ -19,6 +19,7 @@ from kdeclare.core.provider.installed_providers import (
     InstalledProvider,
     find_providers,
     load_providers,
+    use_providers,
 )
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.object_system import (
@@ -124,6 +125,12 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
 
     yield add_entry_points
     clear_caches()
+
+
+@pytest.fixture(autouse=True)
+def _forget_chosen_providers() -> None:
+    """Commands of fleets in earlier tests choose providers for the whole process."""
+    use_providers(None)
 
 
 def clear_caches() -> None:
@@ -353,3 +360,14 @@ def test_providers_schema_matches_docs() -> None:
 def test_registry_ignores_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert list(registry.KINDS)
+
+
+def test_loading_providers_imports_no_schema_parser() -> None:
+    """Most projects have no schema, and the parsers take 10 ms to import."""
+    code = (
+        "import sys; from kdeclare.core.provider.installed_providers import load_providers; load_providers();"
+        "print([m for m in sys.modules if m.startswith('kdeclare.providers.schema_registry.schemas.')])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    parts = (f"kdeclare.providers.schema_registry.schemas.{name}" for name in ("differences", "problems"))
+    assert ran.stdout == f"{list(parts)}\n"

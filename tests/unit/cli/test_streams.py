@@ -2,10 +2,15 @@
 
 import errno
 import json
+import signal
+import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 
 import pytest
 
+from kdeclare.app.apply import handle_interrupts
 from kdeclare.cli.confirmation import prompt_for_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.options import OutputOptions
@@ -213,3 +218,51 @@ def test_plan_reports_full_disk_for_output(kdeclare: CommandLine, output: str) -
         ran = kdeclare("plan", "--format", output)
     assert ran.code == 1
     assert "Output cannot be written" in ran.err
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_command_with_closed_streams_succeeds_and_writes_nothing_elsewhere(
+    kdeclare: CommandLine, closed: str
+) -> None:
+    """A closed descriptor is not given to a file that the command opens."""
+    kdeclare.topic("orders")
+    script = f"exec {closed}; exec {sys.executable} -m kdeclare validate"
+    ran = subprocess.run(
+        ["bash", "-c", script], cwd=kdeclare.folder, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran
+    is_stdout_closed = ">&-" in closed.replace("2>&-", "")
+    assert bool(ran.stdout) is not is_stdout_closed
+    assert ran.stderr == ""
+
+
+@pytest.fixture
+def active_hangup() -> Iterator[None]:
+    """Handle SIGHUP as in a terminal, even if the tests run under ``nohup``."""
+    previous = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, previous)
+
+
+def test_signals_stop_a_run_once(active_hangup: None) -> None:
+    """A closed terminal sends SIGHUP twice; a second Ctrl-C interrupts at once."""
+    stop, stops = threading.Event(), list[int]()
+    with handle_interrupts(stop, lambda: stops.append(1)):
+        for number in (signal.SIGHUP, signal.SIGHUP):
+            signal.raise_signal(number)
+        assert stop.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    assert stops == [1]
+
+
+def test_ignored_hangup_stays_ignored() -> None:
+    """For example, by ``nohup``."""
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        stop = threading.Event()
+        with handle_interrupts(stop, lambda: None):
+            signal.raise_signal(signal.SIGHUP)
+        assert not stop.is_set()
+    finally:
+        signal.signal(signal.SIGHUP, previous)

@@ -98,3 +98,10 @@ def test_long_names_have_short_file_names(tmp_path: Path) -> None:
 def test_valid_topic_names_are_kept_as_file_names() -> None:
     assert build_file_name(ResourceId("Topic", "checkout.orders_v2-x")) == "checkout.orders_v2-x.yaml"
     assert build_file_name(ResourceId("Topic", "%2F")) != build_file_name(ResourceId("Topic", "/"))
+
+
+@pytest.mark.parametrize("option", ["--skip-stale", "--require-signature"])
+def test_missing_plan_file_is_reported_as_missing(kdeclare: CommandLine, option: str) -> None:
+    ran = kdeclare("apply", "missing.plan", option)
+    assert ran.code == 1
+    assert "'missing.plan' does not exist." in ran.err

@@ -71,4 +71,4 @@ def test_recovery_uses_request_deadline_of_environment(kdeclare: CommandLine) ->
         kdeclare("apply", "--yes", "--no-preflight")
     kdeclare.cluster.faults.clear()
     assert kdeclare("plan").code == 0
-    assert 300 <= (SystemClock().now() - begun).total_seconds() < 330
+    assert 300 <= (SystemClock().now() - begun).total_seconds() < 500

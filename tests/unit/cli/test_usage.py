@@ -32,6 +32,7 @@ GROUPS = {
     "lock": ("show", "break"),
     "new": ("topic", "client-quota", "scram-user", "acl"),
     "policy": ("check", "test"),
+    "state": ("list", "show", "mv", "rm", "pull", "push", "migrate", "abandon", "prune"),
     "sandbox": ("start", "stop", "status", "reset"),
     "topic": ("list", "describe"),
 }
@@ -63,7 +64,7 @@ GROUPS = {
         "plan --bootstrap-server localhost:0",
         "plan --bootstrap-server localhost:9092,",
         "plan --bootstrap-server localhost:http",
-        "plan --state s3://bucket/state",
+        "plan --state ftp://server/state",
         "init --bootstrap-server localhost",
         "group list --in-state Idle",
         "show",

@@ -18,12 +18,12 @@ from tests.unit.connect.raw_server import measure_elapsed, run_raw_server, split
 _OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 _SLOW = {
     "the status line": split_into_bytes(b"HTTP/1.1 200 OK\r\n", 0),
-    "the headers": [b"HTTP/1.1 200 OK\r\n", *split_into_bytes(b"X: " + b"y" * 200, 0)],
-    "header after header": [b"HTTP/1.1 200 OK\r\n", *(b"X-%d: y\r\n" % n for n in range(200))],
-    "continue after continue": [b"HTTP/1.1 100 Continue\r\n\r\n"] * 200,
-    "the body": [_OK + b"Content-Length: 10000\r\n\r\n", *split_into_bytes(b"{", 200)],
-    "chunks": [_OK + b"Transfer-Encoding: chunked\r\n\r\n", *([b"1\r\n \r\n"] * 200)],
-    "a body without end": [_OK + b"\r\n", *split_into_bytes(b"{", 200)],
+    "the headers": [b"HTTP/1.1 200 OK\r\n", *split_into_bytes(b"X: " + b"y" * 2_000, 0)],
+    "header after header": [b"HTTP/1.1 200 OK\r\n", *(b"X-%d: y\r\n" % n for n in range(2_000))],
+    "continue after continue": [b"HTTP/1.1 100 Continue\r\n\r\n"] * 2_000,
+    "the body": [_OK + b"Content-Length: 10000\r\n\r\n", *split_into_bytes(b"{", 2_000)],
+    "chunks": [_OK + b"Transfer-Encoding: chunked\r\n\r\n", *([b"1\r\n \r\n"] * 2_000)],
+    "a body without end": [_OK + b"\r\n", *split_into_bytes(b"{", 2_000)],
 }
 _CHUNK = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
 
@@ -38,7 +38,7 @@ def test_status_with_slow_response_times_out(what: str) -> None:
         begun = time.monotonic()
         with pytest.raises(Fault) as raised:
             open_workers(url, 0.5).status(url)
-        assert measure_elapsed(begun) < 10
+        assert measure_elapsed(begun) < 100
     assert (raised.value.error, raised.value.kind) == (port.LOST, FaultKind.RETRIABLE)
     assert "timed out" in raised.value.message
 
@@ -49,7 +49,7 @@ def test_patch_with_slow_response_has_unknown_result(monkeypatch: pytest.MonkeyP
         begun = time.monotonic()
         with pytest.raises(Fault) as raised:
             open_workers(url, 0.5).patch(url, {})
-        assert measure_elapsed(begun) < 10
+        assert measure_elapsed(begun) < 100
     assert (raised.value.error, raised.value.kind) == (port.LOST, FaultKind.UNKNOWN)
 
 
@@ -59,8 +59,8 @@ def test_status_with_endless_response_is_rejected(status: bytes) -> None:
     with run_raw_server(itertools.chain([head], itertools.repeat(_CHUNK))) as url:
         begun = time.monotonic()
         with pytest.raises(Fault) as raised:
-            open_workers(url, 60).status(url)
-        assert measure_elapsed(begun) < 30
+            open_workers(url, 600).status(url)
+        assert measure_elapsed(begun) < 300
     assert (raised.value.error, raised.value.kind) == (port.BAD_ANSWER, FaultKind.REFUSED)
     assert f"larger than {MAX_RESPONSE_BYTES} bytes" in raised.value.message
 

@@ -470,6 +470,19 @@ def test_trace_is_one_line_without_secrets(stub: Stub, cluster: ConnectCluster) 
     assert "s3cret" not in repr(connector)
 
 
+def test_trace_contains_placeholder_instead_of_its_value(stub: Stub, cluster: ConnectCluster) -> None:
+    """The client of a task validates its overrides when the task starts, and quotes the resolved value."""
+    trace = "org.x.ConfigException: Invalid value r3solved for configuration acks: String must be one of: all"
+    failed = {"id": 0, **RUNNING, "state": "FAILED", "trace": f"{trace}\n\tat a.B.start\n"}
+    config = {"producer.override.acks": "${file:/s:acks}"}
+    stub.answers["GET", "/connectors/a"] = 200, build_info("a", **config)
+    stub.answers["GET", "/connectors/a/status"] = 200, build_status("a", failed)
+    connector = cluster.describe_connector("a")
+    assert connector is not None
+    assert [task.trace for task in connector.tasks] == [trace.replace("r3solved", "${file:/s:acks}")]
+    assert "r3solved" not in repr(connector)
+
+
 def test_tasks_are_in_order_and_null_values_are_unset(stub: Stub, cluster: ConnectCluster) -> None:
     tasks = [{"id": n, **RUNNING} for n in (10, 2, 0)]
     stub.answers["GET", "/connectors/a"] = 200, build_info("a", file=None)

@@ -144,6 +144,25 @@ def test_doctor_checks_connect_clusters(kdeclare: CommandLine, connect: MemoryCo
     assert checks == {"connect/eu": ("ok", "responds, with Kafka Connect 4.3.1 and 1 connector")}
 
 
+def test_doctor_warns_of_logins_without_encryption(
+    kdeclare: CommandLine, connect: MemoryConnectCluster
+) -> None:
+    kdeclare.monkeypatch.setenv("TOKEN", "correct-horse")
+
+    def find_warnings(url: str, **login: str) -> list[tuple[str, str]]:
+        endpoint = {"urls": [url], **login}
+        environments = {"lab": {"bootstrapServers": "lab:9092", "connect": {"eu": endpoint}}}
+        kdeclare.write("kdeclare.yaml", "Project", "shop", environments=environments)
+        checks = json.loads(kdeclare("doctor", "--format", "json").out)["checks"]
+        warnings = [one for one in checks if one["section"] == "Connect clusters" and one["standing"] != "ok"]
+        return [(one["name"], one["what"]) for one in warnings]
+
+    expected = [("connect/eu encryption", "credentials are sent without encryption")]
+    assert find_warnings("http://lab:8083", bearerToken="${env.TOKEN}") == expected
+    assert find_warnings("http://lab:8083") == []
+    assert find_warnings("https://lab:8083", bearerToken="${env.TOKEN}") == []
+
+
 def test_doctor_reports_missing_and_unreachable_clusters(
     kdeclare: CommandLine, connect: MemoryConnectCluster
 ) -> None:

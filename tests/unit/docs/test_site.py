@@ -12,7 +12,7 @@ from scripts.site.pages import with_pages
 from tests.unit.docs.written import PAGES, ROOT, get_relative_path
 
 STARTED = (
-    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
+    *("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"),
     *("docs/", "examples/", "benchmarks/", "tests/cases/"),
 )
 

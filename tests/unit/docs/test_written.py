@@ -156,3 +156,15 @@ def test_index_lists_every_page_once() -> None:
     pages = {file.relative_to(ROOT / "docs").as_posix() for file in (ROOT / "docs").rglob("*.md")}
     single_decisions = {page for page in pages if page.startswith("decisions/0")}
     assert sorted(listed) == sorted(pages - single_decisions - {"README.md"})
+
+
+@pytest.mark.parametrize("page", ["errors.md", "durability.md"])
+def test_tests_that_pages_name_exist(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    names = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", text)
+    assert len(names) > 10
+    assert [
+        f"{file}::{test}"
+        for file, test in names
+        if not (ROOT / file).is_file() or f"def {test}(" not in (ROOT / file).read_text()
+    ] == []

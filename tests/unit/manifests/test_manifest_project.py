@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kdeclare.core.diagnostics import KdeclareError, SourcePosition
-from kdeclare.engine.state.local_store import resolve_folder
+from kdeclare.engine.state.location import resolve_folder
 from kdeclare.manifests.editor_schema import build_json_schema
 from kdeclare.manifests.project import Project, open_project
 from tests.unit.manifests.small_kinds import KINDS, RULES

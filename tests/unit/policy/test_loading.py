@@ -194,6 +194,7 @@ def test_class_without_colon_is_rejected_with_suggestion(tmp_path: Path, class_n
     [
         ("{name: a, class: 'own:Nw'}", "policy-not-found", 24, "'own' has no class 'Nw'."),
         ("{name: a, class: 'owm:New'}", "policy-not-found", 24, "The module 'owm' does not exist."),
+        (f"{{name: a, class: '{'owm' * 99}:New'}}", "policy-not-found", 24, "does not exist."),
         ("{name: a, class: 'own:PolicyViolation'}", "not-a-policy", 24, "is not a subclass of"),
         ("{name: a, class: 'own:Failing'}", "policy-failed", 7, "RuntimeError: out of order ("),
         ("{name: a, class: 'own:Failing', config: {}}", "policy-failed", 47, "RuntimeError: out of order ("),

@@ -270,6 +270,11 @@ DENIED: list[tuple[TopicActionsPolicy, Request, str]] = [
         "orders would have min.cleanable.dirty.ratio=a lot; it must be a number.",
     ),
     (
+        MIN_ISR,
+        make_creation(make_state_with_configs(min_insync_replicas="9" * 400)),
+        f"orders would have min.insync.replicas={'9' * 59}…; it must be a number.",
+    ),
+    (
         KEYED,
         make_modification(make_state(12), make_state(24), labels={"keyed": "true", "team": "a"}),
         "orders has 12 partitions and would have 24; topics labeled keyed=true must keep their partition "

@@ -263,8 +263,8 @@ def _build_connector(info: _Info, status: _Status | None) -> LiveConnector:
 
 
 def _read_trace(trace: str | None, config: ConnectorConfig) -> str:
-    """Return the first line of a stack trace, without the literal secrets of the config."""
-    line = (trace or "").strip().partition("\n")[0].strip()
+    """Return the first line of a stack trace, without the literal and the resolved secrets of the config."""
+    line = hide_resolved((trace or "").strip().partition("\n")[0].strip(), config)
     for key, value in config.items():
         if len(value) >= MIN_SECRET_LENGTH and is_sensitive_key(key) and not is_placeholder(value):
             line = line.replace(value, SCRUBBED)

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.operations.send_permit import check_send_permit
 from kdeclare.providers.connect.client.connectors_port import (
     CONNECTOR_EXISTS,
     INVALID_CONNECTOR,
@@ -225,6 +226,8 @@ class MemoryConnectCluster(ConnectorModel):
                 self.calls.append(replace(call, outcome="failed"))
                 raise
 
+        if call.is_mutating:
+            check_send_permit()
         return run_request(self.faults, self.calls, call, answer, self.elsewhere)
 
     def _require_acceptable(

@@ -152,7 +152,7 @@ def parse_limit(key: str, raw: int | float | str) -> int | float:
     if number is None:
         amounts = ", or an amount such as 10MiB" if key.endswith("byte_rate") else ""
         raise ValueError(f"takes a number{amounts}")
-    if math.isnan(number) or not 0 < number <= MAX_LIMIT:
+    if not 0 < number <= MAX_LIMIT:  # also for NaN
         raise ValueError(f"must be more than 0 and at most {MAX_LIMIT:,}")
     if number == int(number):
         return int(number)

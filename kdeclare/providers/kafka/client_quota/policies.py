@@ -4,6 +4,7 @@ A policy evaluates only the limits that a change sets or removes. Existing limit
 stay.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Self
@@ -11,7 +12,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.jsontypes import JsonValue, to_float
 from kdeclare.core.resources.policy_subjects import PolicyViolation, ResourceRequest
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.providers.kafka.client_quota.entity import (
@@ -128,11 +129,18 @@ class LimitBounds(LimitPolicy[LimitBoundsSettings]):
             value = change.limits.get(key)
             if value is None or key not in change.changed:
                 continue
-            number = float(value) if isinstance(value, int | float | str) else float("nan")
+            number = _parse_number(value)
             if isinstance(bounds.minimum, int | float) and not number >= bounds.minimum:
                 yield _format_violation(change.entity, key, value, "at least", bounds.minimum)
             if isinstance(bounds.maximum, int | float) and not number <= bounds.maximum:
                 yield _format_violation(change.entity, key, value, "at most", bounds.maximum)
+
+
+def _parse_number(value: JsonValue) -> float:
+    """Return NaN, which no bound permits, for what is not a number."""
+    if isinstance(value, str):
+        return float(value)
+    return to_float(value) if isinstance(value, int | float) else math.nan
 
 
 def _format_violation(

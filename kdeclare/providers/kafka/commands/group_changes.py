@@ -146,7 +146,7 @@ def _run(workspace: Workspace, build_draft: BuildDraft, apply_options: ApplyOpti
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as active_policies,
         workspace.open_connections() as connections,
-        workspace.store.lock(apply_options.command),
+        workspace.store.lock(apply_options.command, apply_options.progress),
     ):
         notices = (
             *active_policies.diagnostics,

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error
@@ -20,6 +20,8 @@ _DURATION = re.compile(
 )
 """The durations that ``java.time.Duration.parse`` accepts."""
 _COLUMNS = ("topic", "partition", "offset")
+_MAX_DIGITS = 19
+"""The number of digits of the largest offset."""
 _FILE_HINT = "Write lines of the form TOPIC,PARTITION,OFFSET or GROUP,TOPIC,PARTITION,OFFSET."
 
 
@@ -45,9 +47,12 @@ def parse_duration_ms(text: str) -> int:
     parts = ("days", "hours", "minutes", "seconds")
     if found is None or not any(found[part] for part in parts):
         raise ValueError(f"'{text}' is not a duration of the form PnDTnHnMnS")
-    duration = timedelta(
-        **{part: float(found[part].replace(",", ".")) for part in parts if found[part] is not None}
-    )
+    try:
+        duration = timedelta(
+            **{part: float(found[part].replace(",", ".")) for part in parts if found[part] is not None}
+        )
+    except OverflowError:
+        raise ValueError(f"'{text[:40]}' is too long: at most 999,999,999 days are possible") from None
     milliseconds = duration // timedelta(milliseconds=1)
     return -milliseconds if found["sign"] == "-" else milliseconds
 
@@ -59,7 +64,7 @@ def parse_offsets_file(text: str, file: str) -> FileOffsets:
     """
     offsets: dict[str, dict[TopicPartition, int]] = {}
     problems: list[Diagnostic] = []
-    for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
+    for number, row in enumerate(_read_rows(text, file), 1):
         cells = [cell.strip() for cell in row]
         if not any(cells):
             continue
@@ -80,12 +85,23 @@ def parse_offsets_file(text: str, file: str) -> FileOffsets:
     return offsets
 
 
+def _read_rows(text: str, file: str) -> Iterator[list[str]]:
+    reader = csv.reader(io.StringIO(text))
+    try:
+        yield from reader
+    except csv.Error as cause:
+        place = SourcePosition(file, max(1, reader.line_num), 1)
+        raise KdeclareError(_report_bad_line(f"The line is not CSV ({cause})", place)) from None
+
+
 def _find_row_problem(cells: list[str]) -> str:
     if len(cells) != len(_COLUMNS):
         return f"The line has {len(cells)} columns, not 3 or 4"
     for name, cell in zip(_COLUMNS[1:], cells[1:], strict=True):
         if not (cell.isascii() and cell.isdigit()):
             return f"The {name} '{cell}' is not a number"
+        if len(cell) > _MAX_DIGITS:
+            return f"The {name} '{cell[:_MAX_DIGITS]}…' is too large"
     return "" if cells[0] else "The topic is empty"
 
 

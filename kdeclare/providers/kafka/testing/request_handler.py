@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.send_permit import check_send_permit
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import Partition, Topic
 from kdeclare.providers.kafka.testing.controls import Call, ClusterControls
@@ -53,6 +54,8 @@ class RequestHandler(ClusterControls):
             return results
 
         call = Call(method, tuple(format_key(get_key(item)) for item in items), validate_only)
+        if call.is_mutating:
+            check_send_permit()
         with self._lock:
             topics_before = self._copy_topics() if call.is_mutating and self.stale_reads else None
             configs_before = (

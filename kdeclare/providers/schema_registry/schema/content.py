@@ -1,24 +1,16 @@
-"""The contents of schemas without their references: normalized texts, fingerprints, and differences."""
+"""The contents of schemas without their references: normalized texts, fingerprints, and differences.
+
+Every command imports this module, but only commands on schemas need the parsers of the three languages,
+whose import takes 10 ms. So the functions import them.
+"""
 
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from kdeclare.core.jsontypes import hash_json
-from kdeclare.core.units import format_count
 from kdeclare.providers.schema_registry.client.port import SchemaContent, SchemaReference, SchemaType
-from kdeclare.providers.schema_registry.schemas.avro.avro_schema import RECORDS, AvroSchema
-from kdeclare.providers.schema_registry.schemas.comparison import (
-    ParsedSchema,
-    describe_differences,
-    parse_schema,
-)
 from kdeclare.providers.schema_registry.schemas.differences import SchemaDifference
-from kdeclare.providers.schema_registry.schemas.documentation import find_undocumented_parts
-from kdeclare.providers.schema_registry.schemas.json_schema.json_schema import JsonSchema
-from kdeclare.providers.schema_registry.schemas.json_text import as_mapping, as_sequence
-from kdeclare.providers.schema_registry.schemas.layout import format_layout
 from kdeclare.providers.schema_registry.schemas.problems import SchemaError, SchemaProblem
-from kdeclare.providers.schema_registry.schemas.subject_names import find_record_name
 
 _FINGERPRINT_LENGTH = 16
 _ANY_REFERENCE = (SchemaReference("", "", 0),)
@@ -27,6 +19,8 @@ _ANY_REFERENCE = (SchemaReference("", "", 0),)
 
 def find_problems(type_: SchemaType, text: str, references: Collection[str]) -> tuple[SchemaProblem, ...]:
     """Return the problems of a schema's text. references: the names of the schema's references."""
+    from kdeclare.providers.schema_registry.schemas.comparison import parse_schema
+
     content = SchemaContent(type_, text, tuple(SchemaReference(name, "", 0) for name in references))
     try:
         parse_schema(content)
@@ -42,6 +36,9 @@ def normalize_text(type_: SchemaType, text: str) -> str:
 
     If the text is not a valid schema, return it unchanged.
     """
+    from kdeclare.providers.schema_registry.schemas.comparison import parse_schema
+    from kdeclare.providers.schema_registry.schemas.layout import format_layout
+
     try:
         return "\n".join(format_layout(parse_schema(build_open_content(type_, text))))
     except SchemaError:
@@ -63,11 +60,15 @@ def format_reference(name: str, subject: str, fingerprint: str) -> str:
 
 def list_differences(type_: SchemaType, before: str, after: str) -> tuple[SchemaDifference, ...]:
     """Return the differences between two schemas of the same language."""
+    from kdeclare.providers.schema_registry.schemas.comparison import describe_differences
+
     return describe_differences(build_open_content(type_, before), build_open_content(type_, after))
 
 
 def list_undocumented(type_: SchemaType, text: str) -> list[str]:
     """Return the paths of all undocumented parts of a schema; empty if the schema is not valid."""
+    from kdeclare.providers.schema_registry.schemas.documentation import find_undocumented_parts
+
     try:
         return [part.path for part in find_undocumented_parts(build_open_content(type_, text))]
     except SchemaError:
@@ -81,23 +82,6 @@ def build_open_content(type_: SchemaType, text: str) -> SchemaContent:
 
 def summarize_schema(type_: SchemaType, text: str) -> str:
     """Return a few words that describe a schema: its name and its size."""
-    try:
-        parsed = parse_schema(build_open_content(type_, text))
-    except SchemaError:
-        return format_count(len(text), "character")
-    name, size = find_record_name(parsed), _describe_size(parsed)
-    return f"{name} ({size})" if name and size else name or size or f"{type_.value} schema"
+    from kdeclare.providers.schema_registry.schemas.summary import summarize_content
 
-
-def _describe_size(parsed: ParsedSchema) -> str:
-    if isinstance(parsed, AvroSchema):
-        root = as_mapping(parsed.root)
-        if root.get("type") in RECORDS:
-            return format_count(len(as_sequence(root["fields"])), "field")
-        if isinstance(parsed.root, list):
-            return f"union of {format_count(len(parsed.root), 'type')}"
-        return str(root.get("type") or parsed.root)
-    if isinstance(parsed, JsonSchema):
-        properties = as_mapping(as_mapping(parsed.root).get("properties"))
-        return format_count(len(properties), "property", "properties") if properties else ""
-    return format_count(len(parsed.messages), "message")
+    return summarize_content(build_open_content(type_, text))

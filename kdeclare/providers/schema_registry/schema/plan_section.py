@@ -19,7 +19,6 @@ from kdeclare.providers.schema_registry.schemas.differences import (
     SchemaDifference,
     classify_differences,
 )
-from kdeclare.providers.schema_registry.schemas.text_diff import diff_lines
 
 _MAX_DIFFERENCES = 50
 
@@ -47,6 +46,9 @@ def _compare_texts(op: Operation) -> Iterator[TextComparison]:
     if contents is not None:
         before, after = (content.normalized for content in contents)
         if before != after:
+            # imports the parsers of all languages, which few commands need
+            from kdeclare.providers.schema_registry.schemas.text_diff import diff_lines
+
             compare = partial(diff_lines, before.split("\n"), after.split("\n"))
             yield TextComparison(str(op.resource), compare)
 

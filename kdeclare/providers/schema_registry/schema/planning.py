@@ -29,6 +29,7 @@ class SchemaPlanning(PlanHooks):
             collect_planned(inputs.desired, self._live) if self._live is not None else PlannedSchemas()
         )
         # An undeclared resource was renamed only if all manifests were read.
+        self._registering: set[ResourceId] = set()
         self._follows_renames = inputs.is_complete and not inputs.by_hand
         self._names = {item.id for item in inputs.desired if item.id.kind == SCHEMA}
         resources = inputs.state.resources if inputs.state is not None else {}
@@ -92,20 +93,56 @@ class SchemaPlanning(PlanHooks):
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         """Report references to versions that nothing in this plan registers."""
+        self._registering = {op.resource for op in operations if isinstance(op.args, RegisterArgs)}
         return PlanStep(operations, tuple(self._check_planned_references(operations)))
 
+    def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
+        """Block the other changes of schemas whose registration depends on a denied one."""
+        return PlanStep(operations, tuple(self._find_lost_registrations(operations)))
+
+    def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
+        """See `settle`: the registry can refuse a registration, too."""
+        return PlanStep(operations, tuple(self._find_lost_registrations(operations)))
+
+    def _find_lost_registrations(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:
+        """Yield a denial for each schema that lost its registration, but not its other operations.
+
+        Otherwise, a compatibility level would be changed for a schema that is not registered.
+        """
+        registering = {op.resource for op in operations if isinstance(op.args, RegisterArgs)}
+        for resource in sorted({op.resource for op in operations} & self._registering - registering):
+            desired = next((item for item in self._inputs.desired if item.id == resource), None)
+            yield denied(
+                "reference-denied",
+                "Referenced schema is denied",
+                f"{resource} refers to a schema whose new version is denied, so its own new version is not "
+                "registered, and its compatibility level stays as it is.",
+                hint="Correct the referenced schema first.",
+                place=desired.source if desired is not None else None,
+                resource=str(resource),
+            )
+
     def _check_planned_references(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:
-        registrations = {
-            (op.args.endpoint, op.args.subject, op.args.content.fingerprint)
-            for op in operations
-            if isinstance(op.args, RegisterArgs)
-        }
-        for op in operations:
-            for item in op.args.content.references if isinstance(op.args, RegisterArgs) else ():
-                assert isinstance(op.args, RegisterArgs)
-                key = (op.args.endpoint, item.subject, item.content)
-                if item.version is None and key not in registrations:
-                    yield self._report_unplanned(op, op.args.endpoint, item.subject)
+        """Yield a denial for each missing version that a registration refers to.
+
+        A denied registration is missing for the schemas that refer to it, so these are denied, too.
+        """
+        registrations = {op.id: (op, op.args) for op in operations if isinstance(op.args, RegisterArgs)}
+        while True:
+            planned = {
+                (args.endpoint, args.subject, args.content.fingerprint) for _, args in registrations.values()
+            }
+            missing = {
+                op.id: (op, args.endpoint, item.subject)
+                for op, args in registrations.values()
+                for item in args.content.references
+                if item.version is None and (args.endpoint, item.subject, item.content) not in planned
+            }
+            if not missing:
+                return
+            for op_id, (op, registry, subject) in missing.items():
+                del registrations[op_id]
+                yield self._report_unplanned(op, registry, subject)
 
     def _report_unplanned(self, op: Operation, registry: str, subject: str) -> Diagnostic:
         target = self._planned.find(registry, subject)

@@ -25,7 +25,7 @@ def broker() -> Iterator[TopicBroker]:
 def test_shell_completes_reports_errors_and_keeps_connection(tmp_path: Path, broker: TopicBroker) -> None:
     with open_terminal(tmp_path, "--bootstrap-server", broker.bootstrap) as shell:
         assert f"kdeclare {broker.bootstrap}>" in shell.screen
-        shell.type("sta\t")
+        shell.type("statu\t")
         shell.wait_for("> status")
         shell.type("\r")
         shell.wait_for(QUIET)
@@ -39,7 +39,7 @@ def test_shell_completes_reports_errors_and_keeps_connection(tmp_path: Path, bro
         shell.wait_for("Plan only this resource")
         shell.type(CTRL_C)
         shell.wait_for_prompt()
-        shell.enter("staus", then="Did you mean 'status'?")
+        shell.enter("staus", then="Did you mean 'status', 'state'?")
         shell.enter("status 'a", then="Unclosed quote")
         shell.enter("status | less", then="Shell operator not supported")
         shell.enter("shell", then="Already in the shell")

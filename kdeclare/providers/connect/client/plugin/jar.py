@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.secrets.child_environ import build_child_environ
 from kdeclare.version import VERSION
 
 Progress = Callable[[str], None]
@@ -121,7 +122,7 @@ def compile_sources(compiler: Compiler, classes_folder: Path, *options: str) -> 
     try:
         completed = subprocess.run(
             command,
-            env={**os.environ, "CLASSPATH": compiler.classpath},
+            env={**build_child_environ(os.environ), "CLASSPATH": compiler.classpath},
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_SECONDS,

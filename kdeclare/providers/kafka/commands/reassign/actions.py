@@ -134,7 +134,7 @@ def execute(
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as in_force,
         workspace.open_connections() as connections,
-        workspace.store.lock(apply_options.command),
+        workspace.store.lock(apply_options.command, apply_options.progress),
     ):
         cluster = connections.get(KafkaConnection).cluster
         notices = (
@@ -216,7 +216,7 @@ def cancel(
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as in_force,
         workspace.open_connections() as connections,
-        workspace.store.lock(apply_options.command),
+        workspace.store.lock(apply_options.command, apply_options.progress),
     ):
         cluster = connections.get(KafkaConnection).cluster
         recovery_diagnostics = recover_under_lock(

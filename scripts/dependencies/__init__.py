@@ -1,0 +1,1 @@
+"""Packages that kdeclare requires: known vulnerabilities, and the software bill of materials (SBOM)."""
