@@ -10,12 +10,13 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.retry import RetryPolicy
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import ApplyResult, Status
+from kdeclare.core.plans.run import ApplyResult, OperationResult, Status
 from kdeclare.core.plans.state import State
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.record_binding import dump_record, protect_record
 from kdeclare.engine.planning.build import validate_cluster_id
 from kdeclare.engine.planning.planfile import compute_plan_id, parse_plan, render_plan_file
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.providers.kafka.client.cluster import RetryingCluster
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
@@ -141,8 +142,6 @@ def test_plan_is_stale_after_topic_creation_by_others() -> None:
 
 
 def test_deletion_is_stale_after_topic_is_recreated() -> None:
-    from kdeclare.engine.planning.request import PlanScope
-
     world = make_world()
     plan = world.plan(small_topic("a", retention_ms="1"), scope=PlanScope(allow_deletes=True))
     other = world.cluster.elsewhere()
@@ -615,9 +614,9 @@ def test_plan_with_errors_is_never_applied() -> None:
 # Two applies from two copies of a state.
 
 
-def create_topic_in_other_apply(world: World, *, nth: int) -> None:
+def create_topic_in_other_apply(world: World, *, nth: int, partitions: int = 1) -> None:
     """Let another apply create the topic right before the n-th CreateTopics of this one."""
-    new = NewTopic("t", 1, 1, None, {})
+    new = NewTopic("t", partitions, 1, None, {})
     world.cluster.faults.run_before(lambda other: other.create_topics([new]), nth=nth, method="create_topics")
 
 
@@ -645,9 +644,9 @@ def test_plan_is_stale_when_brokers_do_not_show_topic_yet() -> None:
     assert plan_outcome(plan).exit_code is ExitCode.STALE
 
 
-def test_topic_created_by_another_apply_during_run_is_stale() -> None:
+def test_other_topic_created_by_another_apply_during_run_is_stale() -> None:
     world = World()
-    create_topic_in_other_apply(world, nth=2)
+    create_topic_in_other_apply(world, nth=2, partitions=2)
     run = world.apply(topic("t", partitions=1, replicationFactor=1), topic("u", partitions=1))
     assert run.results["topic.create:Topic/t"].status is Status.STALE
     assert run.results["topic.create:Topic/u"].status is Status.DONE
@@ -655,6 +654,41 @@ def test_topic_created_by_another_apply_during_run_is_stale() -> None:
     assert outcome.exit_code is ExitCode.PARTIAL
     assert "1 changed by another client" in outcome.headline
     assert "Topic/t" not in world.owned()
+
+
+def test_equal_topic_created_by_another_apply_during_run_is_not_deleted_by_rollback() -> None:
+    """The run cannot tell the other creation from its own request that a broker repeated."""
+    world = World()
+    create_topic_in_other_apply(world, nth=2)
+    run = world.apply(topic("t", partitions=1, replicationFactor=1))
+    assert run.results["topic.create:Topic/t"] == OperationResult("topic.create:Topic/t", Status.DONE)
+    assert "Topic/t" in world.owned()
+    world.run(world.plan_rollback(run.run_id))
+    assert "t" in world.cluster.topics()
+
+
+@pytest.mark.parametrize("method", ["create_topics", "create_partitions"])
+def test_request_that_a_broker_repeated_is_done(method: str) -> None:
+    """The first controller stopped after the effect, and the second one answered the repeated request."""
+    world = World()
+    if method == "create_partitions":
+        world.apply(topic("t", partitions=1, replicationFactor=1))
+    declared = topic("t", partitions=3, replicationFactor=1)
+    plan = world.plan(declared, scope=PlanScope(preflight=False))
+    code = {"create_topics": "TOPIC_ALREADY_EXISTS", "create_partitions": "INVALID_PARTITIONS"}[method]
+    refused = Fault(code, "The topic already exists, or already has 3 partitions.")
+    world.cluster.faults.time_out(after_effect=True, method=method, fault=refused)
+    run = world.run(plan)
+    assert list_statuses(run) == dict.fromkeys(run.results, Status.DONE)
+    assert not world.plan(declared).has_changes
+
+
+def test_repeated_request_is_done_once_brokers_show_its_effect() -> None:
+    world = World(MemoryCluster(stale_reads=3))
+    plan = world.plan(topic("t", partitions=3, replicationFactor=1), scope=PlanScope(preflight=False))
+    refused = Fault("TOPIC_ALREADY_EXISTS", "Topic 't' already exists.")
+    world.cluster.faults.time_out(after_effect=True, method="create_topics", fault=refused)
+    assert list(list_statuses(world.run(plan)).values()) == [Status.DONE]
 
 
 def test_plan_is_stale_when_another_apply_adds_partitions() -> None:

@@ -19,7 +19,7 @@ from kdeclare.core.live.faults import Explanation, Fault, Outcome
 from kdeclare.core.operations.operation import Arguments, Inverse, Operation, UndoResult, UnprovenDeletion
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.patterns import Pattern
-from kdeclare.core.plans.run import MoveProgress, OperationResult, Status
+from kdeclare.core.plans.run import WORK_OVERRIDDEN, MoveProgress, OperationResult, Status
 from kdeclare.core.plans.state import PendingCleanup
 from kdeclare.core.resources.changes import FieldChange, Risk
 from kdeclare.core.resources.ids import ResourceId
@@ -161,7 +161,7 @@ class Completion(Protocol):
     def report_overridden(self, op: Operation) -> OperationResult:
         """Return the result to report for ``op`` after its work ended without the requested result."""
         text = "The work ended without the requested result. Another client changed or stopped the work."
-        return OperationResult(op.id, Status.FAILED, "work-overridden", text)
+        return OperationResult(op.id, Status.FAILED, WORK_OVERRIDDEN, text)
 
     def start_tracking(
         self, connections: Connections, clock: Clock, operations: Sequence[Operation]
@@ -263,6 +263,11 @@ class OperationType(Protocol):
     """
     is_shown_late: bool = False
     """Whether the system can acknowledge the operation before all members show its effect."""
+    is_forwarded: bool = False
+    """Whether a member that forwards the request repeats it if the other member fails.
+
+    The response can then be about the repetition: the object already exists, because the request created it.
+    """
     manner: frozenset[str] = frozenset()
     """The names of arguments that affect how the work is done, but not its result.
 

@@ -95,7 +95,7 @@ class Attempt:
             ]
             settled_ids = {op.id for op in pending} - {op.id for op in unknown_operations}
             results |= {op.id: _build_result(op, answers[op.id]) for op in pending if op.id in settled_ids}
-            results |= self._find_overtaken([op for op in pending if op.id in settled_ids], answers)
+            results |= self._settle_existing([op for op in pending if op.id in settled_ids], answers)
             repeatable = [
                 op
                 for op in unknown_operations
@@ -171,21 +171,31 @@ class Attempt:
             for op, now in changed
         }
 
-    def _find_overtaken(
+    def _settle_existing(
         self, operations: Sequence[Operation], answers: Mapping[str, Outcome]
     ) -> dict[str, OperationResult]:
-        """Return results for operations that were refused because of a change by another client."""
+        """Return results for operations that were refused because their change had already been made.
+
+        If a member of the system can have repeated the request (`OperationType.is_forwarded`), and the view
+        is exactly the planned one, the operation is done. It is not certain then that this run created the
+        object, so the result has no id. Otherwise, another client was first. Operations are omitted if
+        nothing has changed.
+        """
         faults = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
         causes = {id_: _find_cause(op, faults[id_]) for op in operations if (id_ := op.id) in faults}
         suspects = [op for op in operations if causes.get(op.id) in DONE_CAUSES]
+        forwarded = [op for op in suspects if get_operation_type(op).is_forwarded]
         try:
-            current_views = read_views(self.connections, suspects)
+            views = dict(read_views(self.connections, [op for op in suspects if op not in forwarded]))
+            views |= {op.id: view for op, view in self._observe_until(forwarded, has_taken_effect)}
         except Fault:
             return {}
-        results = {}
+        results: dict[str, OperationResult] = {}
         for op in suspects:
-            text = _format_changes(op, current_views[op.id])
-            if text or causes[op.id] is FaultCause.EXISTS:  # the system may not show the new object yet
+            text = _format_changes(op, views[op.id]) if op.id in views else ""
+            if op.id not in views:
+                results[op.id] = build_done_result(op)
+            elif text or causes[op.id] is FaultCause.EXISTS:  # the system may not show the new object yet
                 text = text or faults[op.id].message
                 results[op.id] = OperationResult(op.id, Status.STALE, "stale", text)
         return results

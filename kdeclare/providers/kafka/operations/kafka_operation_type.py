@@ -150,6 +150,7 @@ class KafkaOperationType(OperationType):
     """
 
     is_shown_late = True
+    is_forwarded = True  # NodeToControllerChannelManager sends the request again to a new controller
     has_timeout: bool = False
 
     def find_right(self, op: Operation) -> str:
