@@ -165,6 +165,18 @@ def test_creation_that_others_made_first_is_stale_and_not_undone(bed: Bed) -> No
     assert bed.config()["topic"] == "mine"
 
 
+def test_equal_connector_that_others_created_first_is_stale_and_not_undone(bed: Bed) -> None:
+    """Workers do not repeat requests, so that the existing connector is never the one of this run."""
+    plan = bed.plan(connector())
+    config = {"connector.class": "FileStreamSource", "tasks.max": "1", "file": "in.txt", "topic": "ft"}
+    bed.connect.faults.run_before(
+        lambda other: other.create_connector("src", config), method="create_connector"
+    )
+    (outcome,) = bed.world.run(plan).results.values()
+    assert outcome.status is Status.STALE
+    assert not bed.world.plan_rollback().operations
+
+
 def test_slow_tasks_are_reported_as_started(bed: Bed) -> None:
     bed.connect.lag = 1_000_000
     (outcome,) = bed.apply(connector()).results.values()
@@ -715,6 +727,41 @@ def test_rollback_restores_value_that_was_or_became_a_secret(bed: Bed, before: s
     assert bed.config()["user"] == after
     assert bed.world.rollback().complete
     assert bed.config()["user"] == before
+
+
+@pytest.mark.parametrize("live", ["a", "b"])
+def test_plain_value_replaces_secret_that_others_changed(bed: Bed, live: str) -> None:
+    """A value that is declared in plain text is not a secret, although the key was applied as a secret."""
+    bed.world.secrets.values["${env.DB_PASSWORD}"] = "secret"
+    bed.apply(connector(config={"user": secret("secret")}))
+    bed.other.replace_config("src", {**bed.config(), "user": live})
+    declared = connector(config={"user": "a", "batch.size": "5"})
+    assert ("config.user" in list_fields(bed.plan(declared))) == (live == "b")
+    result = bed.apply(declared)
+    assert result.complete, result.results
+    rollback = bed.world.rollback()
+    assert rollback.complete
+    assert [d.code for d in rollback.plan.diagnostics] == (["irreversible"] if live == "b" else [])
+    assert bed.config()["user"] == "a"
+    assert "batch.size" not in bed.config()
+
+
+def test_rollback_undoes_connector_that_others_changed_during_run(bed: Bed) -> None:
+    """The connector is owned, and the rollback reverts all keys but the changed one."""
+    plan = bed.plan(connector(config={"batch.size": "5"}))
+
+    def change_key(other: MemoryConnectCluster) -> None:
+        live = other.describe_connector("src")
+        if live is not None:
+            other.replace_config("src", {**live.config, "file": "other.txt"})
+
+    bed.connect.faults.run_before(change_key, nth=None, method="describe_connector")
+    (outcome,) = bed.world.run(plan).results.values()
+    bed.connect.faults.clear()
+    assert (outcome.status, outcome.error) == (Status.FAILED, "work-overridden")
+    assert "Connector/src" in bed.world.owned()
+    rollback = bed.world.plan_rollback()
+    assert [(d.code, d.subject) for d in rollback.diagnostics] == [("conflict", "config.file")]
 
 
 def test_paused_connector_with_failed_task_can_be_configured(bed: Bed) -> None:

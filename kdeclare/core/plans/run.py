@@ -34,7 +34,11 @@ NOT_PROPAGATED = "not-everywhere"
 WORK_FAILED = "work-failed"
 """The error code for an operation that was executed, but whose work in the system failed afterward."""
 
-_PARTIAL_ERRORS = frozenset({NOT_PROPAGATED, WORK_FAILED})
+WORK_OVERRIDDEN = "work-overridden"
+"""The error code for an operation that was executed, but whose effect another client changed soon afterward.
+"""
+
+_PARTIAL_ERRORS = frozenset({NOT_PROPAGATED, WORK_FAILED, WORK_OVERRIDDEN})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import Completion, WorkProgress, WorkTracker
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.plans.run import WORK_FAILED, MoveProgress, OperationResult, Status
+from kdeclare.core.plans.run import WORK_FAILED, WORK_OVERRIDDEN, MoveProgress, OperationResult, Status
 from kdeclare.providers.connect.client.connectors_port import LiveConnector
 from kdeclare.providers.connect.connector.arguments import (
     ConfigureConnectorArgs,
@@ -88,7 +88,7 @@ class ConnectorCompletion(Completion):
             "The connector does not have the requested config and state, because another client changed it. "
             "If the platform of the workers adds config keys, list these keys under 'ignore'."
         )
-        return OperationResult(op.id, Status.FAILED, "work-overridden", text)
+        return OperationResult(op.id, Status.FAILED, WORK_OVERRIDDEN, text)
 
     def start_tracking(
         self, connections: Connections, clock: Clock, operations: Sequence[Operation]

@@ -116,10 +116,13 @@ def mark_setting(
     If the operation replaces a secret with a plain value, or a plain value with a secret, both values are
     replaced with hashes, so that the views of the operation and of its inverse are the same.
 
+    If the live value equals a plain value that the operation sets, it is not a secret, even if its key is
+    hidden.
+
     A masked value is treated as if the operation had already set it, because its real value is unknown.
     Raises KdeclareError if the hashes were made with a key that is not set.
     """
-    if is_masked(text) and stated is not None:
+    if stated is not None and (is_masked(text) or text == stated):
         return mark_stated(stated, was)
     known_hashes = [item.secret for item in (stated, was) if isinstance(item, SecretRef)]
     if text is not None and (known_hashes or is_hidden(key, text, hidden_keys)):
