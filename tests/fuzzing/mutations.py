@@ -2,8 +2,10 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import yaml
 
 _NUMBERS = (
     0,
@@ -152,11 +154,59 @@ def mutate_json_lines(data: bytes, seed: int) -> bytes:
     return b"\n".join(lines)
 
 
-def change_value(value: Any, chance: random.Random) -> Any:
-    """Return a copy of a JSON value with one change somewhere inside."""
+def make_yaml_mutator(words: Sequence[Any], others: Sequence[bytes]) -> Callable[[bytes, int], bytes]:
+    """Return a function that changes one to three values of YAML documents, or bytes of half of the inputs.
+
+    words: names of fields and values that have a meaning for the reader. others: inputs whose documents are
+        added.
+    """
+
+    def mutate(data: bytes, seed: int) -> bytes:
+        chance = random.Random(seed)
+        if chance.random() < 0.5 or has_aliases(data):
+            return mutate_bytes(data, seed)
+        try:
+            documents = list(yaml.load_all(data, _LOADER))
+            if chance.random() < 0.05 and not has_aliases(other := chance.choice(others)):
+                documents += yaml.load_all(other, _LOADER)
+            for _ in range(chance.randint(1, 3)):
+                documents = change_value(documents, chance, words)
+            return yaml.dump_all(documents, Dumper=_DUMPER, sort_keys=False, allow_unicode=True).encode()
+        except (ValueError, TypeError, RecursionError, yaml.YAMLError):
+            return mutate_bytes(data, seed)
+
+    return mutate
+
+
+def has_aliases(data: bytes) -> bool:
+    """Whether YAML can contain aliases, so that a small input can be a very large document."""
+    return b"&" in data and b"*" in data
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def change_value(value: Any, chance: random.Random, words: Sequence[Any] = ()) -> Any:
+    """Return a copy of a JSON value with one change somewhere inside. words: see `make_yaml_mutator`."""
     spots = list(_list_spots(value, lambda new: new, 0))
     old, replace = chance.choice(spots)
+    if words and chance.random() < 0.5:
+        return replace(_use_word(old, value, chance, words))
     return replace(_make_value(old, value, chance))
+
+
+def _use_word(old: Any, document: Any, chance: random.Random, words: Sequence[Any]) -> Any:
+    """Return a value with one of the words: as a new field, as the name of a field, or as the value."""
+    if isinstance(old, dict):
+        name = chance.choice(words)
+        if old and chance.random() < 0.3:
+            renamed = chance.choice(list(old))
+            return {name if key == renamed else key: item for key, item in old.items()}
+        return {**old, name: _make_value(None, document, chance)}
+    if isinstance(old, list):
+        return [*old, chance.choice(words)]
+    return chance.choice(words)
 
 
 def _make_value(old: Any, document: Any, chance: random.Random) -> Any:

@@ -2,10 +2,15 @@
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from kdeclare.app.authoring.schema import build_manifest_schema
 from kdeclare.app.authoring.validate import validate
 from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.manifests.fleet.accepted_drift import find_acceptance, select_valid
@@ -13,8 +18,8 @@ from kdeclare.manifests.fleet.accepted_drift_file import load_accepted_drift
 from kdeclare.manifests.fleet.fleet_definition import Fleet
 from kdeclare.manifests.fleet.fleet_file import open_fleet
 from kdeclare.report.elements.diagnostics_text import render_diagnostics
-from tests.fuzzing.mutations import mutate_bytes
-from tests.fuzzing.target import Target
+from tests.fuzzing.mutations import has_aliases, make_yaml_mutator
+from tests.fuzzing.target import Mutator, Target
 from tests.fuzzing.targets.plans import ROOT
 
 _ENVIRON = {"X": "x", "A_PASSWORD": "secret-of-a-test"}
@@ -85,9 +90,38 @@ def make_accepted_drift() -> Sequence[bytes]:
     return [file.read_bytes() for file in sorted(ROOT.glob("examples/*/accepted/*.yaml"))]
 
 
+def list_words() -> list[Any]:
+    """Return the names and the fixed values in the schema of manifests, and the values in the examples."""
+    words: dict[str, Any] = {}
+    documents = [build_manifest_schema(None)]
+    for seed in (*make_manifests(), *make_projects(), *make_fleets(), *make_accepted_drift()):
+        with suppress(yaml.YAMLError):  # ${var.NAME} without quotes
+            documents += [] if has_aliases(seed) else yaml.safe_load_all(seed)
+    remaining: list[Any] = list(documents)
+    while remaining:
+        value = remaining.pop()
+        if isinstance(value, dict):
+            remaining += [*value, *value.values()]
+        elif isinstance(value, list):
+            remaining += value
+        elif not (isinstance(value, str) and (" " in value or len(value) > 60)):  # texts for people
+            words.setdefault(repr(value), value)
+    return list(words.values())
+
+
+def _mutate(data: bytes, seed: int) -> bytes:
+    return _make_mutator()(data, seed)
+
+
+@cache
+def _make_mutator() -> Mutator:
+    others = [*make_manifests(), *make_projects(), *make_fleets(), *make_accepted_drift()]
+    return make_yaml_mutator(list_words(), others)
+
+
 TARGETS = (
-    Target("manifest", read_manifest, make_manifests, mutate_bytes),
-    Target("accepted-drift", read_accepted_drift, make_accepted_drift, mutate_bytes),
-    Target("project-file", read_project_file, make_projects, mutate_bytes),
-    Target("fleet-file", read_fleet, make_fleets, mutate_bytes),
+    Target("manifest", read_manifest, make_manifests, _mutate),
+    Target("accepted-drift", read_accepted_drift, make_accepted_drift, _mutate),
+    Target("project-file", read_project_file, make_projects, _mutate),
+    Target("fleet-file", read_fleet, make_fleets, _mutate),
 )
