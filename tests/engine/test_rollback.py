@@ -17,7 +17,7 @@ def test_rollback_of_refused_creation_keeps_foreign_topic() -> None:
     world = World()
     plan = world.plan(topic("x", partitions=1, replicationFactor=1))
     world.cluster.faults.run_before(
-        lambda other: other.create_topics([NewTopic("x", 1, 1, None, {})]) and None, method="create_topics"
+        lambda other: other.create_topics([NewTopic("x", 2, 1, None, {})]) and None, method="create_topics"
     )
     result = world.run(plan)
     assert [r.status for r in result.results.values()] == [Status.STALE]

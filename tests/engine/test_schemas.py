@@ -20,6 +20,7 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.manifest_capabilities import ExportRequest, export_manifests, list_names
 from kdeclare.engine.observation import observe
 from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.prune_denied import prune_operations
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.connect.testing import MemoryConnectCluster
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -427,6 +428,34 @@ def test_denied_reference_also_blocks_the_schemas_behind_it() -> None:
         ("Schema/cart", "reference-not-planned"),
     }
     assert plan.operations == ()
+
+
+def test_denied_registration_blocks_a_referring_schema_as_a_whole() -> None:
+    """The level of the cart could change, but the plan would then show a registration that is not made."""
+    world = World()
+    world.elsewhere.set_level(None, CompatibilityLevel.NONE)
+    cart = schema("cart", avro("Cart"), compatibility="NONE")
+    world.apply(schema("user", avro("User", order={"type": "string"}), compatibility="FULL"), cart)
+    incompatible = schema("user", avro("User"), compatibility="FULL")
+    referring = schema("cart", avro("Cart", user="User"), "User", compatibility=None)
+    plan = world.plan(incompatible, referring)
+    assert {str(c.id) for c in plan.changes if c.blocked == "schema-incompatible"} == {
+        "Schema/user",
+        "Schema/cart",
+    }
+    assert plan.operations == ()
+
+
+def test_policy_that_denies_a_schema_removes_all_operations_of_a_referring_schema() -> None:
+    world = World()
+    world.elsewhere.set_level(None, CompatibilityLevel.NONE)
+    world.apply(schema("user", avro("User")), schema("cart", avro("Cart"), compatibility="FULL"))
+    user = schema("user", avro("User", size="long"))
+    cart = schema("cart", avro("Cart", user="User"), "User", compatibility=None)
+    plan = world.plan(user, cart)
+    assert len(plan.operations) == 3
+    denied = prune_operations(plan.operations, {user.id: {user.id}})
+    assert denied == ((), {user.id, cart.id})
 
 
 def test_names_of_subjects_are_completed() -> None:

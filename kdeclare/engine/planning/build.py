@@ -37,6 +37,7 @@ from kdeclare.engine.planning.prune_denied import (
     POLICY_VIOLATION,
     add_needs,
     apply_guards,
+    changes_only_its_resource,
     count_ongoing_work,
     prune_operations,
 )
@@ -213,21 +214,26 @@ class _Draft:
     def drop_blocked(self, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
         """Remove the operations of blocked resources, and all operations that depend on them.
 
-        If a resource loses all of its operations, it is blocked with the same code.
+        If a resource loses all of its operations, or one that changes only this resource, it is blocked with
+        the same code. Otherwise, the plan would show a change that is made only in part.
         """
-        blocked = self.blocked
-        codes = {op.id: blocked[str(op.resource)] for op in operations if str(op.resource) in blocked}
-        if not codes:
-            return operations
-        remaining = operation_graph.exclude_operations(operations, codes)
-        acting_resources = {str(op.resource) for op in remaining}
-        for op in operations:
-            code = next((codes[need] for need in op.needs if need in codes), None)
-            if code is not None and op.id not in codes:
-                codes[op.id] = code
-                if str(op.resource) not in acting_resources:
-                    blocked[str(op.resource)] = code
-        return remaining
+        while self.blocked:
+            codes = {op.id: self.blocked[str(op.resource)] for op in operations if self._is_blocked(op)}
+            if not codes:
+                break
+            remaining = operation_graph.exclude_operations(operations, codes)
+            acting_resources = {str(op.resource) for op in remaining}
+            for op in operations:
+                code = next((codes[need] for need in op.needs if need in codes), None)
+                if code is not None and op.id not in codes:
+                    codes[op.id] = code
+                    if str(op.resource) not in acting_resources or changes_only_its_resource(op):
+                        self.blocked[str(op.resource)] = code
+            operations = remaining
+        return operations
+
+    def _is_blocked(self, op: Operation) -> bool:
+        return str(op.resource) in self.blocked
 
 
 def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tuple[Operation, ...]:

@@ -40,26 +40,55 @@ def prune_operations(
     return remaining, _list_acting(operations) - _list_acting(remaining)
 
 
+def changes_only_its_resource(op: Operation) -> bool:
+    """Whether the operation changes no other resource, unlike the moves of a reassignment of many topics.
+
+    Such an operation is removed together with the others of its resource, because a plan would otherwise show
+    a change that is made only in part.
+    """
+    operation_type = get_operation_type(op)
+    return not operation_type.is_auxiliary and operation_type.find_changed_resources(op) <= {op.resource}
+
+
 def _drop_denied(
-    operations: Iterable[Operation], denied_subjects: Mapping[ResourceId, Set[ResourceId]]
+    operations: Sequence[Operation], denied_subjects: Mapping[ResourceId, Set[ResourceId]]
 ) -> dict[str, Operation]:
     """Return the operations that are not auxiliary, without their effects on denied objects.
 
-    If an operation is removed, the operations that depend on it are removed, too.
+    If an operation is removed, the operations that depend on it are removed, too, and the other operations of
+    their resources (`changes_only_its_resource`).
     """
+    dependent_resources: set[ResourceId] = set()
+    while True:
+        remaining, found_resources = _drop_once(operations, denied_subjects, dependent_resources)
+        if found_resources <= dependent_resources:
+            return remaining
+        dependent_resources |= found_resources
+
+
+def _drop_once(
+    operations: Sequence[Operation],
+    denied_subjects: Mapping[ResourceId, Set[ResourceId]],
+    dependent_resources: Set[ResourceId],
+) -> tuple[dict[str, Operation], set[ResourceId]]:
+    """Return the remaining operations, and the resources that lost an operation to a dependency."""
     remaining: dict[str, Operation] = {}
     removed_ids: set[str] = set()
+    found_resources: set[ResourceId] = set()
     for op in operations:
         if get_operation_type(op).is_auxiliary:
             continue
         subjects = denied_subjects.get(op.resource, frozenset())
-        is_denied = op.resource in subjects
+        is_denied = op.resource in subjects or op.resource in dependent_resources
         remaining_part = None if is_denied else get_operation_type(op).less(op, subjects) if subjects else op
-        if remaining_part is None or not removed_ids.isdisjoint(op.needs):
-            removed_ids.add(op.id)
-        else:
+        is_dependent = not removed_ids.isdisjoint(op.needs)
+        if remaining_part is not None and not is_dependent:
             remaining[op.id] = remaining_part
-    return remaining
+            continue
+        removed_ids.add(op.id)
+        if remaining_part is not None and changes_only_its_resource(op):
+            found_resources.add(op.resource)
+    return remaining, found_resources
 
 
 def _list_worked_on(operations: Iterable[Operation]) -> set[ResourceId]:
