@@ -455,7 +455,7 @@ def test_policy_that_denies_a_schema_removes_all_operations_of_a_referring_schem
     plan = world.plan(user, cart)
     assert len(plan.operations) == 3
     denied = prune_operations(plan.operations, {user.id: {user.id}})
-    assert denied == ((), {user.id, cart.id})
+    assert denied == ((), frozenset({user.id, cart.id}))
 
 
 def test_names_of_subjects_are_completed() -> None:

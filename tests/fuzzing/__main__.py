@@ -5,7 +5,10 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from tests.fuzzing.target import check_input
 from tests.fuzzing.targets import TARGET_NAMES, load_target
@@ -20,7 +23,7 @@ def main() -> int:
     parser.add_argument("target", choices=(*TARGET_NAMES, _ALL))
     parser.add_argument("--minutes", type=float, default=10.0, help="how long to run at most")
     parser.add_argument(
-        "--quiet-minutes", type=float, default=5.0, help="stop after this time without new coverage"
+        "--quiet-minutes", type=float, default=5.0, help="stop after this CPU time without new coverage"
     )
     parser.add_argument(
         "--folder", type=Path, default=Path(".fuzz"), help="where corpus and findings are kept"
@@ -39,29 +42,35 @@ def main() -> int:
 
 
 def _run(name: str, folder: Path, seconds: float, quiet_s: float) -> int:
-    """Run the fuzzer in a process, and show when coverage grows."""
+    """Run the fuzzer in a process, and show when coverage grows.
+
+    quiet_s: CPU time of the fuzzer, because a fuzzer that waits for a busy processor finds nothing either.
+    """
     command = [sys.executable, "-m", "tests.fuzzing.campaign", name, str(folder), str(int(seconds))]
-    started = grown = time.monotonic()
+    started = time.monotonic()
+    used_s = grown_s = 0.0
     executions = edges = 0
     is_quiet = False
     findings: list[str] = []
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stderr is not None
         for line in process.stderr:
-            now = time.monotonic()
+            passed_s = time.monotonic() - started
+            with suppress(psutil.Error):  # the process has ended
+                used_s = sum(psutil.Process(process.pid).cpu_times()[:2])
             status = _STATUS.match(line)
             if line.startswith("FINDING "):
                 findings.append(line.removeprefix("FINDING ").strip())
-                print(f"{now - started:7.0f} s  finding: {findings[-1]}", flush=True)
+                print(f"{passed_s:7.0f} s  finding: {findings[-1]}", flush=True)
             elif status is not None:
                 executions = int(status[1])
                 if int(status[2]) > edges:
-                    edges, grown = int(status[2]), now
-                    print(f"{now - started:7.0f} s  {executions:9} executions  {edges} edges", flush=True)
+                    edges, grown_s = int(status[2]), used_s
+                    print(f"{passed_s:7.0f} s  {executions:9} executions  {edges} edges", flush=True)
             elif "ERROR" in line or "Traceback" in line or line.startswith("stat::number_of_executed"):
                 print(line.rstrip(), flush=True)
-            if now - grown > quiet_s:
-                print(f"no new coverage for {quiet_s / 60:.0f} minutes", flush=True)
+            if used_s - grown_s > quiet_s:
+                print(f"no new coverage in {quiet_s / 60:.0f} minutes of CPU time", flush=True)
                 process.terminate()
                 is_quiet = True
                 break
