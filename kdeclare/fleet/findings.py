@@ -14,6 +14,7 @@ class FindingKind(StrEnum):
     UNREACHABLE = "unreachable"  # the resource could not be read, so its state is unknown
     MISSING = "missing"  # the resource is owned, but no longer exists
     CHANGED = "changed"  # the live state differs from the last applied state and from the declared state
+    CONTESTED = "contested"  # several projects declare or own the resource in the same cluster
     POLICY = "policy"  # the live state violates a policy
     PENDING = "pending"  # the resource is declared, but not applied yet
     ORPHANED = "orphaned"  # the resource is owned, but no longer declared

@@ -1,7 +1,7 @@
 """Compare the rows of an audit in this process. Tests compare the results with those of Spark."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from kdeclare.core.diagnostics import KdeclareError, error
@@ -33,10 +33,17 @@ def audit_rows(
 
 
 def find_drift_in_rows(
-    declared: Iterable[Row], live: Iterable[Row], *, unmanaged_keys: bool = True, skip_proven: bool = False
+    declared: Iterable[Row],
+    live: Iterable[Row],
+    *,
+    unmanaged_keys: bool = True,
+    claimed_elsewhere: Collection[RowKey] = frozenset(),
+    skip_proven: bool = False,
 ) -> list[LabeledFinding]:
     """Like `audit_rows`, but return each finding with the labels of its resource. Raises KdeclareError.
 
+    claimed_elsewhere: the objects that another entry of the fleet declares or owns (`fleet.contested`). They
+        are not unmanaged.
     skip_proven: whether to skip resources whose facts prove that nothing differs (see `proves_no_drift`).
         Skipping them is faster and does not change the result.
     """
@@ -65,6 +72,8 @@ def find_drift_in_rows(
         removing_row = removing_rows.get(group_key)
         if removing_row is not None:
             row_pairs.append((_get_row_key(removing_row), removing_row, row))
+        elif key in claimed_elsewhere:
+            continue
         elif row["group_name"] is None or bodies.get(key[0]) is None:
             row_pairs.append((key, {}, row))
         else:

@@ -30,6 +30,9 @@ SECRETS = {
 LITERAL = "tr0ub4dor-of-the-fleet-file"
 """A password in the fleet file."""
 
+SHARED = "eu-1-billing"
+"""The name of an entry that refers to the same cluster as eu-1."""
+
 SNAPSHOT = "20261121T040000Z-1f3a"
 TAKEN_AT = datetime(2026, 11, 21, 4, tzinfo=UTC)
 
@@ -143,8 +146,12 @@ class RealFleet:
         return sorted(self.snapshots.glob(f"data/*/*/cluster={cluster}/*.parquet"))
 
 
-def make_real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
-    """Write all files, apply the projects, let the clusters drift, and take the snapshot."""
+def make_real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch, *, is_shared: bool = False) -> RealFleet:
+    """Write all files, apply the projects, let the clusters drift, and take the snapshot.
+
+    is_shared: whether a fourth entry, `SHARED`, declares three topics of eu-1: one like the project of eu-1,
+        one differently, and one that eu-1 does not declare.
+    """
     fleet = RealFleet(folder)
     for name, text in _build_files(folder).items():
         path = folder / name
@@ -159,10 +166,16 @@ def make_real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
             project = str(folder / "shop" / "kdeclare.yaml")
             assert main(["apply", "--yes", "--project", project, "--env", env]) == 0
     _make_drift(fleet)
-    rows = {
-        name: list(read_live_rows(connections_to(c), name, {}, TAKEN_AT))
-        for name, c in fleet.clusters.items()
-    }
+    clusters = dict(fleet.clusters)
+    if is_shared:
+        clusters[SHARED] = clusters["eu-1"]
+        entry = f"    - {{name: {SHARED}, bootstrapServers: 'eu-1:9092', manifests: [billing]}}\n"
+        fleet.file.write_text(fleet.file.read_text() + entry)
+        (folder / "billing").mkdir()
+        other = _TOPIC.format(name="t.4", more="").replace("1000", "2000")
+        topics = (_TOPIC.format(name="t.3", more=""), other, _TOPIC.format(name="Loud", more=""))
+        (folder / "billing" / "all.yaml").write_text("".join(topics))
+    rows = {name: list(read_live_rows(connections_to(c), name, {}, TAKEN_AT)) for name, c in clusters.items()}
     write_snapshot(fleet.snapshots, rows)
     return fleet
 

@@ -78,6 +78,18 @@ def test_engines_accept_same_drift(
     assert sum(group["count"] for group in local["groups"]) == sum(local["found"].values())
 
 
+def test_engines_find_same_contested_resources(
+    in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = make_real_fleet(tmp_path / "fleet", monkeypatch, is_shared=True)
+    audits = {engine: audit(fleet, tmp_path / engine, engine) for engine in ("local", "spark")}
+    local, spark = audits.values()
+    assert drop_run(local) == drop_run(spark)
+    assert local["found"]["contested"] == 4
+    both = [read_findings(tmp_path / engine, found["audit_id"]) for engine, found in audits.items()]
+    assert both[0] == both[1]
+
+
 @pytest.mark.parametrize("engine", ["local", "spark"])
 def test_audit_refuses_incomplete_table_of_earlier_audit(
     engine: str,

@@ -30,6 +30,7 @@ from kdeclare.core.resources.changes import Reason
 from kdeclare.core.units import format_names
 from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.planning.planfile import CheckSignature, PlanFile
+from kdeclare.engine.planning.request import MAX_DELETES
 from kdeclare.fleet.overview import (
     AppliedCluster,
     AppliedStatus,
@@ -41,6 +42,9 @@ from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet, Rollout
 from kdeclare.manifests.fleet.cluster_selection import find_unknown_label
 from kdeclare.report.outcome import run_outcome
+
+DEFAULT_MAX_DELETES = 50
+"""How many resources the plans of a fleet can delete together. A plan alone has a limit of its own."""
 
 Waves = tuple[tuple[str, ...], ...]
 
@@ -57,6 +61,7 @@ class FleetApplyOptions:
 
     adopt: whether to apply plans that were made with ``--adopt`` and adopt resources.
     require_signature: whether all plans must be signed, even if their projects do not require this.
+    max_deletes: how many resources the plans can delete together.
     rollout: a function that applies the options of the command line to the rollout in the fleet file.
     stopping: called from a signal handler after the first Ctrl-C.
     """
@@ -69,6 +74,7 @@ class FleetApplyOptions:
     stopping: Callable[[], None] = lambda: None
     adopt: bool = False
     require_signature: bool = False
+    max_deletes: int = DEFAULT_MAX_DELETES
 
 
 @dataclass
@@ -124,6 +130,8 @@ def apply_fleet(
         _check_adoption(
             fleet_plan, {name: plans[name].plan for name in cluster_names}, adopt=apply_options.adopt
         )
+        pending = [c for c in fleet_plan.clusters if rollout_state.done.get(c.name) != c.plan_id]
+        _check_deletions([c for c in pending if c.name in cluster_names], apply_options.max_deletes)
         rollout_rules = apply_options.rollout(fleet.rollout)
         _require_planned_canaries(fleet, fleet_plan, rollout_rules)
         waves = split_waves(fleet, cluster_names, rollout_rules)
@@ -216,6 +224,23 @@ def _check_adoption(fleet_plan: FleetPlan, plans: Mapping[str, Plan], *, adopt: 
         hint = "Pass --adopt to apply them, or plan again without --adopt."
     detail = f"The plans of {format_names(affected_names)} {detail}. Nothing was applied."
     raise KdeclareError(error(ADOPTION, summary, detail, hint=hint), exit_code=ExitCode.DENIED)
+
+
+def _check_deletions(clusters: Sequence[PlannedCluster], max_deletes: int) -> None:
+    """Raise KdeclareError if the plans that were not applied yet delete too many resources together."""
+    counts = {cluster.name: cluster.summary.delete for cluster in clusters if cluster.summary.delete}
+    total = sum(counts.values())
+    if total <= max_deletes:
+        return
+    largest = sorted(counts, key=lambda name: (-counts[name], name))
+    shown = ", ".join(f"{name} ({counts[name]:,})" for name in largest[:3])
+    more = f" and {len(largest) - 3:,} more clusters" if len(largest) > 3 else ""
+    detail = (
+        f"The plans delete {total:,} resources, but --max-deletes is {max_deletes:,}: {shown}{more}. "
+        "Nothing was applied."
+    )
+    hint = f"Review the plans with kdeclare show, then pass --max-deletes {total} to allow these deletions."
+    raise KdeclareError(error(MAX_DELETES, "Too many deletions", detail, hint=hint), exit_code=ExitCode.DENIED)
 
 
 def _has_work(cluster: PlannedCluster, plan_file: PlanFile) -> bool:

@@ -261,6 +261,15 @@ def apply(
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Also apply adoptions that were planned with fleet plan --adopt.")
     ] = False,
+    max_deletes: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Refuse to start if the plans delete more than N resources together. The limit of each plan "
+            "is the --max-deletes of fleet plan.",
+        ),
+    ] = 50,
     require_signature: RequireSignature = False,
     output: Format = "text",
     clusters: FleetClusterOptions,
@@ -308,6 +317,7 @@ def apply(
         announce_stop,
         adopt,
         require_signature,
+        max_deletes,
     )
     try:
         result = apply_fleet(clusters.options(fleet), apply_options, os.environ)

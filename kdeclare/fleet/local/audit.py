@@ -17,6 +17,7 @@ from kdeclare.fleet.audit_results import (
 )
 from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, Since
 from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
+from kdeclare.fleet.contested import find_claimed_elsewhere, find_contested, find_sharing, map_cluster_ids
 from kdeclare.fleet.findings import Finding, FindingKind, compute_finding_id
 from kdeclare.fleet.in_process_audit import find_drift_in_rows, get_cluster_body
 from kdeclare.fleet.local import counts
@@ -50,7 +51,12 @@ class LocalTables:
     accepted: Sequence[AcceptedDrift] = ()
 
     def is_checked(self, finding: Row) -> bool:
-        """Whether this audit checks an earlier finding again."""
+        """Whether this audit checks an earlier finding again.
+
+        Only an audit of the whole fleet knows the projects that manage a resource.
+        """
+        if finding["finding"] == str(FindingKind.CONTESTED) and self.left_out:
+            return False
         return finding["cluster"] in self.clusters and (self.unmanaged_keys or not _is_unmanaged_key(finding))
 
 
@@ -84,10 +90,23 @@ def find_all(tables: LocalTables, make_evaluator: MakeEvaluator) -> tuple[list[R
 
     The notices are about policies that could not be evaluated. Raises KdeclareError.
     """
-    taken_at = {row["cluster"]: row["taken_at"] for row in tables.live if row["kind"] == CLUSTER}
+    live_clusters = {row["cluster"]: row for row in tables.live if row["kind"] == CLUSTER}
+    declared_clusters = {row["cluster"]: row for row in tables.declared if row["kind"] == CLUSTER}
+    taken_at = {name: row["taken_at"] for name, row in live_clusters.items()}
+    sharing = find_sharing(map_cluster_ids(declared_clusters, live_clusters))
     drift = find_drift_in_rows(
-        tables.declared, tables.live, unmanaged_keys=tables.unmanaged_keys, skip_proven=True
+        tables.declared,
+        tables.live,
+        unmanaged_keys=tables.unmanaged_keys,
+        claimed_elsewhere=find_claimed_elsewhere(tables.declared, sharing),
+        skip_proven=True,
     )
+    compared_clusters = {
+        name
+        for name, row in live_clusters.items()
+        if get_cluster_body(declared_clusters.get(name), row) is not None
+    }
+    drift += find_contested(tables.declared, sharing, compared_clusters)
     rows = [
         _build_row(taken_at[key[0]], key[0], ResourceId(key[1], key[2]), labels, finding)
         for key, labels, finding in drift

@@ -26,7 +26,7 @@ from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in
 from kdeclare.fleet.findings import AuditRow, Finding
 from kdeclare.fleet.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster, require_all_rows
-from kdeclare.fleet.spark import audit_counts, diff
+from kdeclare.fleet.spark import audit_counts, contested, diff
 from kdeclare.fleet.spark.diff import (
     RESULT,
     AuditCoverage,
@@ -253,7 +253,15 @@ def write_findings(
     KdeclareError.
     """
     coverage = tables.coverage
-    drift_rows = find_drift_rows(tables.declared, tables.live, unmanaged_keys=coverage.unmanaged_keys)
+    shared = contested.select_shared_objects(tables.declared, tables.live)
+    drift_rows = find_drift_rows(
+        tables.declared,
+        tables.live,
+        unmanaged_keys=coverage.unmanaged_keys,
+        claimed_elsewhere=contested.find_claimed_elsewhere(shared) if shared is not None else None,
+    )
+    if shared is not None:
+        drift_rows = drift_rows.unionByName(contested.find_contested(shared, tables.declared, tables.live))
     undetermined: Mapping[str, str] = {}
     declared_counts, has_second_pass = audit_counts.count_declared_resources(tables.declared)
     if has_second_pass:

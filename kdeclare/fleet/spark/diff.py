@@ -68,7 +68,13 @@ _IS_GROUP_ROW = "coalesce(live_sort = '' and live_key <> '', false)"
 """An SQL condition: whether a declared row is about a group of unmanaged objects that a resource removes."""
 
 
-def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
+def find_drift_rows(
+    declared: DataFrame,
+    live: DataFrame,
+    *,
+    unmanaged_keys: bool = True,
+    claimed_elsewhere: DataFrame | None = None,
+) -> DataFrame:
     """Compare resources and undeclared live objects independently of each other, and return the findings.
 
     The result has the columns `RESULT`. If a cluster's own row has an error, the error is the only finding of
@@ -77,10 +83,16 @@ def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: boo
     declared, live: the tables `rows.DECLARED` and `rows.LIVE`.
     unmanaged_keys: whether to report keys that are neither declared nor owned. If many resources have such
         keys, the audit takes much longer.
+    claimed_elsewhere: the objects (cluster, kind, name) that another entry of the fleet declares or owns.
+        They are not unmanaged.
     """
     has_groups = any(codec.groups for codec in load_codecs())
     needs_diff = _NEEDS_DIFF.format(keys=_HAS_UNEXPECTED_KEYS if unmanaged_keys else _HAS_KEYS_TO_REMOVE)
+    if claimed_elsewhere is not None:
+        live = live.join(claimed_elsewhere.withColumn("elsewhere", f.lit(True)), list(KEY), "left")
     joined = _join_removals(_join_live(declared.where(f"not {_IS_GROUP_ROW}"), live), declared)
+    if claimed_elsewhere is not None:
+        joined = joined.where("d.name is not null or r.name is not null or l.elsewhere is null")
     is_counted = "d.name is null and r.name is null and l.group_name is not null"
     pairs = (
         (joined.where(f"not ({is_counted})") if has_groups else joined)
@@ -182,13 +194,14 @@ def _make_differ(providers: Sequence[InstalledProvider]) -> Callable[..., pa.Arr
         use_providers(providers)
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         return pa.array(
-            [[_to_struct(item) for item in find_drift(*row)] for row in rows], type=pa.list_(FINDING)
+            [[to_struct(item) for item in find_drift(*row)] for row in rows], type=pa.list_(FINDING)
         )
 
     return diff_rows
 
 
-def _to_struct(finding: Finding) -> dict[str, object]:
+def to_struct(finding: Finding) -> dict[str, object]:
+    """Convert a finding to a value of the type `FINDING`."""
     return {name: getattr(finding, name) for name in FINDING.names}
 
 
@@ -206,13 +219,14 @@ class AuditCoverage:
     unmanaged_keys: bool = True
 
     def build_coverage_filter(self) -> Column:
-        """Return a condition that selects the earlier findings that this audit checks again."""
-        in_selected_clusters = f.col("cluster").isin(list(self.clusters))
-        return (
-            in_selected_clusters
-            if self.unmanaged_keys
-            else in_selected_clusters & ~build_unmanaged_key_filter()
-        )
+        """Return a condition that selects the earlier findings that this audit checks again.
+
+        Only an audit of the whole fleet knows the projects that manage a resource.
+        """
+        condition = f.col("cluster").isin(list(self.clusters))
+        if self.left_out:
+            condition &= f.col("finding") != str(FindingKind.CONTESTED)
+        return condition if self.unmanaged_keys else condition & ~build_unmanaged_key_filter()
 
     def build_fleet_filter(self) -> Column:
         """Return a condition that selects earlier findings in clusters that are still in the fleet."""

@@ -40,6 +40,7 @@ _ICONS = {
     FindingKind.UNREACHABLE: "?",
     FindingKind.MISSING: "-",
     FindingKind.CHANGED: "~",
+    FindingKind.CONTESTED: "=",
     FindingKind.POLICY: "!",
     FindingKind.PENDING: "+",
     FindingKind.ORPHANED: "○",

@@ -21,6 +21,7 @@ KIND_MEANINGS = {
     FindingKind.UNREACHABLE: "could not be read",
     FindingKind.MISSING: "owned, but missing",
     FindingKind.CHANGED: "changed outside kdeclare",
+    FindingKind.CONTESTED: "managed by several projects",
     FindingKind.POLICY: "violates a policy",
     FindingKind.PENDING: "declared, not applied yet",
     FindingKind.ORPHANED: "owned, no longer declared",

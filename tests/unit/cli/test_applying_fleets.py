@@ -49,6 +49,10 @@ class FleetRunner:
         options = [word for name in names for word in ("--cluster", name)] + ["--adopt"] * adopt
         self.line("fleet", "plan", "fleet.yaml", "--out", "plans", *options)
 
+    def plan_deletes(self) -> None:
+        """Plan all clusters, and delete what is no longer declared."""
+        assert self.line("fleet", "plan", "fleet.yaml", "--out", "plans", "--allow-deletes").code == 0
+
     def apply(self, *options: str) -> CommandResult:
         return self.line("fleet", "apply", "fleet.yaml", "--out", "plans", "--yes", *options)
 
@@ -274,3 +278,22 @@ def test_fleet_apply_adopts_when_project_is_automatic(fleet: FleetRunner) -> Non
     fleet.plan()
     assert fleet.apply().code == 0
     assert read_retention(cluster) == "2000"
+
+
+def test_fleet_apply_refuses_many_deletions_in_all_plans_together(fleet: FleetRunner) -> None:
+    """Each plan deletes few topics, so that the limit of a single plan does not help."""
+    for name in ("old", "older"):
+        fleet.line.topic(name)
+    fleet.plan()
+    assert fleet.apply().code == 0
+    for name in ("old", "older"):
+        (fleet.line.folder / "manifests" / f"{name}.yaml").unlink()
+    fleet.plan_deletes()
+    ran = fleet.apply("--max-deletes", "5")
+    assert ran.code == 3
+    assert "The plans delete 6 resources, but --max-deletes is 5" in join_errors(ran)
+    assert "Nothing was applied." in join_errors(ran)
+    assert all("old" in cluster.topics() for cluster in fleet.clusters.values())
+    assert fleet.apply("--max-deletes", "2", "--cluster", "eu-1").code == 0, "only the plan of eu-1 counts"
+    assert fleet.apply("--max-deletes", "4").code == 0, "the plan of eu-1 was applied"
+    assert all("old" not in cluster.topics() for cluster in fleet.clusters.values())

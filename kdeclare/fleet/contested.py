@@ -1,0 +1,174 @@
+"""Find resources that several entries of a fleet declare or own in the same cluster.
+
+Entries share a cluster if the id of the live cluster is the same. Only objects of the system that identifies
+the cluster are compared: other systems have names that are valid only within an environment.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from kdeclare.core.provider.registry import load_codecs
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
+from kdeclare.fleet.rows import CLUSTER
+
+Row = Mapping[str, Any]
+ObjectKey = tuple[str, str, str]
+"""The name of a cluster, and the type and key of a live object or the kind and name of a resource."""
+Sharing = Mapping[str, frozenset[str]]
+"""For each cluster that is listed more than once, the names of the other entries. Other clusters are omitted.
+"""
+
+_MAX_NAMED = 3
+
+
+class Relation(StrEnum):
+    """How another entry manages an object that an entry declares or owns. The worst relation comes first."""
+
+    DIFFERENT = "declares it differently"
+    DECLARED = "declares it, too"
+    OWNED = "owns it, but no longer declares it"
+
+    @property
+    def rank(self) -> int:
+        """The position among the members: 0 for the worst relation."""
+        return list(Relation).index(self)
+
+
+class Rival(NamedTuple):
+    """A resource of another entry that is about the same object.
+
+    cluster: the name of the entry. kind, name: the resource.
+    source: the position of the manifest; None if the resource is not declared.
+    relation: see `Relation`.
+    """
+
+    cluster: str
+    kind: str
+    name: str
+    source: str | None
+    relation: str
+
+
+def find_sharing(cluster_ids: Mapping[str, str | None]) -> Sharing:
+    """Return the entries of a fleet that share a cluster with other entries.
+
+    cluster_ids: the id of the cluster of each entry; None if the id is unknown.
+    """
+    names_by_id: dict[str, set[str]] = defaultdict(set)
+    for name, id_ in cluster_ids.items():
+        if id_ is not None:
+            names_by_id[id_].add(name)
+    return {
+        name: frozenset(names - {name}) for names in names_by_id.values() if len(names) > 1 for name in names
+    }
+
+
+def map_cluster_ids(declared: Mapping[str, Row], live: Mapping[str, Row]) -> dict[str, str | None]:
+    """Return the id of the cluster of each entry.
+
+    If a cluster could not be read, this is the id to which the state of the project belongs, so that findings
+    of other entries do not seem to be fixed.
+
+    declared, live: the clusters' own rows, by name.
+    """
+    ids = {name: row["cluster_id"] for name, row in declared.items()}
+    return ids | {name: row["cluster_id"] for name, row in live.items() if row["cluster_id"] is not None}
+
+
+def list_identified_sorts() -> frozenset[str]:
+    """Return the types of objects of the system that identifies clusters."""
+    return frozenset(sort for codec in load_codecs() if codec.identifies_system for sort in codec.sorts)
+
+
+def find_claimed_elsewhere(declared: Iterable[Row], sharing: Sharing) -> Set[ObjectKey]:
+    """Return the objects that another entry of the same cluster declares or owns, and this entry does not.
+
+    An audit does not report such an object as unmanaged.
+    """
+    own: set[ObjectKey] = set()
+    elsewhere: set[ObjectKey] = set()
+    for row, sort, key in _list_objects(declared, sharing):
+        own.add((row["cluster"], sort, key))
+        elsewhere.update((other, sort, key) for other in sharing[row["cluster"]])
+    return elsewhere - own
+
+
+def find_contested(
+    declared: Iterable[Row], sharing: Sharing, compared_clusters: Collection[str]
+) -> list[tuple[ObjectKey, Mapping[str, str] | None, Finding]]:
+    """Return a finding for each resource whose objects another entry declares or owns, with its labels.
+
+    compared_clusters: the entries whose resources can be compared.
+    """
+    rows_by_object: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row, sort, key in _list_objects(declared, sharing):
+        if row["desired"] is not None or row["owned"] is not None:
+            rows_by_object[sort, key].append(row)
+    own_rows: dict[ObjectKey, list[Row]] = defaultdict(list)
+    rivals: dict[ObjectKey, set[Rival]] = defaultdict(set)
+    for rows in rows_by_object.values():
+        for own in rows:
+            found = {_compare(own, row) for row in rows if row["cluster"] in sharing[own["cluster"]]}
+            if found and own["cluster"] in compared_clusters:
+                resource = own["cluster"], own["kind"], own["name"]
+                own_rows[resource].append(own)
+                rivals[resource] |= found
+    findings: list[tuple[ObjectKey, Mapping[str, str] | None, Finding]] = []
+    for resource, contested_rows in own_rows.items():
+        # an element that is no longer declared has no source, although its resource is declared
+        source = max(row["source"] or "" for row in contested_rows) or None
+        finding = build_contested_finding(ResourceId(*resource[1:]), source, rivals[resource])
+        findings.append((resource, contested_rows[0]["labels"], finding))
+    return findings
+
+
+def _list_objects(declared: Iterable[Row], sharing: Sharing) -> Iterator[tuple[Row, str, str]]:
+    """Yield the rows about objects of shared clusters, each with the type and key of the object.
+
+    A row for a whole set of objects, or for a group of objects, has no such key.
+    """
+    sorts = list_identified_sorts()
+    for row in declared:
+        if row["cluster"] not in sharing or row["kind"] == CLUSTER:
+            continue
+        sort = row["kind"] if row["live_sort"] is None else row["live_sort"]
+        if sort in sorts:
+            yield row, sort, row["name"] if row["live_key"] is None else row["live_key"]
+
+
+def _compare(own: Row, other: Row) -> Rival:
+    relation = Relation.OWNED
+    if other["desired"] is not None:
+        is_different = own["desired"] is not None and own["desired"] != other["desired"]
+        relation = Relation.DIFFERENT if is_different else Relation.DECLARED
+    return Rival(other["cluster"], other["kind"], other["name"], other["source"], str(relation))
+
+
+def build_contested_finding(resource: ResourceId, source: str | None, rivals: Iterable[Rival]) -> Finding:
+    """Return the finding about a resource whose objects other entries declare or own.
+
+    Different declarations are worse than equal ones, because each apply undoes the other.
+
+    source: the position of the manifest; None if the resource is not declared.
+    """
+    worst: dict[tuple[str, str, str], Rival] = {}
+    for rival in sorted(rivals, key=lambda item: (item[:3], Relation(item.relation).rank, item.source or "")):
+        worst.setdefault(rival[:3], rival)
+    named = [_describe(rival, resource) for rival in worst.values()]
+    more = f", and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
+    is_disputed = any(rival.relation == Relation.DIFFERENT for rival in worst.values())
+    message = f"Other projects of this cluster manage it, too: {', '.join(named[:_MAX_NAMED])}{more}."
+    if is_disputed:
+        message += " Each apply undoes the changes of the other."
+    severity = FindingSeverity.HIGH if is_disputed else FindingSeverity.MEDIUM
+    return Finding(FindingKind.CONTESTED, None, None, None, None, message, severity, source)
+
+
+def _describe(rival: Rival, resource: ResourceId) -> str:
+    id_ = ResourceId(rival.kind, rival.name)
+    alias = "" if id_ == resource else f" as {id_}"
+    source = "" if rival.source is None else f", {rival.source}"
+    return f"{rival.cluster}{alias} ({rival.relation}{source})"

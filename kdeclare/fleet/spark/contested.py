@@ -1,0 +1,126 @@
+"""Use Spark to find resources that several entries of a fleet manage; see `fleet.contested`."""
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.functions import arrow_udf
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.fleet.contested import (
+    Relation,
+    Rival,
+    build_contested_finding,
+    find_sharing,
+    list_identified_sorts,
+    map_cluster_ids,
+)
+from kdeclare.fleet.rows import CLUSTER, FINDING
+from kdeclare.fleet.spark.diff import KEY, RESULT, to_struct
+from kdeclare.fleet.spark.spark_errors import translate_spark_errors
+from kdeclare.fleet.spark.tables import build_cluster_context, select_cluster_rows, to_spark_type
+
+_RELATION = f"""
+    case when b.desired is null then '{Relation.OWNED}'
+         when a.desired is null or a.desired = b.desired then '{Relation.DECLARED}'
+         else '{Relation.DIFFERENT}' end
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedObjects:
+    """The declared and owned objects of the entries that share a cluster with other entries.
+
+    objects: the rows of the table `DECLARED` that are about such an object, with its type and key in the
+        columns ``object_sort`` and ``object_key``.
+    pairs: the names of all pairs of entries that share a cluster, in the columns ``own`` and ``other``.
+    """
+
+    objects: DataFrame
+    pairs: DataFrame
+
+
+def select_shared_objects(declared: DataFrame, live: DataFrame) -> SharedObjects | None:
+    """Return the objects of shared clusters; None if no two entries share a cluster.
+
+    declared, live: the tables `rows.DECLARED` and `rows.LIVE`. Raises KdeclareError.
+    """
+    columns = ("cluster", "cluster_id")
+    with translate_spark_errors():
+        declared_rows, live_rows = (
+            {row["cluster"]: row.asDict() for row in select_cluster_rows(table).select(*columns).collect()}
+            for table in (declared, live)
+        )
+    sharing = find_sharing(map_cluster_ids(declared_rows, live_rows))
+    if not sharing:
+        return None
+    pairs = declared.sparkSession.createDataFrame(
+        [(own, other) for own, others in sharing.items() for other in others], "own string, other string"
+    )
+    keyed = declared.where((f.col("kind") != CLUSTER) & f.col("cluster").isin(list(sharing))).withColumns(
+        {
+            "object_sort": f.expr("coalesce(live_sort, kind)"),
+            "object_key": f.expr("coalesce(live_key, name)"),
+        }
+    )
+    return SharedObjects(
+        keyed.where(f.col("object_sort").isin(list(list_identified_sorts()))), f.broadcast(pairs)
+    )
+
+
+def find_claimed_elsewhere(shared: SharedObjects) -> DataFrame:
+    """Return the objects that another entry of the same cluster declares or owns, and this entry does not.
+
+    The result has the columns `KEY`.
+    """
+    object_columns = ("object_sort as kind", "object_key as name")
+    others = shared.objects.join(shared.pairs, f.col("cluster") == f.col("other"))
+    own = shared.objects.selectExpr("cluster", *object_columns)
+    return others.selectExpr("own as cluster", *object_columns).distinct().join(own, list(KEY), "left_anti")
+
+
+def find_contested(shared: SharedObjects, declared: DataFrame, live: DataFrame) -> DataFrame:
+    """Return the findings about resources whose objects another entry declares or owns.
+
+    The result has the columns `RESULT`.
+    """
+    claims = shared.objects.where("desired is not null or owned is not null")
+    is_rival = f.expr("a.object_sort = b.object_sort and a.object_key = b.object_key and b.cluster = other")
+    rivals = (
+        claims.alias("a")
+        .join(shared.pairs, f.expr("a.cluster = own"))
+        .join(claims.alias("b"), is_rival)
+        .selectExpr(
+            "a.cluster",
+            "a.kind",
+            "a.name",
+            "a.labels",
+            "a.source",
+            f"struct(b.cluster, b.kind, b.name, b.source, {_RELATION} as relation) as rival",
+        )
+        .groupBy(*KEY)
+        .agg(
+            f.first("labels").alias("labels"),
+            f.max("source").alias("source"),
+            f.collect_set("rival").alias("rivals"),
+        )
+    )
+    compared = build_cluster_context(declared, live).where("within is not null").drop("within")
+    build_findings = arrow_udf(_build_findings, to_spark_type(FINDING))  # type: ignore[call-overload]
+    # Spark would call a deterministic function once for each column of its result.
+    found = build_findings.asNondeterministic()("kind", "name", "source", "rivals").alias("found")
+    return (
+        rivals.join(f.broadcast(compared), "cluster")
+        .select("taken_at", *KEY, "labels", found)
+        .select("taken_at", *KEY, "labels", "found.*")
+        .select(*RESULT)
+    )
+
+
+def _build_findings(*columns: pa.Array) -> pa.Array:
+    rows = zip(*(column.to_pylist() for column in columns), strict=True)
+    findings = [
+        build_contested_finding(ResourceId(kind, name), source, (Rival(**rival) for rival in rivals))
+        for kind, name, source, rivals in rows
+    ]
+    return pa.array([to_struct(finding) for finding in findings], type=FINDING)
