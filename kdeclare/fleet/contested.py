@@ -1,4 +1,4 @@
-"""Find resources that several entries of a fleet declare or own in the same cluster.
+"""Find resources that contradict each other, or that several entries of a fleet manage in the same cluster.
 
 Entries share a cluster if the id of the live cluster is the same. Only objects of the system that identifies
 the cluster are compared: other systems have names that are valid only within an environment.
@@ -20,6 +20,11 @@ ObjectKey = tuple[str, str, str]
 Sharing = Mapping[str, frozenset[str]]
 """For each cluster that is listed more than once, the names of the other entries. Other clusters are omitted.
 """
+
+CONTRADICTION_PATH = "manifests"
+"""The path of a finding about a resource that contradicts another one of the same project."""
+CONTRADICTION_SEVERITY = FindingSeverity.HIGH
+"""A project with a contradiction cannot be planned at all."""
 
 _MAX_NAMED = 3
 
@@ -64,6 +69,30 @@ def find_sharing(cluster_ids: Mapping[str, str | None]) -> Sharing:
     return {
         name: frozenset(names - {name}) for names in names_by_id.values() if len(names) > 1 for name in names
     }
+
+
+def find_contradictions(
+    declared: Iterable[Row], compared_clusters: Collection[str]
+) -> list[tuple[ObjectKey, Mapping[str, str] | None, Finding]]:
+    """Return a finding for each resource that contradicts another one of its project, with its labels."""
+    return [
+        ((row["cluster"], row["kind"], row["name"]), row["labels"], _build_contradiction_finding(row))
+        for row in declared
+        if row["contradiction"] is not None and row["cluster"] in compared_clusters
+    ]
+
+
+def _build_contradiction_finding(row: Row) -> Finding:
+    return Finding(
+        FindingKind.CONTESTED,
+        CONTRADICTION_PATH,
+        None,
+        None,
+        None,
+        row["contradiction"],
+        CONTRADICTION_SEVERITY,
+        row["source"],
+    )
 
 
 def map_cluster_ids(declared: Mapping[str, Row], live: Mapping[str, Row]) -> dict[str, str | None]:

@@ -73,20 +73,27 @@ def build_unread_row(origin: RowOrigin, kind: str, name: str, reason: str) -> Ro
 
 
 def build_declared_rows(
-    cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
+    cluster: str,
+    desired: DesiredResource | None,
+    id_: ResourceId,
+    owned: OwnedRecord | None,
+    contradiction: str | None = None,
 ) -> Iterator[Row]:
     """Build the rows of a declared or owned resource in the table `DECLARED`.
+
+    contradiction: how the resource contradicts another resource of the project; otherwise None.
 
     A resource that is a set of live objects has one row for the whole set, one row for each element, and one
     row for each group of unmanaged objects that the resource removes. Secrets are included only as hashes.
     """
     elements = list_elements(id_, _get_body(desired), owned)
     if elements is None:
-        yield build_declared_row(cluster, desired, id_, owned)
+        yield build_declared_row(cluster, desired, id_, owned) | {"contradiction": contradiction}
         return
     set_row = build_excluded_row(cluster, desired, id_, owned)
     # The second pass, over the whole cluster, needs the row with the whole set.
-    yield set_row | {"live_sort": "", "live_key": ""}
+    source = None if desired is None or desired.source is None else str(desired.source)
+    yield set_row | {"live_sort": "", "live_key": "", "source": source, "contradiction": contradiction}
     for element in elements:
         element_resource = (
             None if desired is None or element.body is None else replace(desired, body=element.body)
@@ -246,6 +253,7 @@ def _build_declared_columns(cluster: str, kind: str, name: str) -> Row:
         "gone": None,
         "cluster_id": None,
         "error": None,
+        "contradiction": None,
     }
 
 

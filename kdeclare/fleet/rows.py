@@ -70,6 +70,7 @@ DECLARED = pa.schema(
         ("gone", _HASHES),  # the keys that the live object must not have; null for all keys not in ``keys``
         ("cluster_id", _TEXT),  # for a cluster: the id of the cluster to which the state belongs
         ("error", _TEXT),  # for a cluster: the reason why its project could not be read
+        ("contradiction", _TEXT),  # how the resource contradicts another one of the project; else null
     ]
 )
 """The table of declared and owned resources, with one row for each resource and one row for each cluster.

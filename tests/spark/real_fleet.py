@@ -114,6 +114,16 @@ spec:
 """
 
 
+_MOVE = """\
+---
+apiVersion: kdeclare/v1
+kind: Reassignment
+metadata: {name: shrink, labels: {team: billing}}
+spec: {partitions: [{topic: t.4, partition: 0, replicas: [1]}]}
+"""
+"""Contradicts the replication factor of t.4."""
+
+
 @dataclass(frozen=True)
 class RealFleet:
     """Three clusters: much drift in eu-1, little in eu-2, and lab was never applied."""
@@ -150,7 +160,7 @@ def make_real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch, *, is_shared:
     """Write all files, apply the projects, let the clusters drift, and take the snapshot.
 
     is_shared: whether a fourth entry, `SHARED`, declares three topics of eu-1: one like the project of eu-1,
-        one differently, and one that eu-1 does not declare.
+        one differently, and one that eu-1 does not declare. Its manifests contain a contradiction.
     """
     fleet = RealFleet(folder)
     for name, text in _build_files(folder).items():
@@ -174,7 +184,7 @@ def make_real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch, *, is_shared:
         (folder / "billing").mkdir()
         other = _TOPIC.format(name="t.4", more="").replace("1000", "2000")
         topics = (_TOPIC.format(name="t.3", more=""), other, _TOPIC.format(name="Loud", more=""))
-        (folder / "billing" / "all.yaml").write_text("".join(topics))
+        (folder / "billing" / "all.yaml").write_text("".join(topics) + _MOVE)
     rows = {name: list(read_live_rows(connections_to(c), name, {}, TAKEN_AT)) for name, c in clusters.items()}
     write_snapshot(fleet.snapshots, rows)
     return fleet

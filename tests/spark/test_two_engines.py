@@ -85,7 +85,7 @@ def test_engines_find_same_contested_resources(
     audits = {engine: audit(fleet, tmp_path / engine, engine) for engine in ("local", "spark")}
     local, spark = audits.values()
     assert drop_run(local) == drop_run(spark)
-    assert local["found"]["contested"] == 4
+    assert local["found"]["contested"] == 5
     both = [read_findings(tmp_path / engine, found["audit_id"]) for engine, found in audits.items()]
     assert both[0] == both[1]
 

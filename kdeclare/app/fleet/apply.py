@@ -240,7 +240,9 @@ def _check_deletions(clusters: Sequence[PlannedCluster], max_deletes: int) -> No
         "Nothing was applied."
     )
     hint = f"Review the plans with kdeclare show, then pass --max-deletes {total} to allow these deletions."
-    raise KdeclareError(error(MAX_DELETES, "Too many deletions", detail, hint=hint), exit_code=ExitCode.DENIED)
+    raise KdeclareError(
+        error(MAX_DELETES, "Too many deletions", detail, hint=hint), exit_code=ExitCode.DENIED
+    )
 
 
 def _has_work(cluster: PlannedCluster, plan_file: PlanFile) -> bool:

@@ -27,6 +27,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_hashes import require_key
+from kdeclare.engine.planning.operation_graph import check_exclusive_settings
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.planning.secret_digests import has_secrets, hash_secrets, list_stored_hashes
 from kdeclare.fleet.row_builder import (
@@ -147,9 +148,14 @@ def _encode_rows(
     entry: ClusterEntry, desired: Sequence[DesiredResource], owned: Mapping[ResourceId, OwnedRecord]
 ) -> Iterator[Row]:
     scope = PlanScope(selector=entry.selector)
+    contradictions = {d.resource: d.detail for d in check_exclusive_settings(desired)}
     for item in (item for item in desired if is_fleet_comparable(item.id.kind)):
-        encode = build_declared_rows if scope.covers(item) else build_excluded_rows
-        yield from encode(entry.name, item, item.id, owned.get(item.id))
+        owned_record = owned.get(item.id)
+        if scope.covers(item):
+            contradiction = contradictions.get(str(item.id))
+            yield from build_declared_rows(entry.name, item, item.id, owned_record, contradiction)
+        else:
+            yield from build_excluded_rows(entry.name, item, item.id, owned_record)
     encode = build_declared_rows if scope.whole else build_excluded_rows
     for id_ in sorted(owned.keys() - {item.id for item in desired}):
         yield from encode(entry.name, None, id_, owned[id_])

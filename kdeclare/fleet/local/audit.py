@@ -17,7 +17,13 @@ from kdeclare.fleet.audit_results import (
 )
 from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, Since
 from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
-from kdeclare.fleet.contested import find_claimed_elsewhere, find_contested, find_sharing, map_cluster_ids
+from kdeclare.fleet.contested import (
+    find_claimed_elsewhere,
+    find_contested,
+    find_contradictions,
+    find_sharing,
+    map_cluster_ids,
+)
 from kdeclare.fleet.findings import Finding, FindingKind, compute_finding_id
 from kdeclare.fleet.in_process_audit import find_drift_in_rows, get_cluster_body
 from kdeclare.fleet.local import counts
@@ -53,9 +59,9 @@ class LocalTables:
     def is_checked(self, finding: Row) -> bool:
         """Whether this audit checks an earlier finding again.
 
-        Only an audit of the whole fleet knows the projects that manage a resource.
+        Only an audit of the whole fleet knows all projects that manage a resource.
         """
-        if finding["finding"] == str(FindingKind.CONTESTED) and self.left_out:
+        if finding["finding"] == str(FindingKind.CONTESTED) and finding["path"] is None and self.left_out:
             return False
         return finding["cluster"] in self.clusters and (self.unmanaged_keys or not _is_unmanaged_key(finding))
 
@@ -107,6 +113,7 @@ def find_all(tables: LocalTables, make_evaluator: MakeEvaluator) -> tuple[list[R
         if get_cluster_body(declared_clusters.get(name), row) is not None
     }
     drift += find_contested(tables.declared, sharing, compared_clusters)
+    drift += find_contradictions(tables.declared, compared_clusters)
     rows = [
         _build_row(taken_at[key[0]], key[0], ResourceId(key[1], key[2]), labels, finding)
         for key, labels, finding in drift

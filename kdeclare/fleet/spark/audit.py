@@ -260,6 +260,7 @@ def write_findings(
         unmanaged_keys=coverage.unmanaged_keys,
         claimed_elsewhere=contested.find_claimed_elsewhere(shared) if shared is not None else None,
     )
+    drift_rows = drift_rows.unionByName(contested.find_contradictions(tables.declared, tables.live))
     if shared is not None:
         drift_rows = drift_rows.unionByName(contested.find_contested(shared, tables.declared, tables.live))
     undetermined: Mapping[str, str] = {}

@@ -1,4 +1,4 @@
-"""Use Spark to find resources that several entries of a fleet manage; see `fleet.contested`."""
+"""Use Spark to find contradictions and resources that several entries manage; see `fleet.contested`."""
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -8,6 +8,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.fleet.contested import (
+    CONTRADICTION_PATH,
+    CONTRADICTION_SEVERITY,
     Relation,
     Rival,
     build_contested_finding,
@@ -15,6 +17,7 @@ from kdeclare.fleet.contested import (
     list_identified_sorts,
     map_cluster_ids,
 )
+from kdeclare.fleet.findings import FindingKind
 from kdeclare.fleet.rows import CLUSTER, FINDING
 from kdeclare.fleet.spark.diff import KEY, RESULT, to_struct
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
@@ -113,6 +116,28 @@ def find_contested(shared: SharedObjects, declared: DataFrame, live: DataFrame) 
         rivals.join(f.broadcast(compared), "cluster")
         .select("taken_at", *KEY, "labels", found)
         .select("taken_at", *KEY, "labels", "found.*")
+        .select(*RESULT)
+    )
+
+
+def find_contradictions(declared: DataFrame, live: DataFrame) -> DataFrame:
+    """Return the findings about resources that contradict another resource of the same project.
+
+    The result has the columns `RESULT`.
+    """
+    compared = build_cluster_context(declared, live).where("within is not null").drop("within")
+    values = {
+        "finding": str(FindingKind.CONTESTED),
+        "path": CONTRADICTION_PATH,
+        "severity": str(CONTRADICTION_SEVERITY),
+        **dict.fromkeys(("op", "before", "after")),
+    }
+    literals = {name: f.lit(value).cast("string") for name, value in values.items()}
+    return (
+        declared.where("contradiction is not null")
+        .select(*KEY, "labels", "source", f.col("contradiction").alias("message"))
+        .join(f.broadcast(compared), "cluster")
+        .withColumns(literals)
         .select(*RESULT)
     )
 

@@ -221,11 +221,11 @@ class AuditCoverage:
     def build_coverage_filter(self) -> Column:
         """Return a condition that selects the earlier findings that this audit checks again.
 
-        Only an audit of the whole fleet knows the projects that manage a resource.
+        Only an audit of the whole fleet knows all projects that manage a resource.
         """
         condition = f.col("cluster").isin(list(self.clusters))
         if self.left_out:
-            condition &= f.col("finding") != str(FindingKind.CONTESTED)
+            condition &= (f.col("finding") != str(FindingKind.CONTESTED)) | f.col("path").isNotNull()
         return condition if self.unmanaged_keys else condition & ~build_unmanaged_key_filter()
 
     def build_fleet_filter(self) -> Column:

@@ -8,7 +8,13 @@ import pytest
 
 from kdeclare.cli.main import main
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.fleet.contested import Relation, Rival, build_contested_finding, find_sharing
+from kdeclare.fleet.contested import (
+    CONTRADICTION_PATH,
+    Relation,
+    Rival,
+    build_contested_finding,
+    find_sharing,
+)
 from kdeclare.fleet.findings import FindingSeverity
 from kdeclare.fleet.local.tables import read_rows
 from kdeclare.fleet.rows import FINDINGS
@@ -35,7 +41,11 @@ def audit(fleet: RealFleet, *options: str) -> dict[str, Any]:
 def read_found(fleet: RealFleet, summary: dict[str, Any], finding: str) -> dict[tuple[str, str], Any]:
     path = f"findings/audit_id={summary['audit_id']}"
     rows = read_rows(LocalStorage(fleet.folder / "audits"), path, FINDINGS)
-    return {(row["cluster"], row["name"]): row for row in rows if row["finding"] == finding}
+    return {
+        (row["cluster"], row["name"]): row
+        for row in rows
+        if row["finding"] == finding and row["path"] != CONTRADICTION_PATH
+    }
 
 
 def test_sharing_ignores_clusters_without_id() -> None:
@@ -80,11 +90,24 @@ def test_owned_topic_is_contested_after_its_manifest_moved(fleet: RealFleet) -> 
     assert row["severity"] == "medium"
 
 
+def test_contradiction_within_a_project_is_a_finding(fleet: RealFleet) -> None:
+    """A plan reports it as an error."""
+    summary = audit(fleet)
+    rows = read_rows(
+        LocalStorage(fleet.folder / "audits"), f"findings/audit_id={summary['audit_id']}", FINDINGS
+    )
+    (row,) = (row for row in rows if row["path"] == CONTRADICTION_PATH)
+    assert (row["cluster"], row["finding"], row["severity"]) == (SHARED, "contested", "high")
+    assert row["message"].startswith("Topic/t.4 conflicts with Reassignment/shrink")
+    again = audit(fleet, "--cluster", SHARED)
+    assert again["found"]["contested"] == 1, "contradictions concern only one project"
+
+
 def test_audit_of_some_clusters_keeps_contested_findings(fleet: RealFleet) -> None:
     """Without the other project, the audit cannot know whether the topic is still contested."""
     audit(fleet)
     again = audit(fleet, "--cluster", "eu-1")
-    assert again["unseen"]["contested"] == 4
+    assert again["unseen"]["contested"] == 5, "with the contradiction in the other project"
     assert "contested" not in again["found"]
     assert audit(fleet)["since"]["new"] == 0
 
