@@ -41,8 +41,8 @@ REPLACED = "tests replace it by this name"
 NOUNS = {
     "kdeclare/cli/command.py:command": "a decorator, as in `@command(group)`; part of the provider contract",
     "kdeclare/cli/commands/doctor.py:doctor": COMMAND,
-    "kdeclare/cli/commands/fleet.py:history": COMMAND,
-    "kdeclare/cli/commands/fleet.py:snapshot": COMMAND,
+    "kdeclare/cli/commands/fleet/snapshots.py:history": COMMAND,
+    "kdeclare/cli/commands/fleet/snapshots.py:snapshot": COMMAND,
     "kdeclare/cli/commands/history.py:history": COMMAND,
     "kdeclare/cli/commands/providers.py:providers": COMMAND,
     "kdeclare/cli/commands/rollback.py:rollback": COMMAND,

@@ -3,7 +3,7 @@
 import pytest
 
 from kdeclare.app.fleet.saved_plans import _merge_selectors
-from kdeclare.cli.commands.fleet import redact_spark_settings
+from kdeclare.cli.commands.fleet.rollouts import redact_spark_settings
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.fleet.overview import AppliedCluster, AppliedStatus, FleetApply

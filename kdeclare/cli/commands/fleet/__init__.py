@@ -1,0 +1,19 @@
+"""``kdeclare fleet``."""
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.commands.fleet.audits import AUDIT_EPILOG, audit
+from kdeclare.cli.commands.fleet.rollouts import APPLY_EPILOG, PLAN_EPILOG, apply, plan
+from kdeclare.cli.commands.fleet.snapshots import HISTORY_EPILOG, SNAPSHOT_EPILOG, history, snapshot
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    command(group, "snapshot", epilog=SNAPSHOT_EPILOG)(snapshot)
+    command(group, "audit", epilog=AUDIT_EPILOG)(audit)
+    command(group, "plan", epilog=PLAN_EPILOG)(plan)
+    command(group, "apply", epilog=APPLY_EPILOG)(apply)
+    command(group, "history", epilog=HISTORY_EPILOG)(history)
+    app.add_typer(group, name="fleet", help="Snapshot, audit, plan and apply many clusters.")

@@ -1,0 +1,108 @@
+"""``kdeclare fleet audit``."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.fleet_options import EngineName, FleetClusterOptions, FleetFile
+from kdeclare.cli.options import Format
+from kdeclare.core.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from kdeclare.fleet.finding_conditions import FindingCondition
+
+
+AUDIT_EPILOG = build_epilog(
+    "kdeclare fleet audit fleet.yaml --out audits                  read and compare the clusters",
+    "kdeclare fleet audit fleet.yaml --out audits --snapshot snapshots     use the latest snapshot instead",
+    "kdeclare fleet audit fleet.yaml --out audits --fail-on changed,missing   for a nightly job",
+    "kdeclare fleet audit fleet.yaml --out audits --fail-on 'severity>=high, age>7d'",
+    codes=(0, 1, 2, 64, 130),
+)
+
+
+def audit(
+    fleet: FleetFile,
+    *,
+    snapshot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Use a snapshot in this folder instead of connecting to the clusters."
+        ),
+    ] = None,
+    snapshot_id: Annotated[str, typer.Option(metavar="ID", help="Id of the snapshot to use.")] = "latest",
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID|latest", help="Compare with this earlier audit in DIR (default: the latest, if any)."
+        ),
+    ] = None,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 if an apply would change something.")
+    ] = False,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION[,…]",
+            help="Exit with 2 if a finding meets one of these conditions: a kind, severity>=high, age>7d, or "
+            "several joined by 'and', for instance 'missing, changed and age>7d'.",
+        ),
+    ] = None,
+    by: Annotated[
+        Literal["team"] | None,
+        typer.Option(
+            help="Also write a report for each team (label 'team') to teams/ in DIR: one page and one "
+            "Markdown file."
+        ),
+    ] = None,
+    no_unmanaged_configs: Annotated[
+        bool,
+        typer.Option(
+            "--no-unmanaged-configs",
+            help="Do not report undeclared config keys. This is much faster if many topics have such keys.",
+        ),
+    ] = False,
+    engine: EngineName = "auto",
+    output: Format = "text",
+    clusters: FleetClusterOptions,
+    console: Console,
+) -> ExitCode:
+    """Find drift in a fleet, with its age and owner.
+
+    Changes nothing in the clusters. Writes findings/ and summary/ (Parquet), summary.json, report.md,
+    report.html and metrics.prom (OpenMetrics).
+    """
+    import os
+
+    from kdeclare.app.fleet.audit import AuditOptions, audit_fleet
+    from kdeclare.report.fleet.fleet_runs import compute_audit_exit
+
+    conditions = _parse_fail_on(fail_on)
+    if snapshot is None and snapshot_id != "latest":
+        raise typer.BadParameter("requires --snapshot DIR.", param_hint="--snapshot-id")
+    audit_options = AuditOptions(
+        None if snapshot is None else (snapshot, snapshot_id),
+        since,
+        not no_unmanaged_configs,
+        by_team=by == "team",
+    )
+    result = audit_fleet(clusters.options(fleet, engine), audit_options, os.environ, console.progress)
+    if console.is_json:
+        console.write_document(result.summary)
+    else:
+        from kdeclare.report.fleet.audit_text import render_audit_text
+
+        console.out(render_audit_text(result, console.style))
+        console.note(f"Report: {clusters.out.rstrip('/')}/report.html")
+    return compute_audit_exit(result.summary, detailed_exitcode=detailed_exitcode, fail_on=conditions)
+
+
+def _parse_fail_on(text: str | None) -> "tuple[FindingCondition, ...]":
+    from kdeclare.fleet.finding_conditions import parse_conditions
+
+    try:
+        return parse_conditions(text) if text is not None else ()
+    except ValueError as reason:
+        raise typer.BadParameter(str(reason), param_hint="--fail-on") from None
