@@ -59,6 +59,22 @@ class SparkOptions:
         ),
     ] = False
 
+    def results_options(self, engine: str) -> "FleetOptions":
+        """Build the `FleetOptions` of a command that reads only stored results, and no fleet file.
+
+        Raises BadParameter.
+        """
+        from kdeclare.app.fleet.job import Engine, FleetOptions
+
+        return FleetOptions(
+            Path(),
+            self.out,
+            master=self.master,
+            conf=parse_pairs("--conf", self.conf),
+            shared_folders=self.shared_folders,
+            engine=Engine(engine),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class FleetClusterOptions(SparkOptions):

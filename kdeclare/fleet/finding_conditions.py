@@ -1,4 +1,4 @@
-"""Conditions on the findings of an audit, such as ``changed and age>7d``, that decide its exit code."""
+"""Conditions on the findings of an audit, such as ``changed and age>7d``."""
 
 import re
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from typing import TypeVar
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.core.units import parse_duration
-from kdeclare.fleet.audit_summary import AuditSummary, FindingGroup
+from kdeclare.fleet.audit_summary import AuditSummary
 from kdeclare.fleet.findings import FindingKind, FindingSeverity
 
 _AND = re.compile(r"\s+and\s+")
@@ -30,19 +30,26 @@ class FindingCondition:
     severity: FindingSeverity | None = None
     age_s: float | None = None
 
-    def is_met(self, group: FindingGroup, taken_at: datetime) -> bool:
-        """Return whether at least one finding of a group meets the condition at the time of the audit."""
-        if self.kind is not None and group.finding is not self.kind:
+    def is_met(
+        self, kind: FindingKind, severity: FindingSeverity, first_seen: datetime, taken_at: datetime
+    ) -> bool:
+        """Return whether a finding meets the condition at the time of the audit.
+
+        first_seen: the time of the first audit with this finding.
+        """
+        if self.kind is not None and kind is not self.kind:
             return False
-        if self.severity is not None and group.severity.rank > self.severity.rank:
+        if self.severity is not None and severity.rank > self.severity.rank:
             return False
-        return self.age_s is None or (taken_at - group.oldest).total_seconds() > self.age_s
+        return self.age_s is None or (taken_at - first_seen).total_seconds() > self.age_s
 
 
 def is_any_met(conditions: Iterable[FindingCondition], summary: AuditSummary) -> bool:
     """Return whether a finding of an audit meets at least one condition."""
     return any(
-        condition.is_met(group, summary.taken_at) for condition in conditions for group in summary.groups
+        condition.is_met(group.finding, group.severity, group.oldest, summary.taken_at)
+        for condition in conditions
+        for group in summary.groups
     )
 
 

@@ -60,6 +60,27 @@ def test_engines_write_same_findings_and_continue_each_other(
         assert again["since"]["known"] == sum(first["local"]["found"].values())
 
 
+def test_engines_report_same_stored_findings(
+    in_shared_spark: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fleet, out = make_real_fleet(tmp_path / "fleet", monkeypatch), tmp_path / "audits"
+    first = audit(fleet, out, "local")
+    (fleet.folder / "lab" / "all.yaml").unlink()
+    audit(fleet, out, "local")
+    documents = []
+    for engine in ("local", "spark"):
+        capsys.readouterr()
+        line = ["fleet", "report", "--out", str(out), "--engine", engine, "--format", "json"]
+        assert main([*line, "--since", first["audit_id"], "--where", "severity>=low"]) == 0
+        documents.append(json.loads(capsys.readouterr().out))
+    assert documents[0] == documents[1]
+    assert {finding["cluster"] for finding in documents[0]["fixed"]} == {"lab"}
+    assert len(documents[0]["findings"]) > 5
+
+
 def test_engines_accept_same_drift(
     in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,13 +85,14 @@ def find_earlier_audits(storage: Storage, since: str | None) -> EarlierAudits | 
     audit_ids = list_audits(storage, since)
     if not audit_ids:
         return None
-    newest = _read_summary(storage, audit_ids[-1])
+    newest = read_audit_summary(storage, audit_ids[-1])
     if since is None or since in (_LATEST, audit_ids[-1]):
         return EarlierAudits(newest, newest)
-    return EarlierAudits(newest, _read_summary(storage, since))
+    return EarlierAudits(newest, read_audit_summary(storage, since))
 
 
-def _read_summary(storage: Storage, audit_id: str) -> AuditSummary:
+def read_audit_summary(storage: Storage, audit_id: str) -> AuditSummary:
+    """Read the summary of an audit. Raises KdeclareError."""
     path = f"{AUDITS}/{audit_id}.json"
     return parse_summary(storage.read(path), f"{storage.uri}/{path}")
 

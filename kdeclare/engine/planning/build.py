@@ -37,8 +37,8 @@ from kdeclare.engine.planning.prune_denied import (
     POLICY_VIOLATION,
     add_needs,
     apply_guards,
-    changes_only_its_resource,
     count_ongoing_work,
+    is_limited_to_its_resource,
     prune_operations,
 )
 from kdeclare.engine.planning.request import (
@@ -227,7 +227,7 @@ class _Draft:
                 code = next((codes[need] for need in op.needs if need in codes), None)
                 if code is not None and op.id not in codes:
                     codes[op.id] = code
-                    if str(op.resource) not in acting_resources or changes_only_its_resource(op):
+                    if str(op.resource) not in acting_resources or is_limited_to_its_resource(op):
                         self.blocked[str(op.resource)] = code
             operations = remaining
         return operations

@@ -40,7 +40,7 @@ def prune_operations(
     return remaining, _list_acting(operations) - _list_acting(remaining)
 
 
-def changes_only_its_resource(op: Operation) -> bool:
+def is_limited_to_its_resource(op: Operation) -> bool:
     """Whether the operation changes no other resource, unlike the moves of a reassignment of many topics.
 
     Such an operation is removed together with the others of its resource, because a plan would otherwise show
@@ -56,7 +56,7 @@ def _drop_denied(
     """Return the operations that are not auxiliary, without their effects on denied objects.
 
     If an operation is removed, the operations that depend on it are removed, too, and the other operations of
-    their resources (`changes_only_its_resource`).
+    their resources (`is_limited_to_its_resource`).
     """
     dependent_resources: set[ResourceId] = set()
     while True:
@@ -86,7 +86,7 @@ def _drop_once(
             remaining[op.id] = remaining_part
             continue
         removed_ids.add(op.id)
-        if remaining_part is not None and changes_only_its_resource(op):
+        if remaining_part is not None and is_limited_to_its_resource(op):
             found_resources.add(op.resource)
     return remaining, found_resources
 

@@ -7,22 +7,18 @@ findings.
 from collections.abc import Iterator, Sequence
 
 from kdeclare.fleet.audit_summary import Audit, AuditSummary, KindCounts
-from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
+from kdeclare.fleet.findings import FindingKind
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import (
     format_count,
     format_duration,
     sanitize_for_terminal,
-    strip_configs_prefix,
-    truncate,
 )
 from kdeclare.report.fleet.audit_wording import (
     NO_TEAM,
     choose_object_noun,
     count_findings,
     format_accepted,
-    format_age,
-    format_change,
     format_comparison,
     format_headline,
     format_severities,
@@ -33,19 +29,10 @@ from kdeclare.report.fleet.audit_wording import (
     sum_objects,
 )
 from kdeclare.report.fleet.cluster_table import ClusterCell, render_cluster_table
+from kdeclare.report.fleet.finding_lines import render_finding_lines
 from kdeclare.report.run.history_text import format_time
 
 _MAX_LINES = 20
-_ICONS = {
-    FindingKind.UNREACHABLE: "?",
-    FindingKind.MISSING: "-",
-    FindingKind.CHANGED: "~",
-    FindingKind.CONTESTED: "=",
-    FindingKind.POLICY: "!",
-    FindingKind.PENDING: "+",
-    FindingKind.ORPHANED: "○",
-    FindingKind.UNMANAGED: "·",
-}
 
 
 def render_audit_text(audit: Audit, style: Style = PLAIN) -> str:
@@ -145,17 +132,7 @@ def _render_findings(audit: Audit, style: Style) -> Iterator[str]:
         return
     yield style.bold("Findings, worst first:")
     shown_groups = group_equal_findings(rows)[:_MAX_LINES]
-    word_width = max(len(group.first.finding.value) for group in shown_groups)
-    for group in shown_groups:
-        row = group.first
-        kind = f"{_ICONS[row.finding]} {row.finding.value:<{word_width}}"
-        label = _color_by_severity(row.severity, f"{row.severity.value:<6}  {kind}", style)
-        where, resources = map(sanitize_for_terminal, (group.where, group.resources))
-        age = format_age(group.rows, audit.summary.taken_at)
-        yield f"  {label}  {where}  {style.bold(resources)}{_format_field(row)}{_format_age(age, style)}"
-        yield from (
-            style.dim(f"      {sanitize_for_terminal(text)}") for text in (group.names, row.message) if text
-        )
+    yield from render_finding_lines(shown_groups, audit.summary.taken_at, style)
     omitted_count = len(rows) - sum(len(group.rows) for group in shown_groups) + audit.left_out
     if omitted_count:
         yield style.dim(f"  … and {format_count(omitted_count, 'more finding')}")
@@ -168,25 +145,6 @@ def _render_accepted(summary: AuditSummary, style: Style) -> Iterator[str]:
         yield from _render_notes(accepted, style)
 
 
-def _format_field(row: AuditRow) -> str:
-    field_change = (
-        f"  {sanitize_for_terminal(strip_configs_prefix(row.path))}  {truncate(format_change(row), 100)}"
-        if row.path
-        else ""
-    )
-    return field_change.rstrip()
-
-
 def _render_omission(count: int, style: Style) -> Iterator[str]:
     if count > _MAX_LINES:
         yield style.dim(f"  … and {count - _MAX_LINES:,} more")
-
-
-def _format_age(age: str, style: Style) -> str:
-    return f"  {style.yellow(age)}" if age else ""
-
-
-def _color_by_severity(severity: FindingSeverity, text: str, style: Style) -> str:
-    if severity is FindingSeverity.HIGH:
-        return style.red(text)
-    return style.yellow(text) if severity is FindingSeverity.MEDIUM else text

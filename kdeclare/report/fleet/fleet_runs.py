@@ -29,6 +29,7 @@ from kdeclare.report.elements.values import (
     sanitize_for_terminal,
 )
 from kdeclare.report.fleet.cluster_table import ClusterCell, render_cluster_table
+from kdeclare.report.fleet.findings_report import FindingsDocument
 from kdeclare.report.fleet.snapshot_text import TopicHistory
 
 _MAX_CLUSTERS = 50
@@ -333,6 +334,7 @@ def build_fleet_schemas() -> dict[str, dict[str, Any]]:
             "fleet-plan": FleetPlan,
             "fleet-apply": FleetApply,
             "fleet-history": TopicHistory,
+            "fleet-report": FindingsDocument,
         },
         name_enums=True,
     )

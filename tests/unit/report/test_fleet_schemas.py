@@ -1,6 +1,7 @@
 """The output of the fleet commands matches the schemas in the docs."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from jsonschema import Draft202012Validator
 from kdeclare.core.documents import dump_document
 from kdeclare.fleet.overview import FleetApply, FleetPlan
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
+from kdeclare.fleet.stored_findings import FIXED, ComparedFindings
+from kdeclare.report.fleet.findings_report import build_findings_document
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
 from kdeclare.report.fleet.snapshot_text import build_object_history_document
 from tests.browser.sample_audits import NOON, SILENT, build_big_audit, build_small_audit
@@ -17,11 +20,15 @@ from tests.unit.report.test_fleet_texts import APPLIED, PLANS
 from tests.unit.report.test_snapshot_text import WHOLE, make_record
 from tests.unit.report.test_topic_history_text import ORDERS, STORY
 
+SMALL = build_small_audit()
+FINDINGS = ComparedFindings(SMALL.rows, tuple(replace(row, status=FIXED) for row in SMALL.mended), 1)
 DOCUMENTS = [
     ("fleet-snapshot", dump_document(make_record(WHOLE, SnapshotCluster("eu-3", error=SILENT)))),
     ("fleet-snapshot", dump_document(SnapshotRecord("id", "none", NOON, 0.0, "data", ()))),
     ("fleet-audit", dump_document(build_small_audit().summary)),
     ("fleet-audit", dump_document(build_big_audit().summary)),
+    ("fleet-report", dump_document(build_findings_document(SMALL.summary, None, FINDINGS))),
+    ("fleet-report", dump_document(build_findings_document(SMALL.summary, SMALL.summary, FINDINGS))),
     ("fleet-plan", dump_document(PLANS)),
     ("fleet-plan", dump_document(FleetPlan("none", NOON, 0.0, False, ()))),
     ("fleet-apply", dump_document(APPLIED)),

@@ -3,7 +3,7 @@
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.commands.fleet.audits import AUDIT_EPILOG, audit
+from kdeclare.cli.commands.fleet.audits import AUDIT_EPILOG, REPORT_EPILOG, audit, report
 from kdeclare.cli.commands.fleet.rollouts import APPLY_EPILOG, PLAN_EPILOG, apply, plan
 from kdeclare.cli.commands.fleet.snapshots import HISTORY_EPILOG, SNAPSHOT_EPILOG, history, snapshot
 
@@ -13,6 +13,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "snapshot", epilog=SNAPSHOT_EPILOG)(snapshot)
     command(group, "audit", epilog=AUDIT_EPILOG)(audit)
+    command(group, "report", epilog=REPORT_EPILOG)(report)
     command(group, "plan", epilog=PLAN_EPILOG)(plan)
     command(group, "apply", epilog=APPLY_EPILOG)(apply)
     command(group, "history", epilog=HISTORY_EPILOG)(history)

@@ -1,4 +1,4 @@
-"""``kdeclare fleet audit``."""
+"""``kdeclare fleet audit`` and ``kdeclare fleet report``."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -6,12 +6,14 @@ import typer
 
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.fleet_options import EngineName, FleetClusterOptions, FleetFile
+from kdeclare.cli.fleet_options import EngineName, FleetClusterOptions, FleetFile, SparkOptions
 from kdeclare.cli.options import Format
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from kdeclare.fleet.audit_summary import AuditSummary
     from kdeclare.fleet.finding_conditions import FindingCondition
+    from kdeclare.fleet.findings import AuditRow
 
 
 AUDIT_EPILOG = build_epilog(
@@ -20,6 +22,13 @@ AUDIT_EPILOG = build_epilog(
     "kdeclare fleet audit fleet.yaml --out audits --fail-on changed,missing   for a nightly job",
     "kdeclare fleet audit fleet.yaml --out audits --fail-on 'severity>=high, age>7d'",
     codes=(0, 1, 2, 64, 130),
+)
+REPORT_EPILOG = build_epilog(
+    "kdeclare fleet report --out audits                                  the findings of the latest audit",
+    "kdeclare fleet report --out audits --since 7d                       what is new and fixed in a week",
+    "kdeclare fleet report --out audits --where 'severity>=high, age>7d' --team checkout",
+    "kdeclare fleet report --out audits --format jsonl | jq -r .message",
+    codes=(0, 1, 64, 130),
 )
 
 
@@ -79,7 +88,7 @@ def audit(
     from kdeclare.app.fleet.audit import AuditOptions, audit_fleet
     from kdeclare.report.fleet.fleet_runs import compute_audit_exit
 
-    conditions = _parse_fail_on(fail_on)
+    conditions = _parse_conditions("--fail-on", fail_on)
     if snapshot is None and snapshot_id != "latest":
         raise typer.BadParameter("requires --snapshot DIR.", param_hint="--snapshot-id")
     audit_options = AuditOptions(
@@ -99,10 +108,85 @@ def audit(
     return compute_audit_exit(result.summary, detailed_exitcode=detailed_exitcode, fail_on=conditions)
 
 
-def _parse_fail_on(text: str | None) -> "tuple[FindingCondition, ...]":
+def report(
+    *,
+    audit: Annotated[str, typer.Option(metavar="ID|latest", help="The audit to show.")] = "latest",
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID|DURATION|DAY",
+            help="Show what is new and what is fixed since this earlier audit: its id, a duration such as "
+            "7d, or a day such as 2026-11-20 (UTC).",
+        ),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION[,…]",
+            help="Only findings that meet one of these conditions, for instance 'severity>=high, age>7d'.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only findings in this cluster. Repeatable.")
+    ] = None,
+    team: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only resources with this label 'team'. Repeatable."),
+    ] = None,
+    engine: EngineName = "auto",
+    output: Annotated[
+        Literal["text", "json", "jsonl"],
+        typer.Option(
+            "--format",
+            metavar="text|json|jsonl",
+            help="Format of stdout: text for people, json for scripts, jsonl: one JSON object per finding.",
+        ),
+    ] = "text",
+    spark: SparkOptions,
+    console: Console,
+) -> ExitCode:
+    """Show the findings of a stored audit, or what has changed since.
+
+    Reads the audits in DIR, and no cluster.
+    """
+    import os
+
+    from kdeclare.app.fleet.stored_findings import read_stored_findings
+    from kdeclare.report.fleet.findings_report import (
+        build_findings_document,
+        render_findings_text,
+        render_json_lines,
+    )
+
+    conditions = _parse_conditions("--where", where)
+    clusters, teams = frozenset(cluster or ()), frozenset(team or ())
+
+    def is_selected(summary: "AuditSummary", row: "AuditRow") -> bool:
+        is_in_scope = (not clusters or row.cluster in clusters) and (
+            not teams or row.labels.get("team", "") in teams
+        )
+        return is_in_scope and (
+            not conditions
+            or any(c.is_met(row.finding, row.severity, row.first_seen, summary.taken_at) for c in conditions)
+        )
+
+    options = spark.results_options(engine)
+    stored = read_stored_findings(options, audit, since, is_selected, os.environ, console.progress)
+    if console.is_text:
+        console.out(render_findings_text(stored.summary, stored.since, stored.compared, console.style))
+        return ExitCode.OK
+    document = build_findings_document(stored.summary, stored.since, stored.compared)
+    if console.is_json:
+        console.write_document(document)
+    else:
+        console.out(render_json_lines(document), pages=False)
+    return ExitCode.OK
+
+
+def _parse_conditions(option: str, text: str | None) -> "tuple[FindingCondition, ...]":
     from kdeclare.fleet.finding_conditions import parse_conditions
 
     try:
         return parse_conditions(text) if text is not None else ()
     except ValueError as reason:
-        raise typer.BadParameter(str(reason), param_hint="--fail-on") from None
+        raise typer.BadParameter(str(reason), param_hint=option) from None

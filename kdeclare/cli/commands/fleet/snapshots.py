@@ -1,6 +1,5 @@
 """``kdeclare fleet snapshot`` and ``kdeclare fleet history``."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,7 +7,7 @@ import typer
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.fleet_options import EngineName, FleetClusterOptions, FleetFile, SparkOptions
-from kdeclare.cli.options import Format, parse_pairs
+from kdeclare.cli.options import Format
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 
@@ -73,20 +72,12 @@ def history(
     """
     import os
 
-    from kdeclare.app.fleet.job import Engine, FleetOptions
     from kdeclare.app.fleet.snapshot import build_unknown_object_error, parse_live_key, read_object_history
 
     if len(words) not in (2, 3):
         raise typer.BadParameter("requires a cluster and a topic.", param_hint="CLUSTER TOPIC")
     cluster, key = words[-2], parse_live_key(words[-1])
-    options = FleetOptions(
-        Path(),
-        spark.out,
-        master=spark.master,
-        conf=parse_pairs("--conf", spark.conf),
-        shared_folders=spark.shared_folders,
-        engine=Engine(engine),
-    )
+    options = spark.results_options(engine)
     versions = read_object_history(options, cluster, key, os.environ, console.progress)
     if all(version.body is None and version.error is None for version in versions):
         raise KdeclareError(build_unknown_object_error(cluster, key, len(versions)))

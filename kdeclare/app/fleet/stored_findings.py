@@ -1,0 +1,113 @@
+"""Read the findings of stored audits, without reading the clusters again."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from kdeclare.app.fleet.audit_records import build_table_path, list_audits, read_audit_summary
+from kdeclare.app.fleet.engine_choice import choose_engine
+from kdeclare.app.fleet.job import Engine, FleetOptions, open_spark_storage
+from kdeclare.app.fleet.local_job import require_local_storage
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.progress import Progress
+from kdeclare.fleet.audit_results import MEMORY_TABLES
+from kdeclare.fleet.audit_summary import AuditSummary, require_all_rows
+from kdeclare.fleet.findings import AuditRow
+from kdeclare.fleet.rows import FINDINGS
+from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.stored_findings import ComparedFindings, compare_findings, find_baseline
+
+LATEST = "latest"
+
+ReadTable = Callable[[str], list[Mapping[str, Any]]]
+"""Reads a table of an audit; the path is relative to the folder of audits."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFindings:
+    """The findings of a stored audit.
+
+    since: the audit that they are compared with; None without ``--since``.
+    """
+
+    summary: AuditSummary
+    since: AuditSummary | None
+    compared: ComparedFindings
+
+
+def read_stored_findings(
+    options: FleetOptions,
+    audit_id: str,
+    since: str | None,
+    is_selected: Callable[[AuditSummary, AuditRow], bool],
+    environ: Mapping[str, str],
+    progress: Progress,
+) -> StoredFindings:
+    """Read the findings of an audit, and compare them with those of an earlier audit.
+
+    audit_id: the id of the audit, or ``latest``.
+    since: see `find_baseline`; None to show the status that the audit itself has found.
+    is_selected: whether to return a finding of the audit.
+
+    Raises KdeclareError.
+    """
+    with _open_audits(options, environ, progress) as (storage, read_table):
+        audit_ids = list_audits(storage, audit_id)
+        if not audit_ids:
+            raise _build_no_audit_error(f"There is no audit in {storage.uri}.")
+        shown_id = audit_ids[-1] if audit_id == LATEST else audit_id
+        baseline_id = _find_baseline(since, audit_ids, shown_id)
+        summary = read_audit_summary(storage, shown_id)
+        baseline = None if baseline_id is None else read_audit_summary(storage, baseline_id)
+        progress("Reading findings", 0, 0)
+
+        def read_rows(audit: AuditSummary, name: str) -> list[Mapping[str, Any]]:
+            path = build_table_path(name, audit.audit_id)
+            rows = read_table(path)
+            require_all_rows(audit, name, len(rows), f"{storage.uri}/{path}")
+            return rows
+
+        open_rows, unseen_rows = (read_rows(summary, name) for name in MEMORY_TABLES)
+        earlier = None
+        if baseline is not None:
+            earlier = [row for name in MEMORY_TABLES for row in read_rows(baseline, name)]
+    compared = compare_findings(open_rows, unseen_rows, earlier, lambda row: is_selected(summary, row))
+    return StoredFindings(summary, baseline, compared)
+
+
+@contextmanager
+def _open_audits(
+    options: FleetOptions, environ: Mapping[str, str], progress: Progress
+) -> Iterator[tuple[Storage, ReadTable]]:
+    if choose_engine(options, environ) is Engine.LOCAL:
+        from kdeclare.fleet.local.tables import read_rows
+
+        local_storage = require_local_storage("--out", options.out)
+        yield local_storage, lambda path: [*read_rows(local_storage, path, FINDINGS)]
+        return
+    from kdeclare.fleet.spark.spark_errors import translate_spark_errors
+    from kdeclare.fleet.spark.tables import read_table
+
+    progress("Starting Spark", 0, 0)
+    with open_spark_storage(options) as (spark, storage):
+
+        def collect(path: str) -> list[Mapping[str, Any]]:
+            with translate_spark_errors():
+                return [row.asDict() for row in read_table(spark, storage, path, FINDINGS).collect()]
+
+        yield storage, collect
+
+
+def _find_baseline(since: str | None, audit_ids: tuple[str, ...], shown_id: str) -> str | None:
+    if since is None:
+        return None
+    try:
+        return find_baseline(since, audit_ids, shown_id)
+    except ValueError as reason:
+        raise _build_no_audit_error(str(reason)) from None
+
+
+def _build_no_audit_error(detail: str) -> KdeclareError:
+    hint = "Use the folder, and the id of an audit, that kdeclare fleet audit has written."
+    return KdeclareError(error("no-audit", "No such audit", detail, hint=hint))
