@@ -98,12 +98,13 @@ def list_turns(versions: Sequence[ObjectVersion], sort: str = TOPIC) -> list[Obj
         if before is None or after is None:
             if before is not after:
                 turns.append(ObjectTurn(version, Turn.GONE if after is None else Turn.APPEARED, last_read_at))
-        elif before != after and (fields := _compare_fields(sort, before, after)):
+        elif before != after and (fields := compare_fields(sort, before, after)):
             turns.append(ObjectTurn(version, Turn.CHANGED, last_read_at, fields))
     return turns
 
 
-def _compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[FieldTurn, ...]:
+def compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[FieldTurn, ...]:
+    """Return the fields that differ between two bodies of a live object. sort: the type of the object."""
     from deepdiff import DeepDiff  # imported here because the import takes 0.3 s
 
     codec = CODECS.get(sort)

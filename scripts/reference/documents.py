@@ -28,6 +28,7 @@ PRINTED_BY = {
     "fleet-apply": "`kdeclare fleet apply`",
     "fleet-audit": "`kdeclare fleet audit`, and the file `summary.json`",
     "fleet-report": "`kdeclare fleet report`",
+    "fleet-diff": "`kdeclare fleet diff`",
     "fleet-history": "`kdeclare fleet history`",
     "fleet-plan": "`kdeclare fleet plan`, and the file `overview.json`",
     "fleet-snapshot": "`kdeclare fleet snapshot`, and its record in `snapshots/`",

@@ -216,14 +216,19 @@ spec:
 def write_snapshot(folder: Path, clusters: Mapping[str, Sequence[Row]]) -> None:
     """Write the rows of clusters as a snapshot in a folder."""
     path = format_snapshot_path(SNAPSHOT, TAKEN_AT)
-    for name, rows in clusters.items():
-        file = folder / path / f"cluster={name}" / "part-0.parquet"
-        file.parent.mkdir(parents=True)
-        pq.write_table(pa.Table.from_batches(batch_rows(rows)).drop_columns("cluster"), file)
+    write_rows(folder / path, clusters)
     told = tuple(_describe_cluster(name, rows) for name, rows in clusters.items())
     record = SnapshotRecord(SNAPSHOT, "shop", TAKEN_AT, 1.0, path, told)
     (folder / "snapshots").mkdir()
     (folder / "snapshots" / f"{SNAPSHOT}.json").write_text(json.dumps(dump_document(record)))
+
+
+def write_rows(folder: Path, clusters: Mapping[str, Sequence[Row]]) -> None:
+    """Write the table of a snapshot, partitioned by cluster."""
+    for name, rows in clusters.items():
+        file = folder / f"cluster={name}" / "part-0.parquet"
+        file.parent.mkdir(parents=True)
+        pq.write_table(pa.Table.from_batches(batch_rows(rows)).drop_columns("cluster"), file)
 
 
 def _build_files(folder: Path) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from kdeclare.fleet.rows import FINDINGS
 from kdeclare.fleet.spark.tasks import read_clusters
 from kdeclare.fleet.storage import LocalStorage
 from tests.spark.real_fleet import RealFleet, accept_drift, make_real_fleet
+from tests.unit.fleet.test_snapshot_diff import Fleet as SnapshotFleet
 
 pytestmark = pytest.mark.spark
 
@@ -79,6 +80,24 @@ def test_engines_report_same_stored_findings(
     assert documents[0] == documents[1]
     assert {finding["cluster"] for finding in documents[0]["fixed"]} == {"lab"}
     assert len(documents[0]["findings"]) > 5
+
+
+def test_engines_find_same_differences_of_snapshots(
+    in_shared_spark: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet = SnapshotFleet(tmp_path)
+    fleet.take("20261121T040000Z-0001")
+    fleet.set_retention("eu-1", "orders", "1000")
+    fleet.clusters["eu-1"].delete_topics({"clicks": None})
+    fleet.take("20261122T040000Z-0001", us_1="connection refused")
+    documents = []
+    for engine in ("local", "spark"):
+        capsys.readouterr()
+        assert fleet.diff("--engine", engine, "--format", "json") == 1
+        documents.append(json.loads(capsys.readouterr().out))
+    assert documents[0] == documents[1]
+    assert [change["name"] for change in documents[0]["changes"]] == ["clicks", "orders"]
+    assert [part["cluster"] for part in documents[0]["unknown"]] == ["us-1"]
 
 
 def test_engines_accept_same_drift(

@@ -17,6 +17,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, info
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.installed_providers import list_providers
+from kdeclare.fleet.record_ids import make_record_id
 from kdeclare.fleet.storage import Storage, find_local_storage, require_same_fleet
 from kdeclare.manifests.fleet import Fleet, open_fleet, select_clusters, validate_fleet
 
@@ -132,7 +133,7 @@ def open_fleet_job(
         storage = open_storage(options.out, spark)
         if local_storage is None:
             require_same_fleet(storage, fleet.name)
-        yield FleetJob(fleet, locator, storage, started_at, make_identity(started_at), progress, spark)
+        yield FleetJob(fleet, locator, storage, started_at, make_record_id(started_at), progress, spark)
 
 
 @contextmanager
@@ -194,14 +195,6 @@ def _start_spark(
             reject_unsecured_network(settings)
 
     return session.spark_session(options.master, options.conf, log=None, check_settings=check_settings)
-
-
-def make_identity(moment: datetime) -> str:
-    """Return a unique name for a snapshot or an audit; the names sort by time.
-
-    The last four digits are the fraction of the second, so that names within a second sort by time, too.
-    """
-    return f"{moment:%Y%m%dT%H%M%SZ}-{moment.microsecond * 0x1_0000 // 1_000_000:04x}"
 
 
 LOCAL_MASTER = "local[*]"

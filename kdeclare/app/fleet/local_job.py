@@ -12,13 +12,13 @@ from kdeclare.app.fleet.job import (
     FleetOptions,
     FleetRun,
     ReadCluster,
-    make_identity,
     open_selected_fleet,
 )
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.installed_providers import list_providers
+from kdeclare.fleet.record_ids import make_record_id
 from kdeclare.fleet.rows import CLUSTER, require_complete_table
 from kdeclare.fleet.storage import LocalStorage, find_local_storage, require_same_fleet
 
@@ -54,7 +54,7 @@ def open_local_job(
     require_same_fleet(storage, fleet.name)
     locator = ClusterLocator(str(options.fleet), options.timeout_s, providers=list_providers())
     locator.load_providers()
-    identity = make_identity(started_at)
+    identity = make_record_id(started_at)
     with open_local_workbench(storage, identity) as bench:
         is_limited = options.engine is Engine.AUTO
         yield LocalJob(fleet, locator, storage, started_at, identity, progress, bench, is_limited)

@@ -14,9 +14,10 @@ from kdeclare.core.progress import Progress
 from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.audit_summary import AuditSummary, require_all_rows
 from kdeclare.fleet.findings import AuditRow
+from kdeclare.fleet.record_ids import find_earlier_id
 from kdeclare.fleet.rows import FINDINGS
 from kdeclare.fleet.storage import Storage
-from kdeclare.fleet.stored_findings import ComparedFindings, compare_findings, find_baseline
+from kdeclare.fleet.stored_findings import ComparedFindings, compare_findings
 
 LATEST = "latest"
 
@@ -47,7 +48,7 @@ def read_stored_findings(
     """Read the findings of an audit, and compare them with those of an earlier audit.
 
     audit_id: the id of the audit, or ``latest``.
-    since: see `find_baseline`; None to show the status that the audit itself has found.
+    since: see `find_earlier_id`; None to show the status that the audit itself has found.
     is_selected: whether to return a finding of the audit.
 
     Raises KdeclareError.
@@ -103,7 +104,7 @@ def _find_baseline(since: str | None, audit_ids: tuple[str, ...], shown_id: str)
     if since is None:
         return None
     try:
-        return find_baseline(since, audit_ids, shown_id)
+        return find_earlier_id(since, audit_ids, shown_id, "audit")
     except ValueError as reason:
         raise _build_no_audit_error(str(reason)) from None
 

@@ -30,6 +30,7 @@ from kdeclare.report.elements.values import (
 )
 from kdeclare.report.fleet.cluster_table import ClusterCell, render_cluster_table
 from kdeclare.report.fleet.findings_report import FindingsDocument
+from kdeclare.report.fleet.snapshot_diff_text import SnapshotDiffDocument
 from kdeclare.report.fleet.snapshot_text import TopicHistory
 
 _MAX_CLUSTERS = 50
@@ -334,6 +335,7 @@ def build_fleet_schemas() -> dict[str, dict[str, Any]]:
             "fleet-plan": FleetPlan,
             "fleet-apply": FleetApply,
             "fleet-history": TopicHistory,
+            "fleet-diff": SnapshotDiffDocument,
             "fleet-report": FindingsDocument,
         },
         name_enums=True,

@@ -164,10 +164,10 @@ def _render_turn(turn: ObjectTurn, style: Style) -> Iterator[str]:
         f"{_format_turn_title(turn, style)}"
         f"{style.dim(f'  {sanitize_for_terminal(turn.version.snapshot_id)}')}"
     )
-    names = [_format_field_name(field) for field in turn.fields[:_MAX_FIELDS]]
+    names = [format_field_name(field) for field in turn.fields[:_MAX_FIELDS]]
     width = max(map(len, names), default=0)
     for name, field in zip(names, turn.fields, strict=False):
-        yield f"  {name:<{width}}  {_format_field_change(field, style)}"
+        yield f"  {name:<{width}}  {format_field_change(field, style)}"
     if len(turn.fields) > _MAX_FIELDS:
         yield style.dim(f"  … and {format_count(len(turn.fields) - _MAX_FIELDS, 'more field')}")
     yield ""
@@ -185,11 +185,13 @@ def _format_turn_title(turn: ObjectTurn, style: Style) -> str:
             return style.yellow(format_count(len(turn.fields), "change"))
 
 
-def _format_field_name(field: FieldTurn) -> str:
+def format_field_name(field: FieldTurn) -> str:
+    """Return the name of a changed field for display."""
     return sanitize_for_terminal(field.name if field.name is not None else strip_configs_prefix(field.path))
 
 
-def _format_field_change(field: FieldTurn, style: Style) -> str:
+def format_field_change(field: FieldTurn, style: Style) -> str:
+    """Return the values of a changed field in the form ``before → after``."""
     before, after = (_format_value_or_mask(value, field.path) for value in (field.before, field.after))
     return f"{before} {style.dim('→')} {after}"
 

@@ -9,11 +9,8 @@ import pytest
 from jsonschema import validate
 
 from kdeclare.cli.main import main
-from kdeclare.fleet.stored_findings import find_baseline
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
 from tests.spark.real_fleet import SECRETS, RealFleet, accept_drift, make_real_fleet
-
-AUDITS = ("20261101T040000Z-aaaa", "20261110T040000Z-bbbb", "20261120T040000Z-cccc", "20261121T040000Z-dddd")
 
 
 @pytest.fixture
@@ -128,35 +125,6 @@ def test_report_refuses_incomplete_table(audited: RealFleet, capsys: pytest.Capt
         file.unlink()
     assert report(audited) == 1
     assert "rows were written" in " ".join(capsys.readouterr().err.split())
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (AUDITS[0], AUDITS[0]),
-        ("1d", AUDITS[2]),
-        ("7d", AUDITS[1]),
-        ("2026-11-10", AUDITS[0]),
-        ("2026-11-11", AUDITS[1]),
-        ("2026-11-20T06:00:00+02:00", AUDITS[2]),
-    ],
-)
-def test_baseline_covers_the_whole_period(text: str, expected: str) -> None:
-    assert find_baseline(text, AUDITS, AUDITS[-1]) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "shown", "reason"),
-    [
-        ("90d", AUDITS[-1], f"No audit is that old. The oldest one is {AUDITS[0]}."),
-        ("1d", AUDITS[0], f"There is no audit before {AUDITS[0]}."),
-        (AUDITS[2], AUDITS[1], f"Audit {AUDITS[2]} is not older than audit {AUDITS[1]}."),
-        ("yesterday", AUDITS[-1], "'yesterday' is not the id of an audit."),
-    ],
-)
-def test_unknown_baseline_is_explained(text: str, shown: str, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        find_baseline(text, AUDITS, shown)
 
 
 def test_missing_audits_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,11 +8,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kdeclare.core.documents import dump_document
+from kdeclare.fleet.history import FieldTurn, Turn
 from kdeclare.fleet.overview import FleetApply, FleetPlan
+from kdeclare.fleet.snapshot_diff import ObjectChange, SnapshotDiff, UnknownPart
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
 from kdeclare.fleet.stored_findings import FIXED, ComparedFindings
 from kdeclare.report.fleet.findings_report import build_findings_document
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
+from kdeclare.report.fleet.snapshot_diff_text import build_snapshot_diff_document
 from kdeclare.report.fleet.snapshot_text import build_object_history_document
 from tests.browser.sample_audits import NOON, SILENT, build_big_audit, build_small_audit
 from tests.unit.report.golden_files import check_schema
@@ -21,6 +24,14 @@ from tests.unit.report.test_snapshot_text import WHOLE, make_record
 from tests.unit.report.test_topic_history_text import ORDERS, STORY
 
 SMALL = build_small_audit()
+SNAPSHOTS = (make_record(WHOLE), make_record(WHOLE))
+DIFF = SnapshotDiff(
+    (
+        ObjectChange("eu-1", "Topic", "new", Turn.APPEARED),
+        ObjectChange("eu-1", "Topic", "t", Turn.CHANGED, (FieldTurn("configs.retention.ms", None, "1"),)),
+    ),
+    (UnknownPart("eu-2", None, None, "refused"), UnknownPart("eu-1", "Topic", "secret", "not authorized")),
+)
 FINDINGS = ComparedFindings(SMALL.rows, tuple(replace(row, status=FIXED) for row in SMALL.mended), 1)
 DOCUMENTS = [
     ("fleet-snapshot", dump_document(make_record(WHOLE, SnapshotCluster("eu-3", error=SILENT)))),
@@ -35,6 +46,8 @@ DOCUMENTS = [
     ("fleet-apply", dump_document(FleetApply("none", 0.0, stopped="too many failures"))),
     ("fleet-history", dump_document(build_object_history_document("eu-1", ORDERS, STORY))),
     ("fleet-history", dump_document(build_object_history_document("eu-1", ORDERS, ()))),
+    ("fleet-diff", dump_document(build_snapshot_diff_document(*SNAPSHOTS, DIFF))),
+    ("fleet-diff", dump_document(build_snapshot_diff_document(*SNAPSHOTS, SnapshotDiff((), ())))),
 ]
 
 

@@ -5,13 +5,21 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.commands.fleet.audits import AUDIT_EPILOG, REPORT_EPILOG, audit, report
 from kdeclare.cli.commands.fleet.rollouts import APPLY_EPILOG, PLAN_EPILOG, apply, plan
-from kdeclare.cli.commands.fleet.snapshots import HISTORY_EPILOG, SNAPSHOT_EPILOG, history, snapshot
+from kdeclare.cli.commands.fleet.snapshots import (
+    DIFF_EPILOG,
+    HISTORY_EPILOG,
+    SNAPSHOT_EPILOG,
+    diff,
+    history,
+    snapshot,
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "snapshot", epilog=SNAPSHOT_EPILOG)(snapshot)
+    command(group, "diff", epilog=DIFF_EPILOG)(diff)
     command(group, "audit", epilog=AUDIT_EPILOG)(audit)
     command(group, "report", epilog=REPORT_EPILOG)(report)
     command(group, "plan", epilog=PLAN_EPILOG)(plan)

@@ -1,4 +1,4 @@
-"""``kdeclare fleet snapshot`` and ``kdeclare fleet history``."""
+"""``kdeclare fleet snapshot``, ``kdeclare fleet diff`` and ``kdeclare fleet history``."""
 
 from typing import Annotated
 
@@ -15,6 +15,12 @@ SNAPSHOT_EPILOG = build_epilog(
     "kdeclare fleet snapshot fleet.yaml --out snapshots",
     "kdeclare fleet snapshot fleet.yaml --out s3a://bucket/kafka --master spark://host:7077",
     codes=(0, 1, 64, 130),
+)
+DIFF_EPILOG = build_epilog(
+    "kdeclare fleet diff --out snapshots                       the latest two snapshots",
+    "kdeclare fleet diff 7d --out snapshots                    a week ago, and the latest one",
+    "kdeclare fleet diff 20261114T040000Z-1f3a 20261121T040000Z-9c02 --out snapshots --cluster eu-1",
+    codes=(0, 1, 2, 64, 130),
 )
 HISTORY_EPILOG = build_epilog(
     "kdeclare fleet history eu-1 orders --out snapshots",
@@ -49,6 +55,55 @@ def snapshot(
 
         console.out(render_snapshot_text(record, clusters.out, console.style))
     return compute_snapshot_exit(record)
+
+
+def diff(
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="[BEFORE]",
+            help="The earlier snapshot: its id, 'previous', a duration such as 7d, or a day such as "
+            "2026-11-20 (UTC).",
+        ),
+    ] = "previous",
+    after: Annotated[
+        str, typer.Argument(metavar="[AFTER]", help="The later snapshot: its id, or 'latest'.")
+    ] = "latest",
+    *,
+    cluster: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this cluster. Repeatable.")
+    ] = None,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 if the snapshots differ.")
+    ] = False,
+    engine: EngineName = "auto",
+    output: Format = "text",
+    spark: SparkOptions,
+    console: Console,
+) -> ExitCode:
+    """Show what differs between two snapshots of a fleet.
+
+    Reads the snapshots in DIR, and no cluster. If a part of the fleet could not be read in one of the
+    snapshots, its changes are unknown, and the exit code is 1.
+    """
+    import os
+    from dataclasses import replace
+
+    from kdeclare.app.fleet.snapshot_diff import diff_snapshots
+
+    options = replace(spark.results_options(engine), clusters=tuple(cluster or ()))
+    compared = diff_snapshots(options, before, after, os.environ, console.progress)
+    if console.is_json:
+        from kdeclare.report.fleet.snapshot_diff_text import build_snapshot_diff_document
+
+        console.write_document(build_snapshot_diff_document(compared.before, compared.after, compared.diff))
+    else:
+        from kdeclare.report.fleet.snapshot_diff_text import render_snapshot_diff_text
+
+        console.out(render_snapshot_diff_text(compared.before, compared.after, compared.diff, console.style))
+    if compared.diff.unknown:
+        return ExitCode.ERROR
+    return ExitCode.CHANGES if detailed_exitcode and compared.diff.changes else ExitCode.OK
 
 
 def history(

@@ -1,0 +1,155 @@
+"""Compare two snapshots of a fleet: which live objects have appeared, are gone or have changed."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import as_object, parse_json
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.provider.registry import CODECS
+from kdeclare.fleet.history import FieldTurn, Turn, compare_fields
+from kdeclare.fleet.live_state import explain_unread
+from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.snapshots import SnapshotRecord
+
+Row = Mapping[str, Any]
+RowPair = tuple[Row | None, Row | None]
+"""The rows of a live object in the earlier and in the later snapshot; None if the snapshot has no row."""
+ObjectKey = tuple[str, str, str]
+"""The name of a cluster, and the type and key of a live object."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectChange:
+    """A live object that differs between two snapshots.
+
+    change: APPEARED, CHANGED or GONE. fields: the changed fields if ``change`` is CHANGED; otherwise empty.
+    """
+
+    cluster: str
+    kind: str
+    name: str
+    change: Turn
+    fields: tuple[FieldTurn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownPart:
+    """A part of a fleet that one of the snapshots does not contain, so that its changes are unknown.
+
+    kind: the type of the objects; None for a whole cluster.
+    name: the key of the only object; None for all objects of the cluster or of the type.
+    """
+
+    cluster: str
+    kind: str | None
+    name: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSide:
+    """One of two snapshots.
+
+    notes: the clusters' own rows, and the rows of objects that could not be read.
+    """
+
+    record: SnapshotRecord
+    notes: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotDiff:
+    """What differs between two snapshots. Both are sorted by cluster, kind and name."""
+
+    changes: tuple[ObjectChange, ...]
+    unknown: tuple[UnknownPart, ...]
+
+
+def find_differing_rows(before: Iterable[Row], after: Iterable[Row]) -> Iterator[RowPair]:
+    """Pair the rows of two snapshots. Objects with equal bodies are left out."""
+    earlier = {_get_key(row): row for row in before if row["kind"] != CLUSTER}
+    for row in after:
+        if row["kind"] == CLUSTER:
+            continue
+        other = earlier.pop(_get_key(row), None)
+        if other is None or other["fingerprint"] != row["fingerprint"]:
+            yield other, row
+    yield from ((row, None) for row in earlier.values())
+
+
+def select_notes(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows for `SnapshotSide.notes`."""
+    return [row for row in rows if row["kind"] == CLUSTER or row["error"] is not None]
+
+
+def build_snapshot_diff(before: SnapshotSide, after: SnapshotSide, pairs: Iterable[RowPair]) -> SnapshotDiff:
+    """Build the difference between two snapshots. pairs: see `find_differing_rows`."""
+    unknown = _index_unknown(before, after)
+    changes: list[ObjectChange] = []
+    affected: dict[tuple[str, str | None, str | None], UnknownPart] = {
+        key: part for key, part in unknown.items() if key[1] is None or key[2] is not None
+    }
+    for earlier, later in pairs:
+        row = later if later is not None else earlier
+        assert row is not None, "a pair has at least one row"
+        cluster, kind, name = _get_key(row)
+        scopes = ((cluster, None, None), (cluster, kind, None), (cluster, kind, name))
+        part = next((unknown[scope] for scope in scopes if scope in unknown), None)
+        if part is not None:
+            affected[part.cluster, part.kind, part.name] = part
+        elif name != "" and (change := _build_change(earlier, later)) is not None:
+            changes.append(change)
+    return SnapshotDiff(
+        tuple(sorted(changes, key=lambda item: (item.cluster, item.kind, item.name))),
+        tuple(sorted(affected.values(), key=lambda item: (item.cluster, item.kind or "", item.name or ""))),
+    )
+
+
+def _build_change(earlier: Row | None, later: Row | None) -> ObjectChange | None:
+    row = later if later is not None else earlier
+    assert row is not None, "a pair has at least one row"
+    key = _get_key(row)
+    if earlier is None or later is None:
+        return ObjectChange(*key, Turn.APPEARED if earlier is None else Turn.GONE)
+    fields = compare_fields(
+        key[1], as_object(parse_json(earlier["body"])), as_object(parse_json(later["body"]))
+    )
+    return ObjectChange(*key, Turn.CHANGED, fields) if fields else None
+
+
+def _index_unknown(
+    before: SnapshotSide, after: SnapshotSide
+) -> dict[tuple[str, str | None, str | None], UnknownPart]:
+    """Return what cannot be compared: clusters, types of objects, and single objects."""
+    unknown: dict[tuple[str, str | None, str | None], UnknownPart] = {}
+
+    def add(cluster: str, kind: str | None, name: str | None, reason: str) -> None:
+        unknown.setdefault((cluster, kind, name), UnknownPart(cluster, kind, name, reason))
+
+    names = {item.name for side in (before, after) for item in side.record.clusters}
+    for side in (before, after):
+        for missing in sorted(names - {item.name for item in side.record.clusters}):
+            add(missing, None, None, f"Snapshot {side.record.snapshot_id} does not include this cluster.")
+        for row in side.notes:
+            cluster, kind, name = _get_key(row)
+            if kind == CLUSTER and row["error"] is not None:
+                add(cluster, None, None, row["error"])
+            elif kind == CLUSTER:
+                for sort, reason in _list_unread_sorts(row["body"]):
+                    add(cluster, sort, None, reason)
+            else:
+                add(cluster, kind, name or None, row["error"])
+    return unknown
+
+
+def _list_unread_sorts(body: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the types of objects that a cluster's snapshot does not contain, each with the reason."""
+    for sort in sorted(CODECS) if body is not None else ():
+        reason = explain_unread(LiveKey(sort, ""), body) if body is not None else None
+        if reason is not None:
+            yield sort, reason
+
+
+def _get_key(row: Row) -> ObjectKey:
+    return row["cluster"], row["kind"], row["name"]
