@@ -21,7 +21,7 @@ from kdeclare.sandbox import SandboxStatus
 from kdeclare.testing.world import declare
 from tests.connections import connections_to
 from tests.kafka.java import KafkaTools
-from tests.kafka.test_bad_input import Project
+from tests.kafka.test_bad_input import Project, wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -76,8 +76,12 @@ def listed(sandbox: SandboxStatus, tools: KafkaTools, tmp_path: Path) -> Iterato
         yield made
         project.declare()
         project.done("apply", "--yes", "--allow-deletes", "--allow-empty", "--max-deletes", "9")
-        for scope in LISTED_SCOPES:
-            assert not [r for r in cluster.list_config_resources(scope) if project.prefix in r.name]
+
+        def is_clean() -> bool:  # the answering broker can trail the controller
+            resources = [r for scope in LISTED_SCOPES for r in cluster.list_config_resources(scope)]
+            return not any(project.prefix in resource.name for resource in resources)
+
+        wait_until(is_clean)
 
 
 def test_configs_are_applied_changed_and_rolled_back(listed: ListedConfigs) -> None:
