@@ -1,7 +1,7 @@
 """The wording and the order of findings in all reports of an audit."""
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, dump_canonical_json, parse_json
@@ -213,12 +213,13 @@ def format_age(rows: Iterable[AuditRow], taken_at: datetime) -> str:
     """Return how long the oldest of some findings has been open, such as ``open for 12 days``.
 
     Return ``new`` if the earlier audit did not contain the first finding, and an empty string for known
-    findings that have been open for less than a day.
+    findings that have been open for less than half a day.
     """
     listed = list(rows)
     if listed[0].status == "new":
         return "new"
-    days = (taken_at - min(row.first_seen for row in listed)).days
+    # nightly audits do not read a cluster at exactly the same time of day, so full days would be one too few
+    days = round((taken_at - min(row.first_seen for row in listed)) / timedelta(days=1))
     return f"open for {format_count(days, 'day')}" if days > 0 else ""
 
 
