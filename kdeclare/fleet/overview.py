@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kdeclare.core.documents import Hidden, Second
+from kdeclare.core.documents import Hidden, Time
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import Summary
 from kdeclare.fleet.audit_summary import Seconds
@@ -56,7 +56,7 @@ class FleetPlan:
     """
 
     fleet: str
-    taken_at: Annotated[Second, Field(description="UTC, ISO 8601.")]
+    taken_at: Time
     seconds: Seconds
     adopt: Annotated[bool, Field(description="Whether the plans were created with --adopt.")]
     clusters: tuple[PlannedCluster, ...]

@@ -160,6 +160,14 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "batchSize": "The number of clusters to change at a time after the canaries.",
         "maxFailures": "The number of failed clusters that are tolerated. If more clusters fail, no "
         "further plans are applied. A canary that does not complete always stops the rollout.",
+        "health": "What must be healthy before each wave.",
+    },
+    "RolloutHealthSpec": {
+        "checks": "For each health check, such as offline-partitions, the largest number that counts as "
+        "healthy.",
+        "command": "A command and its arguments, which must succeed before each wave. It runs in the folder "
+        "of the fleet file.",
+        "timeout": "How long to wait until the clusters are healthy.",
     },
     "ClusterSpec": {
         "name": "The name of the cluster in reports.",

@@ -17,6 +17,7 @@ from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.state.document import encode_state
 from kdeclare.providers.connect.client.connectors_port import ConnectorOffset, TargetState
 from kdeclare.providers.connect.client.port import LOST, UNREACHABLE
+from kdeclare.providers.connect.connector.health import FAILED_CONNECTORS
 from kdeclare.providers.connect.testing import MemoryConnectCluster
 from kdeclare.providers.connect.testing.workers import Keystore, MemoryWorkers
 from kdeclare.report.plan.plan_text import plan_text
@@ -768,3 +769,16 @@ def test_paused_connector_with_failed_task_can_be_configured(bed: Bed) -> None:
     bed.apply(connector("sink", SINK, state="PAUSED", config={"file": "/no/such/dir/x"}))
     changed = connector("sink", SINK, state="PAUSED", config={"file": "/no/such/dir/y"})
     assert bed.apply(changed).complete
+
+
+def test_health_check_counts_connectors_that_failed(bed: Bed) -> None:
+    """Rollouts of fleets wait until the number is zero."""
+    connections = bed.world.connect()
+    assert FAILED_CONNECTORS.count(connections) == 0
+    bed.apply(connector(), connector("sink", SINK, config={"file": "/no/such/dir/x"}))
+    assert FAILED_CONNECTORS.count(connections) == 1, "one of two"
+    assert FAILED_CONNECTORS.format(1) == "1 failed connector"
+    bed.disconnect()
+    with pytest.raises(Fault):
+        FAILED_CONNECTORS.count(bed.world.connect())
+    assert FAILED_CONNECTORS.count(World().connect()) == 0, "no Connect cluster is configured"

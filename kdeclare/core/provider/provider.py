@@ -24,6 +24,7 @@ from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanSettings
 from kdeclare.core.plans.run import MoveProgress
 from kdeclare.core.plans.state import PendingCleanup
 from kdeclare.core.provider.connection import AnyConnectionType, ConnectionContext
+from kdeclare.core.provider.health import HealthCheck
 from kdeclare.core.resources.kind import DesiredResource, Kind
 
 _Settings = TypeVar("_Settings", bound=BaseModel)
@@ -344,6 +345,7 @@ class Provider:
         Raises Fault.
     guards: the names of the verdicts of `PlanHooks.guard`, each with a hint for users: how to change the
         manifests, and which option permits the operations. Policies cannot have these names.
+    health_checks: what rollouts of fleets can check between waves.
     describe_plan: yields paragraphs about the combined effect of a plan's operations; None if the changes are
         sufficient.
     describe_blocked: like ``describe_plan``, but receives what blocked changes would do, from kinds with the
@@ -377,6 +379,7 @@ class Provider:
     find_cleanup: Callable[[CleanupRequest], Cleanup | None] | None = None
     auxiliary_kinds: frozenset[str] = frozenset()
     guards: Mapping[str, str] = field(default_factory=dict)
+    health_checks: tuple[HealthCheck, ...] = ()
     describe_plan: Callable[[Sequence[Operation]], Iterable[PlanSection]] | None = None
     describe_blocked: Callable[[Sequence[Operation]], Iterable[PlanSection]] | None = None
     is_secret_setting: Callable[[TypedSetting], bool | None] | None = None

@@ -19,6 +19,7 @@ from kdeclare.core.operations.operation_type import OperationType, View
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanSettings
+from kdeclare.core.provider.health import HealthCheck
 from kdeclare.core.provider.installed_providers import load_providers
 from kdeclare.core.provider.provider import (
     API_VERSION,
@@ -345,6 +346,11 @@ def describe_plan(plan: Plan) -> Iterator[PlanSection]:
             yield from provider.describe_plan(operations)
         if provider.describe_blocked is not None:
             yield from provider.describe_blocked(blocked_operations)
+
+
+def find_health_checks() -> Mapping[str, HealthCheck]:
+    """Return the health checks of all providers, by name."""
+    return {check.name: check for provider in load_providers() for check in provider.health_checks}
 
 
 def find_guards() -> Mapping[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.manifests.fleet.manifest_links import ManifestLinks
+from kdeclare.manifests.fleet.rollout import Rollout
 from kdeclare.manifests.syntax.substitution import Variable
 
 
@@ -41,21 +42,6 @@ class ClusterEntry:
     source: SourcePosition
     places: Mapping[str, SourcePosition] = field(default_factory=dict, repr=False, compare=False)
     unresolved: tuple[Diagnostic, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Rollout:
-    """The order in which the clusters of a fleet are changed.
-
-    canary: the labels of the clusters that are changed first.
-    batch_size: the number of clusters to change at a time after the canaries, or None for no limit.
-    max_failures: the number of failed clusters that are tolerated. If more clusters fail, no further
-        plans are applied.
-    """
-
-    canary: Mapping[str, str] = field(default_factory=dict)
-    batch_size: int | None = None
-    max_failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,9 +19,9 @@ from kdeclare.manifests.document_models import (
     parse_variables,
     resolve_location,
 )
-from kdeclare.manifests.fleet.cluster_selection import find_unknown_label
-from kdeclare.manifests.fleet.fleet_definition import ClusterEntry, Fleet, Rollout
+from kdeclare.manifests.fleet.fleet_definition import ClusterEntry, Fleet
 from kdeclare.manifests.fleet.manifest_links import ManifestLinks, explain_bad_template
+from kdeclare.manifests.fleet.rollout_spec import RolloutSpec, build_rollout, check_rollout
 from kdeclare.manifests.schema_errors import build_diagnostics
 from kdeclare.manifests.syntax.node_reader import KAFKA, TEXT, NodeReader, build_modes_by_name
 from kdeclare.manifests.syntax.nodes import find_node, find_position, get_position
@@ -49,15 +48,6 @@ class ClusterSpec(BaseModel):
     variables: dict[str, Any] | None = None
     state: str | None = None
     selector: TextMap = {}
-
-
-class RolloutSpec(BaseModel):
-    """``spec.rollout``: the order in which the clusters are changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    canary: TextMap = {}
-    batchSize: Annotated[int, Field(ge=1)] | None = None  # noqa: N815
-    maxFailures: Annotated[int, Field(ge=0)] = 0  # noqa: N815
 
 
 class FleetSpec(BaseModel):
@@ -103,10 +93,7 @@ def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
     yield from _check_names(spec.clusters, root)
     for n, cluster in enumerate(spec.clusters):
         yield from _check_field_combinations(cluster, ("spec", "clusters", n), root)
-    label_error = find_unknown_label(spec.rollout.canary, [cluster.labels for cluster in spec.clusters])
-    if label_error is not None:
-        path = ("spec", "rollout", "canary", *([label_error.subject] if label_error.subject else []))
-        yield replace(label_error, place=find_position(root, path, key=label_error.subject is not None))
+    yield from check_rollout(spec.rollout, [cluster.labels for cluster in spec.clusters], root)
 
 
 def _check_names(clusters: Sequence[ClusterSpec], root: Node) -> Iterator[Diagnostic]:
@@ -238,7 +225,7 @@ def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
         folder,
         entries,
         spec.maxConcurrentClusters,
-        Rollout(spec.rollout.canary, spec.rollout.batchSize, spec.rollout.maxFailures),
+        build_rollout(spec.rollout),
         tuple(dict.fromkeys(path for entry in entries for path in entry.overlays)),
         accepted_drift={
             folder / path: find_position(root, ("spec", "acceptedDrift", n))

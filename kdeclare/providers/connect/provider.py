@@ -7,6 +7,7 @@ from kdeclare.providers.connect.connection import CONNECTION, WORKERS
 from kdeclare.providers.connect.connector.collector import CONNECTORS
 from kdeclare.providers.connect.connector.config_operations import CONFIGURE, CREATE, DELETE
 from kdeclare.providers.connect.connector.fleet import ConnectorCodec
+from kdeclare.providers.connect.connector.health import FAILED_CONNECTORS
 from kdeclare.providers.connect.connector.kind import ConnectorKind
 from kdeclare.providers.connect.connector.planning import ConnectorPlanning
 from kdeclare.providers.connect.connector.settings import is_sensitive_setting
@@ -39,6 +40,7 @@ PROVIDER = Provider(
     examine=_examine,
     collectors=(WORKERS, replace(CONNECTORS, codec=ConnectorCodec())),
     start_plan=ConnectorPlanning,
+    health_checks=(FAILED_CONNECTORS,),
     is_secret_setting=is_secret_setting,
     may_hold_secret=is_sensitive_setting,
 )

@@ -49,6 +49,7 @@ from kdeclare.providers.kafka.consumer_group.group import KIND as GROUP_KIND
 from kdeclare.providers.kafka.consumer_group.operations import AlterOffsets, DeleteGroup
 from kdeclare.providers.kafka.consumer_group.plan_section import build_offsets_section
 from kdeclare.providers.kafka.fleet.codec import KafkaCodec
+from kdeclare.providers.kafka.health import HEALTH_CHECKS
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.listed_configs.client_metrics import ClientMetricsKind
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_CONFIGS
@@ -263,6 +264,7 @@ PROVIDER = Provider(
     find_cleanup=_find_cleanup,
     auxiliary_kinds=frozenset({SHARED_RESOURCE.kind, GROUP_KIND}),
     guards={ACL_LOCKOUT: LOCKOUT_HINT},
+    health_checks=HEALTH_CHECKS,
     describe_plan=_describe_plan,
     is_secret_setting=is_secret_setting,
     may_hold_secret=is_likely_secret_key,

@@ -4,7 +4,18 @@ import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.commands.fleet.audits import AUDIT_EPILOG, REPORT_EPILOG, audit, report
-from kdeclare.cli.commands.fleet.rollouts import APPLY_EPILOG, PLAN_EPILOG, apply, plan
+from kdeclare.cli.commands.fleet.rollouts import (
+    ABORT_EPILOG,
+    APPLY_EPILOG,
+    PAUSE_EPILOG,
+    PLAN_EPILOG,
+    RESUME_EPILOG,
+    abort,
+    apply,
+    pause,
+    plan,
+    resume,
+)
 from kdeclare.cli.commands.fleet.snapshots import (
     DIFF_EPILOG,
     HISTORY_EPILOG,
@@ -24,5 +35,8 @@ def register(app: typer.Typer) -> None:
     command(group, "report", epilog=REPORT_EPILOG)(report)
     command(group, "plan", epilog=PLAN_EPILOG)(plan)
     command(group, "apply", epilog=APPLY_EPILOG)(apply)
+    command(group, "pause", epilog=PAUSE_EPILOG)(pause)
+    command(group, "resume", epilog=RESUME_EPILOG)(resume)
+    command(group, "abort", epilog=ABORT_EPILOG)(abort)
     command(group, "history", epilog=HISTORY_EPILOG)(history)
     app.add_typer(group, name="fleet", help="Snapshot, audit, plan and apply many clusters.")

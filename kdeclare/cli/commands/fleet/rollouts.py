@@ -1,4 +1,4 @@
-"""``kdeclare fleet plan`` and ``kdeclare fleet apply``."""
+"""``kdeclare fleet plan``, ``apply``, ``pause``, ``resume`` and ``abort``."""
 
 import shlex
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +8,7 @@ import typer
 from kdeclare.cli.confirmation import build_declined_error, prompt_for_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.fleet_options import EngineName, FleetClusterOptions, FleetFile
+from kdeclare.cli.fleet_options import EngineName, FleetClusterOptions, FleetFile, SparkOptions
 from kdeclare.cli.options import (
     FollowTimeout,
     Format,
@@ -23,6 +23,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 
 if TYPE_CHECKING:
+    from kdeclare.app.fleet.rollout_control import RolloutRequest
     from kdeclare.fleet.overview import AppliedCluster, FleetPlan
     from kdeclare.manifests.fleet import Rollout
 
@@ -35,6 +36,14 @@ APPLY_EPILOG = build_epilog(
     "kdeclare fleet apply fleet.yaml --out plans --canary tier=canary --batch-size 5 --max-failures 1",
     codes=(0, 1, 3, 4, 5, 6, 64, 130),
 )
+PAUSE_EPILOG = build_epilog(
+    "kdeclare fleet pause --out plans --reason 'Consumers of eu-1 lag.'", codes=(0, 1, 64, 130)
+)
+RESUME_EPILOG = build_epilog(
+    "kdeclare fleet resume --out plans && kdeclare fleet apply fleet.yaml --out plans",
+    codes=(0, 1, 3, 64, 130),
+)
+ABORT_EPILOG = build_epilog("kdeclare fleet abort --out plans --reason OPS-1234", codes=(0, 1, 64, 130))
 
 
 def plan(
@@ -134,6 +143,10 @@ def apply(
             "is the --max-deletes of fleet plan.",
         ),
     ] = 50,
+    skip_health_checks: Annotated[
+        bool,
+        typer.Option("--skip-health-checks", help="Do not check 'rollout.health' of the fleet file."),
+    ] = False,
     require_signature: RequireSignature = False,
     output: Format = "text",
     clusters: FleetClusterOptions,
@@ -146,7 +159,8 @@ def apply(
     """
     import os
 
-    from kdeclare.app.fleet.apply import FleetApplyOptions, apply_fleet
+    from kdeclare.app.fleet.apply import apply_fleet
+    from kdeclare.app.fleet.waves import FleetApplyOptions
     from kdeclare.cli.run_output import announce_stop, build_interrupted_error
     from kdeclare.engine.executor.progress_tracker import RunOptions
     from kdeclare.report.fleet.fleet_runs import compute_apply_exit
@@ -182,6 +196,8 @@ def apply(
         adopt,
         require_signature,
         max_deletes,
+        skip_health_checks,
+        console.progress,
     )
     try:
         result = apply_fleet(clusters.options(fleet), apply_options, os.environ)
@@ -201,6 +217,64 @@ def apply(
         commands = NextCommands(apply_options.command, shlex.join(plan_line))
         console.out(render_fleet_apply_text(result, commands, console.style))
     return compute_apply_exit(result)
+
+
+_Reason = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="TEXT", help="Why. Everybody who continues the rollout sees it."),
+]
+
+
+def pause(*, reason: _Reason = None, spark: SparkOptions, console: Console) -> ExitCode:
+    """Stop a rollout before its next wave.
+
+    A running fleet apply of the plans in DIR finishes its wave, and then ends. Until fleet resume, no other
+    fleet apply of these plans begins.
+    """
+    from kdeclare.app.fleet.rollout_control import RolloutRequest
+
+    return _request_stop(RolloutRequest.PAUSE, reason, spark, console)
+
+
+def abort(*, reason: _Reason = None, spark: SparkOptions, console: Console) -> ExitCode:
+    """Stop a rollout before its next wave, for good.
+
+    A running fleet apply of the plans in DIR finishes its wave, and then ends. The plans are never applied
+    again. Applied changes stay; kdeclare rollback undoes them for each cluster.
+    """
+    from kdeclare.app.fleet.rollout_control import RolloutRequest
+
+    return _request_stop(RolloutRequest.ABORT, reason, spark, console)
+
+
+def _request_stop(
+    request: "RolloutRequest", reason: str | None, spark: SparkOptions, console: Console
+) -> ExitCode:
+    from kdeclare.app.fleet.job import open_results_storage
+    from kdeclare.app.fleet.rollout_control import stop_rollout
+
+    with open_results_storage(spark.results_options("auto")) as storage:
+        stop = stop_rollout(storage, request, reason or "")
+    console.out(f"{stop.format()}\n")
+    return ExitCode.OK
+
+
+def resume(*, spark: SparkOptions, console: Console) -> ExitCode:
+    """Let a paused rollout continue.
+
+    Applies nothing. Run fleet apply to continue the rollout.
+    """
+    from kdeclare.app.fleet.job import open_results_storage
+    from kdeclare.app.fleet.rollout_control import resume_rollout
+
+    with open_results_storage(spark.results_options("auto")) as storage:
+        was_paused = resume_rollout(storage)
+    console.out(
+        "The rollout can continue. Run kdeclare fleet apply.\n"
+        if was_paused
+        else "The rollout is not paused.\n"
+    )
+    return ExitCode.OK
 
 
 def redact_spark_settings(command: str) -> str:
@@ -230,4 +304,5 @@ class _WaveOptions:
             self.canary or stated.canary,
             self.batch_size or stated.batch_size,
             stated.max_failures if self.max_failures is None else self.max_failures,
+            stated.health,
         )

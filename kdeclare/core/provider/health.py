@@ -1,0 +1,25 @@
+"""Health checks of systems, which rollouts make between waves."""
+
+from collections.abc import Callable
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.parts import Connections
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """Counts what is wrong in a system. A healthy system has none of it.
+
+    name: the name in fleet files, in kebab case.
+    one, many: what is counted, for messages: ``1 offline partition``, ``3 offline partitions``.
+    count: returns the number. Raises Fault, also if the environment does not configure the system.
+    """
+
+    name: str
+    one: str
+    many: str
+    count: Callable[[Connections], int]
+
+    def format(self, number: int) -> str:
+        """Format a number of what is counted."""
+        return f"{number:,} {self.one if number == 1 else self.many}"
