@@ -445,3 +445,15 @@ def test_forged_integer_that_fits_no_float_is_refused(world: World) -> None:
     (field,) = (f for f in fields if f["path"] == "configs.retention.ms")
     fields.append(field | {"before": 10**400})
     assert "retention.ms" in get_refusal(document)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("throttle", 10**400), ("throttle", 0), ("pause_s", 10**400), ("batch_size", -1)]
+)
+def test_pace_out_of_range_is_refused(world: World, name: str, value: int) -> None:
+    """Found by a fuzzer: a throttle that fits no float could not be shown."""
+    world.apply(topic("t", assignments={0: [1, 2]}))
+    body: Document = {"partitions": [{"topic": "t", "partition": 0, "replicas": [2, 3]}], "throttle": 1000000}
+    document = load_document(world.plan(topic("t"), desired("Reassignment", "move", **body)))
+    find_op(document, "partitions.reassign")["args"]["pace"][name] = value
+    assert "partitions.reassign" in get_refusal(document)

@@ -14,6 +14,10 @@ from kdeclare.core.parts import PlanOptions
 from kdeclare.core.plans.plan_hooks import PlanSettings
 from kdeclare.core.units import Duration, parse_size
 
+_MAX_RATE = 2**63 - 1
+_MAX_BATCH = 1_000_000
+_Seconds = Annotated[float | int, Field(ge=0, le=365 * 86_400)]
+
 
 def parse_rate(value: object) -> int:
     """Parse ``50MiB/s`` or a number; return bytes per second. Raises ValueError for an invalid rate."""
@@ -31,7 +35,7 @@ def parse_rate(value: object) -> int:
 Rate = Annotated[
     int,
     BeforeValidator(parse_rate),
-    Field(ge=1, le=2**63 - 1),
+    Field(ge=1, le=_MAX_RATE),
     WithJsonSchema({"type": ["string", "integer"], "examples": ["50MiB/s", 52428800]}),
 ]
 
@@ -45,7 +49,7 @@ class PaceSpec(BaseModel):
         Field(description="Maximum replication traffic per broker during moves, such as 50MiB/s."),
     ] = None
     batchSize: Annotated[  # noqa: N815
-        Annotated[int, Field(ge=1, le=1_000_000)] | None,
+        Annotated[int, Field(ge=1, le=_MAX_BATCH)] | None,
         Field(description="Maximum number of partitions to move at the same time."),
     ] = None
     interBatchPause: Annotated[  # noqa: N815
@@ -69,10 +73,10 @@ class Pace(Arguments):
     stops waiting for a batch and continues. None means "not set".
     """
 
-    throttle: Annotated[int | None, OMIT_NONE] = None
-    batch_size: Annotated[int | None, OMIT_NONE] = None
-    pause_s: Annotated[float | int | None, OMIT_NONE] = None
-    timeout_s: Annotated[float | int | None, OMIT_NONE] = None
+    throttle: Annotated[Annotated[int, Field(ge=1, le=_MAX_RATE)] | None, OMIT_NONE] = None
+    batch_size: Annotated[Annotated[int, Field(ge=1, le=_MAX_BATCH)] | None, OMIT_NONE] = None
+    pause_s: Annotated[_Seconds | None, OMIT_NONE] = None
+    timeout_s: Annotated[_Seconds | None, OMIT_NONE] = None
 
     def __bool__(self) -> bool:
         """Whether any field is set."""
