@@ -12,7 +12,7 @@ class HealthCheck:
 
     name: the name in fleet files, in kebab case.
     one, many: what is counted, for messages: ``1 offline partition``, ``3 offline partitions``.
-    count: returns the number. Raises Fault, also if the environment does not configure the system.
+    count: returns the number; 0 if the environment does not configure the system. Raises Fault.
     """
 
     name: str
