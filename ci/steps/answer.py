@@ -37,13 +37,6 @@ def github_runs(answer: Any, repository: str, branch: str) -> Iterator[Any]:
             yield run["id"]
 
 
-def github_issue(issues: Any, marker: str, author: str) -> Iterator[Any]:
-    """Find the number of the open issue with the marker and the author; ``gh`` calls bots ``app/NAME``."""
-    names = (author, f"app/{author.removesuffix('[bot]')}" if author.endswith("[bot]") else author)
-    marked = (issue for issue in issues if issue["body"].startswith(marker))
-    yield from [issue["number"] for issue in marked if (issue["author"] or {}).get("login") in names][:1]
-
-
 def gitlab_user(user: Any) -> Iterator[Any]:
     """Find the id of the token's user."""
     yield user["id"]
@@ -74,12 +67,6 @@ def gitlab_job(jobs: Any, name: str) -> Iterator[Any]:
     yield from sorted((job["id"] for job in jobs if job["name"] == name), reverse=True)[:1]
 
 
-def gitlab_issue(issues: Any, marker: str, author: str) -> Iterator[Any]:
-    """Find the number of the issue with the marker and the author's id."""
-    marked = (issue for issue in issues if (issue["description"] or "").startswith(marker))
-    yield from [issue["iid"] for issue in marked if _is_author(issue, author)][:1]
-
-
 def _is_author(item: Any, author: str) -> bool:
     return str((item["author"] or {}).get("id")) == author
 
@@ -88,13 +75,11 @@ _QUESTIONS: dict[str, Callable[..., Iterator[Any]]] = {
     "github-comment": github_comment,
     "github-pull": github_pull,
     "github-runs": github_runs,
-    "github-issue": github_issue,
     "gitlab-user": gitlab_user,
     "gitlab-note": gitlab_note,
     "gitlab-merged": gitlab_merged,
     "gitlab-pipeline": gitlab_pipeline,
     "gitlab-job": gitlab_job,
-    "gitlab-issue": gitlab_issue,
 }
 
 if __name__ == "__main__":

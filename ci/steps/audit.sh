@@ -4,11 +4,14 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 
-rm -rf "$out/report.md" "$out/audit"
+rm -rf "$out/report.md" "$out/audit" "$out/issues"
 code=0
 if [ -n "${KDECLARE_FLEET:-}" ]; then
   # a policy violation is not a change for an apply, but must be reported
-  kdeclare fleet audit "$KDECLARE_FLEET" --out "$out/audit" --detailed-exitcode --fail-on policy || code=$?
+  by=()
+  [ "${KDECLARE_ISSUES_BY:-}" != team ] || by=(--by team)
+  kdeclare fleet audit "$KDECLARE_FLEET" --out "$out/audit" --detailed-exitcode --fail-on policy \
+    ${by[@]+"${by[@]}"} || code=$?
   [ ! -f "$out/audit/report.md" ] || cp "$out/audit/report.md" "$out/report.md"
 else
   kdeclare plan "${reach[@]}" --detailed-exitcode --format markdown > "$out/report.md" || code=$?

@@ -9,6 +9,7 @@
 #   KDECLARE_SIGNING_KEY        with plan, the text of an Ed25519 private key that signs the plan (default: no signature)
 #   KDECLARE_OUT                the folder for all files that the steps write (default: .kdeclare)
 #   KDECLARE_PLAN_FILE          the saved plan (default: kdeclare.plan.json in that folder)
+#   KDECLARE_ISSUES_BY          with audit and a fleet, "team" for one issue per team (default: one issue)
 #   KDECLARE_BASE               the target branch of a pull request; see base.sh
 
 project=${KDECLARE_PROJECT:-kdeclare.yaml}
@@ -106,6 +107,12 @@ mapfile -t arguments < <(grep -v '^[[:space:]]*$' <<< "${KDECLARE_PLAN_ARGUMENTS
 
 # Extract values from an API response with answer.py: pick ANSWER QUESTION [VALUE …]
 pick() { python3 "$steps/answer.py" "${@:2}" <<< "$1"; }
+
+# Decide about the issues of an audit with issues.py: plan_issues SERVICE AUTHOR, with the open issues on stdin.
+plan_issues() {
+  python3 "$steps/issues.py" "$1" "$out" "kdeclare audit $audited" \
+    "Kafka differs from its manifests: ${KDECLARE_FLEET:-$which}" "$2"
+}
 
 # The effect of a merge on the plan, for the end of a comment: a failed job leaves no plan to apply.
 promise() {

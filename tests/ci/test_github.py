@@ -401,6 +401,58 @@ def test_fleet_audit_reports_policy_findings(github: Runner) -> None:
     assert github.service_data["issues"][0]["title"] == "Kafka differs from its manifests: fleet.yaml"
 
 
+TEAM_AUDIT = """\
+#!/bin/sh
+echo "$@" > "$KDECLARE_TOLD"
+mkdir -p "$5"
+cp -r "$KDECLARE_TEAMS" "$5/teams"
+echo "## All" > "$5/report.md"
+exit 2
+"""
+
+
+def test_fleet_audit_keeps_one_issue_for_each_team(github: Runner) -> None:
+    teams, told = github.folder / "teams", github.folder / "told"
+    teams.mkdir()
+    names = {"checkout": "checkout", "a-->b\tc": "a--%3Eb%09c", "(no team)": "(no team)"}
+    for file in names.values():
+        (teams / f"{file}.md").write_text(f"## Drift of {file}\n")
+    github.environ |= {"KDECLARE_FLEET": "fleet.yaml", "KDECLARE_ISSUES_BY": "team"}
+    github.environ |= {"KDECLARE_TEAMS": str(teams), "KDECLARE_TOLD": str(told)}
+    (github.folder / "bin" / "kdeclare").write_text(TEAM_AUDIT)
+    assert [state for state, _ in run_audit(github)] == ["open"] * 3
+    assert told.read_text().endswith("--fail-on policy --by team\n")
+    issues = github.service_data["issues"]
+    assert {issue["title"] for issue in issues} == {
+        f"Kafka differs from its manifests: fleet.yaml (team {name})"
+        for name in ("checkout", "a-->b c", "(no team)")
+    }
+    assert all(issue["body"].splitlines()[0].count("-->") == 1 for issue in issues)
+    (teams / "checkout.md").write_text("## Other drift\n")
+    (teams / "(no team).md").unlink()
+    assert sorted(run_audit(github)) == [
+        ("closed", "## Drift of (no team)"),
+        ("open", "## Drift of a--%3Eb%09c"),
+        ("open", "## Other drift"),
+    ]
+    for remaining in teams.iterdir():
+        remaining.unlink()
+    (github.folder / "bin" / "kdeclare").write_text(TEAM_AUDIT.replace("exit 2", "exit 0"))
+    assert {state for state, _ in run_audit(github)} == {"closed"}
+
+
+def test_issues_of_teams_replace_the_issue_of_the_fleet(github: Runner) -> None:
+    github.out.mkdir()
+    (github.out / "report.md").write_text("## Drift\n")
+    (github.out / "found").write_text("drift\n")
+    (github.out / "audit" / "teams").mkdir(parents=True)
+    (github.out / "audit" / "teams" / "checkout.md").write_text("## Mine\n")
+    for by in ("", "team", ""):
+        github.run_ok("github/issue.sh", KDECLARE_FLEET="fleet.yaml", KDECLARE_ISSUES_BY=by)
+    states = [(issue["state"], issue["body"].splitlines()[1]) for issue in github.service_data["issues"]]
+    assert states == [("closed", "## Drift"), ("closed", "## Mine"), ("open", "## Drift")]
+
+
 def test_failed_audit_changes_no_issue(github: Runner) -> None:
     github.topic("orders")
     [(state, before)] = run_audit(github)

@@ -168,6 +168,32 @@ def test_drift_opens_one_issue_and_closes_it(gitlab: Runner) -> None:
     assert (issue["title"], issue["state"]) == ("Kafka differs from its manifests: default", "closed")
 
 
+def test_each_team_has_an_issue(gitlab: Runner) -> None:
+    write_report(gitlab, "all", "drift")
+    teams = gitlab.out / "audit" / "teams"
+    teams.mkdir(parents=True)
+    for name in ("checkout", "billing"):
+        (teams / f"{name}.md").write_text(f"of {name}\n")
+    settings = {"KDECLARE_FLEET": "fleet.yaml", "KDECLARE_ISSUES_BY": "team"}
+    gitlab.run_ok("gitlab/issue.sh", **settings)
+    (teams / "billing.md").unlink()
+    (teams / "checkout.md").write_text("more of checkout\n")
+    gitlab.run_ok("gitlab/issue.sh", **settings)
+    assert {
+        (issue["state"], issue["title"], issue["description"]) for issue in gitlab.service_data["issues"]
+    } == {
+        (
+            state,
+            f"Kafka differs from its manifests: fleet.yaml (team {team})",
+            f"<!-- kdeclare audit fleet fleet.yaml team {team} -->\n{text}\n",
+        )
+        for state, team, text in (
+            ("closed", "billing", "of billing"),
+            ("opened", "checkout", "more of checkout"),
+        )
+    }
+
+
 @pytest.mark.parametrize("step", ["gitlab/note.sh", "gitlab/find-plan.sh", "gitlab/issue.sh"])
 def test_step_fails_when_gitlab_fails(gitlab: Runner, step: str) -> None:
     write_report(gitlab, "## Plan\n")
