@@ -1,10 +1,10 @@
 """Read the findings of stored audits, without reading the clusters again."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from kdeclare.app.fleet.audit_records import build_table_path, list_audits, read_audit_summary
+from kdeclare.app.fleet.audit_records import build_table_path, read_audit_summary
 from kdeclare.app.fleet.engine_choice import choose_engine
 from kdeclare.app.fleet.job import Engine, FleetOptions, open_spark_storage
 from kdeclare.app.fleet.local_job import require_local_storage
@@ -16,7 +16,7 @@ from kdeclare.fleet.audit_summary import AuditSummary, require_all_rows
 from kdeclare.fleet.findings import AuditRow
 from kdeclare.fleet.record_ids import find_earlier_id
 from kdeclare.fleet.rows import FINDINGS
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.storage import AUDITS, Storage, list_record_ids
 from kdeclare.fleet.stored_findings import ComparedFindings, compare_findings
 
 LATEST = "latest"
@@ -54,9 +54,10 @@ def read_stored_findings(
     Raises KdeclareError.
     """
     with _open_audits(options, environ, progress) as (storage, read_table):
-        audit_ids = list_audits(storage, audit_id)
-        if not audit_ids:
-            raise _build_no_audit_error(f"There is no audit in {storage.uri}.")
+        audit_ids = list_record_ids(storage, AUDITS)
+        if not audit_ids or audit_id not in (LATEST, *audit_ids):
+            name = f" '{audit_id}'" if audit_ids else ""
+            raise _build_no_audit_error(f"There is no audit{name} in {storage.uri}.", audit_ids)
         shown_id = audit_ids[-1] if audit_id == LATEST else audit_id
         baseline_id = _find_baseline(since, audit_ids, shown_id)
         summary = read_audit_summary(storage, shown_id)
@@ -106,9 +107,13 @@ def _find_baseline(since: str | None, audit_ids: tuple[str, ...], shown_id: str)
     try:
         return find_earlier_id(since, audit_ids, shown_id, "audit")
     except ValueError as reason:
-        raise _build_no_audit_error(str(reason)) from None
+        raise _build_no_audit_error(str(reason), audit_ids) from None
 
 
-def _build_no_audit_error(detail: str) -> KdeclareError:
-    hint = "Use the folder, and the id of an audit, that kdeclare fleet audit has written."
+def _build_no_audit_error(detail: str, audit_ids: Sequence[str]) -> KdeclareError:
+    hint = (
+        f"Use the id of a recent audit: {', '.join(audit_ids[-5:])}."
+        if audit_ids
+        else "Pass the folder of kdeclare fleet audit with --out."
+    )
     return KdeclareError(error("no-audit", "No such audit", detail, hint=hint))

@@ -129,4 +129,13 @@ def test_report_refuses_incomplete_table(audited: RealFleet, capsys: pytest.Capt
 
 def test_missing_audits_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fleet", "report", "--out", str(tmp_path)]) == 1
-    assert "There is no audit" in capsys.readouterr().err
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "There is no audit in " in shown
+    assert "Pass the folder of kdeclare fleet audit with --out." in shown
+
+
+def test_unknown_audit_is_explained(audited: RealFleet, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(audited, "--audit", "yesterday") == 1
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "There is no audit 'yesterday' in " in shown
+    assert f"Use the id of a recent audit: {', '.join(list_audit_ids(audited))}." in shown
