@@ -4,12 +4,11 @@ import json
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from kdeclare.app.fleet.saved_plans import OVERVIEW_FILE
+from kdeclare.app.fleet.saved_plans import read_overview
 from kdeclare.app.workspace import format_user_at_host
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.fleet.overview import FleetPlan, parse_overview
 from kdeclare.fleet.rows import FORMAT_VERSION
 from kdeclare.fleet.storage import Storage
 
@@ -83,7 +82,7 @@ def stop_rollout(storage: Storage, request: RolloutRequest, reason: str) -> Roll
 
     An aborted rollout stays aborted. Raises KdeclareError.
     """
-    planned_at = _read_plans(storage).taken_at.isoformat()
+    planned_at = read_overview(storage).taken_at.isoformat()
     earlier = read_stop(storage, planned_at)
     if earlier is not None and earlier.request is RolloutRequest.ABORT:
         return earlier
@@ -105,7 +104,7 @@ def resume_rollout(storage: Storage) -> bool:
 
     Raises KdeclareError if the rollout was aborted.
     """
-    stop = read_stop(storage, _read_plans(storage).taken_at.isoformat())
+    stop = read_stop(storage, read_overview(storage).taken_at.isoformat())
     if stop is None:
         return False
     if stop.request is RolloutRequest.ABORT:
@@ -120,17 +119,3 @@ def build_stop_error(stop: RolloutStop) -> Diagnostic:
         return error("rollout-aborted", "Rollout was aborted", stop.format(), hint=stop.hint)
     detail = f"{stop.format()} Nothing was applied."
     return error("rollout-paused", "Rollout is paused", detail, hint=stop.hint)
-
-
-def _read_plans(storage: Storage) -> FleetPlan:
-    location = f"{storage.uri}/{OVERVIEW_FILE}"
-    if not storage.exists(OVERVIEW_FILE):
-        raise KdeclareError(
-            error(
-                "no-overview",
-                "No plans found",
-                f"{location} does not exist.",
-                hint="Pass the folder of kdeclare fleet plan with --out.",
-            )
-        )
-    return parse_overview(storage.read(OVERVIEW_FILE), location)

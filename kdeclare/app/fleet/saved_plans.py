@@ -204,12 +204,8 @@ def _describe_plan(plan: Plan) -> dict[str, object]:
 _APPLIED_FILE = "applied.json"
 
 
-def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[str]) -> FleetPlan:
-    """Return the overview of the plans, limited to the clusters of ``fleet``.
-
-    requested_names: the clusters that the user selected by name, or an empty sequence.
-    Raises KdeclareError if the overview has none of the fleet's clusters, or not all requested clusters.
-    """
+def read_overview(storage: Storage) -> FleetPlan:
+    """Return the overview of the plans in a folder. Raises KdeclareError."""
     location = f"{storage.uri}/{OVERVIEW_FILE}"
     if not storage.exists(OVERVIEW_FILE):
         raise KdeclareError(
@@ -220,7 +216,17 @@ def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[st
                 hint="Run kdeclare fleet plan FLEET --out DIR to make the plans.",
             )
         )
-    fleet_plan = parse_overview(storage.read(OVERVIEW_FILE), location)
+    return parse_overview(storage.read(OVERVIEW_FILE), location)
+
+
+def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[str]) -> FleetPlan:
+    """Return the overview of the plans, limited to the clusters of ``fleet``.
+
+    requested_names: the clusters that the user selected by name, or an empty sequence.
+    Raises KdeclareError if the overview has none of the fleet's clusters, or not all requested clusters.
+    """
+    fleet_plan = read_overview(storage)
+    location = f"{storage.uri}/{OVERVIEW_FILE}"
     if fleet_plan.fleet != fleet.name:
         raise KdeclareError(
             error(
