@@ -10,7 +10,7 @@ from kdeclare_flags.service import FlagService
 
 from kdeclare.cli import main
 from kdeclare.cli.installed_commands import find_commands
-from kdeclare.core.provider.installed_providers import find_providers, load_providers
+from kdeclare.core.provider.installed_providers import find_providers, load_providers, use_providers
 from tests.unit.cli.command_line import CommandLine
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "provider"
@@ -36,6 +36,7 @@ def _installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def _clear_caches() -> None:
+    use_providers(None)  # a fleet command of an earlier test may have chosen some for this process
     find_commands.cache_clear()
     main._build_cached_application.cache_clear()
     find_providers.cache_clear()

@@ -134,6 +134,8 @@ def _forget_chosen_providers() -> None:
 
 
 def clear_caches() -> None:
+    """Forget the providers, also those that an earlier fleet command chose for this process."""
+    use_providers(None)
     find_providers.cache_clear()
     load_providers.cache_clear()
 
