@@ -1,13 +1,20 @@
 """The options of an audit, the earlier audits in a folder, and the reports of an audit."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from kdeclare.app.fleet.job import ClusterTable, FleetRun
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.audit_results import AUDIT_TABLES
-from kdeclare.fleet.audit_summary import Audit, AuditSummary, EarlierAudits, dump_summary, parse_summary
+from kdeclare.fleet.audit_summary import (
+    Audit,
+    AuditSummary,
+    EarlierAudits,
+    dump_summary,
+    parse_summary,
+    require_all_rows,
+)
 from kdeclare.fleet.row_builder import Row, build_unreachable_row
 from kdeclare.fleet.rows import DECLARED
 from kdeclare.fleet.snapshots import SnapshotRecord
@@ -21,7 +28,11 @@ from kdeclare.report.fleet.team_audits import TEAMS, render_team_reports
 
 DECLARED_TABLE = ClusterTable("declared", DECLARED, "Reading manifests", by_cluster=False)
 
-_LATEST = "latest"
+LATEST = "latest"
+"""Names the latest audit of a folder."""
+
+ReadTable = Callable[[str], list[Row]]
+"""Reads a table of an audit; the path is relative to the folder of audits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +65,7 @@ def list_audits(storage: Storage, since: str | None) -> tuple[str, ...]:
     exist.
     """
     audit_ids = list_record_ids(storage, AUDITS)
-    if since not in (None, _LATEST, *audit_ids):
+    if since not in (None, LATEST, *audit_ids):
         raise KdeclareError(
             error(
                 "no-audit",
@@ -65,7 +76,7 @@ def list_audits(storage: Storage, since: str | None) -> tuple[str, ...]:
                 else "Leave out --since: the folder has no audits yet.",
             )
         )
-    if since == _LATEST and not audit_ids:
+    if since == LATEST and not audit_ids:
         raise KdeclareError(
             error(
                 "no-audit",
@@ -86,7 +97,7 @@ def find_earlier_audits(storage: Storage, since: str | None) -> EarlierAudits | 
     if not audit_ids:
         return None
     newest = read_audit_summary(storage, audit_ids[-1])
-    if since is None or since in (_LATEST, audit_ids[-1]):
+    if since is None or since in (LATEST, audit_ids[-1]):
         return EarlierAudits(newest, newest)
     return EarlierAudits(newest, read_audit_summary(storage, since))
 
@@ -100,6 +111,14 @@ def read_audit_summary(storage: Storage, audit_id: str) -> AuditSummary:
 def build_table_path(table: str, audit_id: str) -> str:
     """Return the path of a table of an audit in the folder of results."""
     return f"{table}/audit_id={audit_id}"
+
+
+def read_audit_table(storage: Storage, summary: AuditSummary, name: str, read_table: ReadTable) -> list[Row]:
+    """Read a table of a stored audit. Raises KdeclareError if rows are missing or duplicate."""
+    path = build_table_path(name, summary.audit_id)
+    rows = read_table(path)
+    require_all_rows(summary, name, len(rows), f"{storage.uri}/{path}")
+    return rows
 
 
 def build_missing_rows(job: FleetRun, record: SnapshotRecord) -> list[Row]:

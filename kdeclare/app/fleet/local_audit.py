@@ -10,9 +10,9 @@ from kdeclare.app.fleet.audit_records import (
     DECLARED_TABLE,
     AuditOptions,
     build_missing_rows,
-    build_table_path,
     find_earlier_audits,
     publish_audit,
+    read_audit_table,
 )
 from kdeclare.app.fleet.cluster_rows import read_declared, read_live
 from kdeclare.app.fleet.engine_choice import MAX_LOCAL_ROWS
@@ -29,7 +29,7 @@ from kdeclare.app.fleet.spark_audit import compare_on_spark
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.fleet.audit_results import MEMORY_TABLES
-from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, require_all_rows
+from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, require_complete_table
 from kdeclare.fleet.snapshots import SnapshotRecord
@@ -110,14 +110,12 @@ def _compare_locally(
 def _add_earlier_findings(job: LocalJob, tables: "LocalTables", earlier: EarlierAudits) -> "LocalTables":
     from kdeclare.fleet.local.tables import read_rows
 
+    def read_table(path: str) -> list[Row]:
+        return read_rows(job.storage, path, FINDINGS)
+
     def read_remembered(summary: AuditSummary) -> list[Row]:
-        rows: list[Row] = []
-        for name in MEMORY_TABLES:
-            path = build_table_path(name, summary.audit_id)
-            table = read_rows(job.storage, path, FINDINGS)
-            require_all_rows(summary, name, len(table), f"{job.storage.uri}/{path}")
-            rows += table
-        return rows
+        tables = (read_audit_table(job.storage, summary, name, read_table) for name in MEMORY_TABLES)
+        return [row for table in tables for row in table]
 
     newest = read_remembered(earlier.newest)
     is_same = earlier.since.audit_id == earlier.newest.audit_id

@@ -1,6 +1,7 @@
 """Read two snapshots of a fleet and compare them, without reading the clusters."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kdeclare.app.fleet.engine_choice import choose_engine
 from kdeclare.app.fleet.job import Engine, FleetOptions, open_spark_storage
@@ -88,8 +89,6 @@ def _require_clusters(names: tuple[str, ...], records: tuple[SnapshotRecord, Sna
 
 
 def _select_clusters(record: SnapshotRecord, options: FleetOptions) -> SnapshotRecord:
-    from dataclasses import replace
-
     if not options.clusters:
         return record
     return replace(record, clusters=tuple(c for c in record.clusters if c.name in options.clusters))

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-from kdeclare.app.fleet.audit_records import build_table_path, read_audit_summary
+from kdeclare.app.fleet.audit_records import LATEST, ReadTable, read_audit_summary, read_audit_table
 from kdeclare.app.fleet.engine_choice import choose_engine
 from kdeclare.app.fleet.job import Engine, FleetOptions, open_spark_storage
 from kdeclare.app.fleet.local_job import require_local_storage
@@ -12,17 +11,13 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.fleet.audit_results import MEMORY_TABLES
-from kdeclare.fleet.audit_summary import AuditSummary, require_all_rows
+from kdeclare.fleet.audit_summary import AuditSummary
 from kdeclare.fleet.findings import AuditRow
 from kdeclare.fleet.record_ids import find_earlier_id
+from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import FINDINGS
 from kdeclare.fleet.storage import AUDITS, Storage, list_record_ids
 from kdeclare.fleet.stored_findings import ComparedFindings, compare_findings
-
-LATEST = "latest"
-
-ReadTable = Callable[[str], list[Mapping[str, Any]]]
-"""Reads a table of an audit; the path is relative to the folder of audits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +59,13 @@ def read_stored_findings(
         baseline = None if baseline_id is None else read_audit_summary(storage, baseline_id)
         progress("Reading findings", 0, 0)
 
-        def read_rows(audit: AuditSummary, name: str) -> list[Mapping[str, Any]]:
-            path = build_table_path(name, audit.audit_id)
-            rows = read_table(path)
-            require_all_rows(audit, name, len(rows), f"{storage.uri}/{path}")
-            return rows
+        def read_rows(audit: AuditSummary) -> Iterator[list[Row]]:
+            return (read_audit_table(storage, audit, name, read_table) for name in MEMORY_TABLES)
 
-        open_rows, unseen_rows = (read_rows(summary, name) for name in MEMORY_TABLES)
+        open_rows, unseen_rows = read_rows(summary)
         earlier = None
         if baseline is not None:
-            earlier = [row for name in MEMORY_TABLES for row in read_rows(baseline, name)]
+            earlier = [row for rows in read_rows(baseline) for row in rows]
     compared = compare_findings(open_rows, unseen_rows, earlier, lambda row: is_selected(summary, row))
     return StoredFindings(summary, baseline, compared)
 
@@ -86,7 +78,7 @@ def _open_audits(
         from kdeclare.fleet.local.tables import read_rows
 
         local_storage = require_local_storage("--out", options.out)
-        yield local_storage, lambda path: [*read_rows(local_storage, path, FINDINGS)]
+        yield local_storage, lambda path: read_rows(local_storage, path, FINDINGS)
         return
     from kdeclare.fleet.spark.spark_errors import translate_spark_errors
     from kdeclare.fleet.spark.tables import read_table
@@ -94,7 +86,7 @@ def _open_audits(
     progress("Starting Spark", 0, 0)
     with open_spark_storage(options) as (spark, storage):
 
-        def collect(path: str) -> list[Mapping[str, Any]]:
+        def collect(path: str) -> list[Row]:
             with translate_spark_errors():
                 return [row.asDict() for row in read_table(spark, storage, path, FINDINGS).collect()]
 
