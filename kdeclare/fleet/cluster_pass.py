@@ -32,6 +32,7 @@ from kdeclare.engine.planning.request import PlanRequest, PlanScope
 from kdeclare.fleet.drift import build_unreachable_finding, collect_findings, parse_source
 from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.live_state import decode_cluster, explain_unread, list_readable_codecs
+from kdeclare.fleet.rows import get_live_key
 
 Row = Mapping[str, Any]
 LabelsByResource = Mapping[ResourceId, Mapping[str, str]]
@@ -239,10 +240,8 @@ def _list_evaluated_objects(cluster: ClusterTables, live: LiveState) -> list[Res
     that were not read are omitted. If a resource declares or owns an object, the object has the id of the
     resource.
     """
-    rows_by_key = {_get_declared_key(row): row for row in cluster.declared}
-    excluded_keys = {
-        _get_declared_key(row) for row in cluster.declared if not (row["desired"] or row["owned"])
-    }
+    rows_by_key = {get_live_key(row): row for row in cluster.declared}
+    excluded_keys = {get_live_key(row) for row in cluster.declared if not (row["desired"] or row["owned"])}
     listed_keys: dict[str, Collection[str] | None] = {}
     object_ids: set[ResourceId] = set()
     for row in cluster.live:
@@ -283,11 +282,6 @@ def _is_evaluated(key: LiveKey, body: str, listed_keys: Collection[str] | None, 
 
 def _get_live_key(row: Row) -> LiveKey:
     return LiveKey(row["kind"], row["name"])
-
-
-def _get_declared_key(row: Row) -> LiveKey:
-    sort, key = row["live_sort"], row["live_key"]
-    return LiveKey(row["kind"] if sort is None else sort, row["name"] if key is None else key)
 
 
 def _is_element(row: Row) -> bool:

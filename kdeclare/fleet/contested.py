@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kdeclare.core.provider.registry import load_codecs
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
-from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.rows import CLUSTER, get_live_key
 
 Row = Mapping[str, Any]
 ObjectKey = tuple[str, str, str]
@@ -163,9 +163,9 @@ def _list_objects(declared: Iterable[Row], sharing: Sharing) -> Iterator[tuple[R
     for row in declared:
         if row["cluster"] not in sharing or row["kind"] == CLUSTER:
             continue
-        sort = row["kind"] if row["live_sort"] is None else row["live_sort"]
+        sort, key = get_live_key(row)
         if sort in sorts:
-            yield row, sort, row["name"] if row["live_key"] is None else row["live_key"]
+            yield row, sort, key
 
 
 def _compare(own: Row, other: Row) -> Rival:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.fleet.drift import explain_other_cluster, explain_unmanaged_group, find_drift
 from kdeclare.fleet.findings import Finding, FindingKind
-from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.rows import CLUSTER, get_live_key
 
 Row = Mapping[str, Any]
 RowKey = tuple[str, str, str]
@@ -142,8 +142,7 @@ def _get_row_key(row: Row) -> RowKey:
 
 
 def _get_live_key(row: Row) -> RowKey:
-    sort, key = row["live_sort"], row["live_key"]
-    return row["cluster"], row["kind"] if sort is None else sort, row["name"] if key is None else key
+    return row["cluster"], *get_live_key(row)
 
 
 def _get_element_key(row: Row) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -10,6 +10,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.documents import parse_document
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, as_object, parse_json
+from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.units import format_names
 
 FORMAT_VERSION = "1.0"
@@ -182,6 +183,12 @@ class FileFormat:
         """Return the error about a file with invalid contents."""
         detail = f"{source} was not written by '{self.command}', or is damaged."
         return KdeclareError(error(self.code, self.broken, detail, hint=self.invalid_hint))
+
+
+def get_live_key(declared: Mapping[str, Any]) -> LiveKey:
+    """Return the type and key of the live object of a row of the table `DECLARED`."""
+    sort, key = declared["live_sort"], declared["live_key"]
+    return LiveKey(declared["kind"] if sort is None else sort, declared["name"] if key is None else key)
 
 
 def require_complete_table(table: str, counts: Mapping[str, int], clusters: Sequence[str]) -> None:
