@@ -32,7 +32,7 @@ from kdeclare.engine.planning.request import PlanRequest, PlanScope
 from kdeclare.fleet.drift import build_unreachable_finding, collect_findings, parse_source
 from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.live_state import decode_cluster, explain_unread, list_readable_codecs
-from kdeclare.fleet.rows import get_live_key
+from kdeclare.fleet.rows import get_declared_live_key
 
 Row = Mapping[str, Any]
 LabelsByResource = Mapping[ResourceId, Mapping[str, str]]
@@ -240,8 +240,10 @@ def _list_evaluated_objects(cluster: ClusterTables, live: LiveState) -> list[Res
     that were not read are omitted. If a resource declares or owns an object, the object has the id of the
     resource.
     """
-    rows_by_key = {get_live_key(row): row for row in cluster.declared}
-    excluded_keys = {get_live_key(row) for row in cluster.declared if not (row["desired"] or row["owned"])}
+    rows_by_key = {get_declared_live_key(row): row for row in cluster.declared}
+    excluded_keys = {
+        get_declared_live_key(row) for row in cluster.declared if not (row["desired"] or row["owned"])
+    }
     listed_keys: dict[str, Collection[str] | None] = {}
     object_ids: set[ResourceId] = set()
     for row in cluster.live:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kdeclare.core.provider.registry import load_codecs
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
-from kdeclare.fleet.rows import CLUSTER, get_live_key
+from kdeclare.fleet.rows import CLUSTER, get_declared_live_key
 
 Row = Mapping[str, Any]
 ObjectKey = tuple[str, str, str]
@@ -163,7 +163,7 @@ def _list_objects(declared: Iterable[Row], sharing: Sharing) -> Iterator[tuple[R
     for row in declared:
         if row["cluster"] not in sharing or row["kind"] == CLUSTER:
             continue
-        sort, key = get_live_key(row)
+        sort, key = get_declared_live_key(row)
         if sort in sorts:
             yield row, sort, key
 

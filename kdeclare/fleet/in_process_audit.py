@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.fleet.drift import explain_other_cluster, explain_unmanaged_group, find_drift
 from kdeclare.fleet.findings import Finding, FindingKind
-from kdeclare.fleet.rows import CLUSTER, get_live_key
+from kdeclare.fleet.rows import CLUSTER, get_declared_live_key
 
 Row = Mapping[str, Any]
 RowKey = tuple[str, str, str]
@@ -142,7 +142,7 @@ def _get_row_key(row: Row) -> RowKey:
 
 
 def _get_live_key(row: Row) -> RowKey:
-    return row["cluster"], *get_live_key(row)
+    return row["cluster"], *get_declared_live_key(row)
 
 
 def _get_element_key(row: Row) -> tuple[str, ...]:

@@ -185,7 +185,7 @@ class FileFormat:
         return KdeclareError(error(self.code, self.broken, detail, hint=self.invalid_hint))
 
 
-def get_live_key(declared: Mapping[str, Any]) -> LiveKey:
+def get_declared_live_key(declared: Mapping[str, Any]) -> LiveKey:
     """Return the type and key of the live object of a row of the table `DECLARED`."""
     sort, key = declared["live_sort"], declared["live_key"]
     return LiveKey(declared["kind"] if sort is None else sort, declared["name"] if key is None else key)
