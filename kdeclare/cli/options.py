@@ -14,6 +14,7 @@ import typer
 from kdeclare.cli.completion import complete_environments, complete_resources
 from kdeclare.cli.invocation import Invocation
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.whole_number import parse_whole_number
 
 if TYPE_CHECKING:
     from kdeclare.app.workspace import Workspace, WorkspaceOptions
@@ -87,7 +88,7 @@ def validate_addresses(value: str | None) -> str | None:
     """Return ``value`` unchanged. Raises BadParameter if it is not a list of addresses."""
     for address in value.split(",") if value is not None else ():
         host, _, port = address.strip().rpartition(":")
-        if not (host and port.isascii() and port.isdecimal() and 0 < int(port) < 65536):
+        if not (host and 0 < (parse_whole_number(port) or 0) < 65536):
             raise typer.BadParameter(
                 f"'{address}' does not have the form HOST:PORT, for example localhost:9092."
             )

@@ -12,6 +12,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.live_codec import DescribesFields
 from kdeclare.core.provider.registry import CODECS
+from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.manifests.policies import TOPIC
 
 
@@ -129,5 +130,6 @@ def compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[Fi
 
 def _get_path_order(path: str) -> tuple[bool, list[tuple[bool, int, str]]]:
     """Return a sort key for field paths: the object's own fields come first, and partition 9 before 10."""
-    parts = [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in path.split(".")]
+    numbers = [(parse_whole_number(part), part) for part in path.split(".")]
+    parts = [(number is not None, number or 0, part) for number, part in numbers]
     return "." in path, parts

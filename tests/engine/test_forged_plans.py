@@ -447,6 +447,13 @@ def test_forged_integer_that_fits_no_float_is_refused(world: World) -> None:
     assert "retention.ms" in get_refusal(document)
 
 
+def test_rack_of_broker_id_that_no_cluster_has_is_refused(world: World) -> None:
+    """Found by a fuzzer: Python refuses to convert strings of more than 4,300 digits."""
+    document = load_document(plan_update(world))
+    document["racks"] = {"9" * 5000: "a"}
+    assert "racks" in get_refusal(document)
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("throttle", 10**400), ("throttle", 0), ("pause_s", 10**400), ("batch_size", -1)]
 )

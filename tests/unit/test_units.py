@@ -3,6 +3,7 @@
 import pytest
 
 from kdeclare.core.units import parse_amount, parse_size
+from kdeclare.core.whole_number import parse_whole_number
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,21 @@ def test_parse_amount_returns_number(key: str, text: str, number: int | None) ->
 )
 def test_parse_size_returns_bytes(text: str, size: int | None) -> None:
     assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("007", 7),
+        ("9" * 30, 10**30 - 1),
+        ("9" * 31, None),
+        ("9" * 5000, None),
+        ("", None),
+        ("-1", None),
+        ("1_000", None),
+        ("١", None),
+    ],
+)
+def test_parse_whole_number_accepts_only_ascii_digits(text: str, number: int | None) -> None:
+    assert parse_whole_number(text) == number

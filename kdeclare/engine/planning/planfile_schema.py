@@ -290,7 +290,7 @@ class PlanDocument(TypedDict):
     ]
     racks: NotRequired[
         Annotated[
-            dict[Annotated[str, Field(pattern="^(0|[1-9][0-9]*)$")], str],
+            dict[Annotated[str, Field(pattern="^(0|[1-9][0-9]{0,9})$")], str],
             Field(description="The rack of each broker, by broker id. Present if the plan places replicas."),
         ]
     ]

@@ -14,6 +14,7 @@ from kdeclare.core.resources.plan_capabilities import (
     Evidence,
     Values,
 )
+from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_ops import CONFIG_FIELD_PREFIX, THREAD_POOLS, get_config_key
 from kdeclare.providers.kafka.ids import ConfigScope
@@ -121,5 +122,6 @@ def _is_monotonic(shown_values: Values, operation_values: Values) -> bool:
     """Return whether the steps go in one direction, from the first to the last planned size."""
     if (shown_values[0], shown_values[-1]) != (operation_values[0], operation_values[-1]):
         return False
-    sizes = [int(value) for value in operation_values if isinstance(value, str) and value.isdecimal()]
+    numbers = [parse_whole_number(value) for value in operation_values if isinstance(value, str)]
+    sizes = [number for number in numbers if number is not None]
     return sizes in (sorted(sizes), sorted(sizes, reverse=True))

@@ -228,6 +228,7 @@ def test_policies_apply_to_topic_create(kdeclare: CommandLine) -> None:
         (("create", "t", "--replica-assignment", "1:2", "--partitions", "3"), "omit --partitions"),
         (("create", "t", "--replica-assignment", "1:x"), "'1:x' is not a replica assignment"),
         (("create", "t", "--replica-assignment", "1:1"), "lists a broker twice"),
+        (("create", "t", "--replica-assignment", "9" * 5000), "is not a replica assignment"),
         (("create", "t", "--partitions", "0"), "--partitions"),
         (("create", "t", "--config", "retention.ms"), "does not have the form KEY=VALUE"),
         (("create", "t", "--config", "a=1", "--config", "a=2"), "given twice"),

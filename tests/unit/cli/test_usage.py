@@ -64,6 +64,8 @@ GROUPS = {
         "plan --bootstrap-server localhost:0",
         "plan --bootstrap-server localhost:9092,",
         "plan --bootstrap-server localhost:http",
+        f"plan --bootstrap-server localhost:{'9' * 5000}",
+        f"group reset-offsets g --topic t:{'9' * 5000} --to-earliest",
         "plan --state ftp://server/state",
         "init --bootstrap-server localhost",
         "group list --in-state Idle",

@@ -94,6 +94,11 @@ def test_differences_match_golden_file() -> None:
             "The reference '#/definitions/x' does not lead to a part of this schema.",
         ),
         (
+            f'{{"anyOf": [true], "items": {{"$ref": "#/anyOf/{"9" * 5000}"}}}}',
+            "line 1, column 37, items.$ref: "
+            f"The reference '#/anyOf/{'9' * 5000}' does not lead to a part of this schema.",
+        ),
+        (
             '{"$schema": "http://json-schema.org/draft-04/schema#", "exclusiveMinimum": 3}',
             "line 1, column 76, exclusiveMinimum: 3 is not of type 'boolean'.",
         ),

@@ -100,6 +100,7 @@ VALID = {
 INVALID = {
     "": "The schema defines no message, enum or service.",
     'syntax = "proto3"': "line 1, column 18: Expected ';', but the text ends.",
+    f"message A {{ reserved {'9' * 5000}; }}": "line 1, column 22: The number has more than 400 digits.",
     "message A { string = 1; }": "line 1, column 20: Expected the name of a field, not '='.",
     "message A {\n  optional strin a = 1;\n}": "line 2, column 18, A.a: "
     "'A.a' has the type 'strin', which the schema neither defines nor imports.",

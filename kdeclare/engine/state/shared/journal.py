@@ -9,6 +9,7 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_list, as_object, parse_json
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.storage.conditional_objects import ConditionalObjects, ObjectConflict, write_certainly
+from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.engine.state.checksum import compute_checksum
 from kdeclare.engine.state.port import Journal
 from kdeclare.engine.state.problems import (
@@ -114,7 +115,7 @@ def list_journal_parts(objects: ConditionalObjects, run_id: str) -> tuple[str, .
 def _parse_number(key: str) -> int:
     """Return the number in the key of an object of a journal; 0, which no object has, for any other key."""
     name = key.rpartition("/")[2].removesuffix(".json")
-    return int(name) if name.isascii() and name.isdecimal() else 0
+    return parse_whole_number(name) or 0
 
 
 def _read_batch(objects: ConditionalObjects, run_id: str, number: int) -> tuple[JsonValue, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.secrets.secret_hashes import hash_like, mark_hash, mark_value
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef, is_sensitive_key
+from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.providers.connect.worker_state import is_placeholder
 
 CONNECTOR = "Connector"
@@ -87,7 +88,7 @@ def is_hidden(key: str, text: str | None, password_keys: Collection[str] = ()) -
 
 def to_shown_value(key: str, text: str | None) -> JsonValue:
     """Return a value in the form that changes and policies show. ``tasks.max`` is an integer if possible."""
-    if key == TASKS_MAX and text is not None and text.isascii() and text.removeprefix("-").isdigit():
+    if key == TASKS_MAX and text is not None and parse_whole_number(text.removeprefix("-")) is not None:
         return int(text)
     return text
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.providers.kafka.client.access.login import can_log_in
 from kdeclare.providers.kafka.client.cluster import KafkaCluster
 from kdeclare.providers.kafka.client.connection_problems import (
@@ -125,11 +126,7 @@ def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
     servers = [part.strip() for part in text.split(",") if part.strip()]
     for number, server in enumerate(servers, start=1):
         host, _, port = server.rpartition(":")
-        if (
-            not _HOST.fullmatch(host)
-            or not (port.isascii() and port.isdecimal())
-            or not 0 < int(port) < 65536
-        ):
+        if not _HOST.fullmatch(host) or not 0 < (parse_whole_number(port) or 0) < 65536:
             masked_address = f"Address {number} of bootstrap.servers in the client properties"
             address_text = masked_address if in_properties else f"'{server}'"
             raise KdeclareError(

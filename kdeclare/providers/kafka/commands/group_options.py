@@ -8,6 +8,7 @@ import typer
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.providers.kafka.commands.options import split_names
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class OffsetScope:
         for text in self.topic or ():
             name, colon, numbers = text.partition(":")
             parts = [part.strip() for part in numbers.split(",")] if colon else []
-            if not name or not all(part.isascii() and part.isdigit() for part in parts):
+            if not name or not all(parse_whole_number(part) is not None for part in parts):
                 raise typer.BadParameter(
                     f"'{text}' is not of the form TOPIC or TOPIC:PARTITION,PARTITION.", param_hint="--topic"
                 )

@@ -11,6 +11,7 @@ from kdeclare.cli.adhoc import VerifyTimeout, WriteManifest
 from kdeclare.cli.console import Console
 from kdeclare.cli.options import ChosenOptions, OverrideOptions, ProviderOptionsMarker, parse_settings
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.providers.kafka.commands.clients.client_options import ClientOptions
 from kdeclare.providers.kafka.ids import ConfigScope, parse_broker_id
 
@@ -263,7 +264,7 @@ def parse_replica_assignment(text: str | None) -> dict[int, tuple[int, ...]]:
 
 def _parse_brokers(part: str, text: str) -> tuple[int, ...]:
     ids = [broker.strip() for broker in part.split(":")]
-    if not all(broker.isascii() and broker.isdigit() for broker in ids):
+    if not all(parse_whole_number(broker) is not None for broker in ids):
         raise typer.BadParameter(
             f"'{text}' is not a replica assignment. Write BROKER:BROKER,BROKER:BROKER: commas separate "
             "partitions, and colons separate the brokers of a partition.",

@@ -12,6 +12,7 @@ from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretRef
+from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_record import Applied
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -153,4 +154,4 @@ def _expand_steps(field: FieldChange, live: Mapping[str, ConfigEntry]) -> Iterat
 
 
 def _parse_size(value: JsonValue) -> int | None:
-    return int(value) if isinstance(value, str) and value.isdecimal() else None
+    return parse_whole_number(value) if isinstance(value, str) else None

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.config.catalog import split_list
 from kdeclare.providers.kafka.config.config_diff import ConfigOverride
@@ -289,8 +290,8 @@ def _is_element_needed(
 ) -> bool:
     if element == ALL_REPLICAS:
         return topic in moving_topics
-    number = element.partition(":")[0]
-    return number.isdecimal() and TopicPartition(topic, int(number)) in moves
+    number = parse_whole_number(element.partition(":")[0])
+    return number is not None and TopicPartition(topic, number) in moves
 
 
 def split_unreachable(

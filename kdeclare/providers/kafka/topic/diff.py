@@ -21,6 +21,7 @@ from kdeclare.core.resources.plan_capabilities import (
     PREVENT_DESTROY,
 )
 from kdeclare.core.secrets.secret_refs import SecretRef
+from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigDiff, LiveConfigs, diff_configs
 from kdeclare.providers.kafka.config.config_record import Applied, AppliedListPatch, get_applied
@@ -390,8 +391,8 @@ def report_move_under_way(
 
 def is_min_isr_increase(field: FieldChange) -> bool:
     """Return whether a change raises min.insync.replicas. An unset value counts as 1."""
-    before, after = (str(value or 1) for value in (field.before, field.after))
-    return before.isdecimal() and after.isdecimal() and int(after) > int(before)
+    before, after = (parse_whole_number(str(value or 1)) for value in (field.before, field.after))
+    return before is not None and after is not None and after > before
 
 
 def _check_brokers(resource: ResourceId, desired: DesiredResource, live: KafkaState) -> list[Diagnostic]:
@@ -425,7 +426,8 @@ def check_min_isr(desired: DesiredResource, live_factor: int | None = None) -> t
     sizes = [len(r) for r in (body.assignments or {}).values()]
     factor = min(sizes) if sizes else body.replication_factor or live_factor
     value = getattr(config_value, "value", None)
-    if factor is None or not isinstance(value, str) or not value.isdecimal() or int(value) <= factor:
+    required = parse_whole_number(value) if isinstance(value, str) else None
+    if factor is None or required is None or required <= factor:
         return ()
     return (
         warning(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.manifests.syntax.substitution import format_os_error, read_regular_file
 from kdeclare.providers.schema_registry.client.port import (
     SchemaContent,
@@ -90,8 +91,9 @@ def parse_reference(text: str) -> DeclaredReference:
     if not (name and separator and target):
         raise ValueError(f"'{text}' does not have the form NAME=SUBJECT or NAME=SUBJECT:VERSION")
     subject, separator, version = target.rpartition(":")
-    if separator and subject and version.isascii() and version.isdecimal():
-        return DeclaredReference(name, subject, int(version))
+    number = parse_whole_number(version)
+    if separator and subject and number is not None:
+        return DeclaredReference(name, subject, number)
     return DeclaredReference(name, target)
 
 

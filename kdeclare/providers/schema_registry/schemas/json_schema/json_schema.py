@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.providers.schema_registry.schemas.json_text import (
     JsonPath,
     build_json_problem,
@@ -118,10 +119,11 @@ def _is_resolvable(root: JsonValue, reference: str) -> bool:
     value = root
     for token in reference.split("/")[1:]:
         key = unquote(token).replace("~1", "/").replace("~0", "~")
+        index = parse_whole_number(key) if isinstance(value, list) else None
         if isinstance(value, Mapping) and key in value:
             value = value[key]
-        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-            value = value[int(key)]
+        elif isinstance(value, list) and index is not None and index < len(value):
+            value = value[index]
         else:
             return False
     return True

@@ -46,6 +46,10 @@ _TOKEN = re.compile(
 )
 
 
+_MAX_NUMBER_LENGTH = 400
+"""No number of a Protobuf type has as many digits, and Python converts no string of more than 4,300."""
+
+
 def raise_problem(text: str, offset: int, message: str) -> NoReturn:
     """Raise SchemaError with a problem at an offset of the text."""
     raise SchemaError(SchemaProblem(message, "", *locate_offset(text, offset)))
@@ -84,6 +88,8 @@ def _scan(text: str) -> Iterator[tuple[str, str, int]]:
             if text.startswith("/*", offset):
                 raise_problem(text, offset, "The comment has no end.")
             raise_problem(text, offset, f"'{text[offset]}' is not expected here.")
+        if match.lastgroup == TokenKind.INTEGER.name and len(match[0]) > _MAX_NUMBER_LENGTH:
+            raise_problem(text, offset, f"The number has more than {_MAX_NUMBER_LENGTH} digits.")
         yield match.lastgroup, match[0], offset
         offset = match.end()
 

@@ -1,0 +1,13 @@
+"""Whole numbers in texts that anybody may have written."""
+
+import re
+
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,30}")
+
+
+def parse_whole_number(text: str) -> int | None:
+    """Parse ASCII digits. Return None for any other text, and for more than 30 digits.
+
+    No number of Kafka has as many digits, and Python refuses to convert strings of more than 4,300.
+    """
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) else None
