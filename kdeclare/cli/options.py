@@ -378,6 +378,13 @@ class PlanningOptions(OverrideOptions):
         ),
     ] = None
     deletion_choices: DeletionChoices = field(default_factory=dict)
+    no_impact: Annotated[
+        bool,
+        typer.Option(
+            "--no-impact",
+            help="Do not read what destructive changes mean for records and consumers.",
+        ),
+    ] = False
     adopt: Annotated[
         bool,
         typer.Option(
@@ -407,6 +414,7 @@ class PlanningOptions(OverrideOptions):
             max_deletes=_parse_deletion_limit(self.max_deletes),
             allow_empty=self.allow_empty,
             adopt=self.adopt,
+            impact=not self.no_impact,
         )
 
 

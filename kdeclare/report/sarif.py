@@ -15,6 +15,7 @@ from urllib.parse import quote
 from kdeclare.core.diagnostics import Diagnostic, Severity, SourcePosition, sort_diagnostics, warning
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import hash_json
+from kdeclare.core.plans.observation import Observation
 from kdeclare.core.plans.plan import Plan, Verdict
 from kdeclare.core.provider.registry import find_guards
 from kdeclare.core.resources.changes import Action, Change, Risk
@@ -28,6 +29,7 @@ from kdeclare.report.elements.diagnostics_text import (
     select_notable_verdicts,
 )
 from kdeclare.report.elements.values import format_count, sanitize_for_terminal
+from kdeclare.report.plan.impact import group_observations
 from kdeclare.report.plan.risks import SEVERE_RISKS, list_risk_causes, sort_by_risk
 from kdeclare.report.run.views import ValidationView
 from kdeclare.version import VERSION
@@ -215,8 +217,9 @@ def build_plan_sarif(plan: Plan, checkout: Checkout = NO_CHECKOUT) -> dict[str, 
     findings = [_build_diagnostic_finding(item, positions) for item in sort_diagnostics(plan.diagnostics)]
     findings += [_build_verdict_finding(item, positions) for item in select_notable_verdicts(plan.verdicts)]
     active_changes = (c for c in sort_by_risk(plan.changes) if c.action is not Action.NO_OP and not c.blocked)
+    observations = group_observations(plan)
     findings += [
-        _build_risk_finding(change, risk)
+        _build_risk_finding(change, risk, observations.get(str(change.id), ()))
         for change in active_changes
         for risk in change.risks
         if risk is not Risk.SAFE
@@ -363,17 +366,19 @@ def _build_verdict_finding(verdict: Verdict, positions: Mapping[str, SourcePosit
     )
 
 
-def _build_risk_finding(change: Change, risk: Risk) -> _SarifFinding:
-    """Build the finding for one risk of a change.
+def _build_risk_finding(change: Change, risk: Risk, observations: Iterable[Observation]) -> _SarifFinding:
+    """Build the finding for one risk of a change. The finding for the highest risk shows the impact.
 
     The level is never "error", because a risk does not prevent an apply.
     """
     level = "warning" if risk in SEVERE_RISKS else "note"
     causes = [cause.text for cause in list_risk_causes(change) if cause.risk is risk and cause.text]
+    impact = [item.text for item in observations if risk is change.risk]
+    title = f"The action '{change.action.value}' on {change.id} is {risk.value}."
     return _SarifFinding(
         build_risk_rule(risk, level),
         level,
-        _join_lines([f"The action '{change.action.value}' on {change.id} is {risk.value}.", *causes]),
+        _join_lines([title, *impact, *causes]),
         change.source,
         (str(change.id),),
         {"resource": str(change.id)},

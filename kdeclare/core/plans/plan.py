@@ -8,6 +8,7 @@ from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.endpoints import Endpoints
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.observation import Observation
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -123,6 +124,8 @@ class Plan:
     max_deletes: the maximum number of deletions, as set by the user (``25`` or ``10%``); None means the
         default.
     endpoints: the ids of the named endpoints that the plan is for; see `Endpoints`.
+    observations: what the changes mean for records and clients, for display. They are not part of the plan's
+        id, because they change all the time.
     blocked_operations: what blocked changes would do, for display; see `PlansBlockedChanges`. These
         operations have neither an inverse nor an order, and are never executed.
     """
@@ -144,6 +147,7 @@ class Plan:
     max_deletes: str | None = None
     endpoints: Endpoints = field(default_factory=dict)
     blocked_operations: tuple[Operation, ...] = ()
+    observations: tuple[Observation, ...] = ()
 
     @property
     def has_changes(self) -> bool:

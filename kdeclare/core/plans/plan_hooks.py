@@ -13,8 +13,10 @@ from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext, PlanOptions
+from kdeclare.core.plans.observation import Observation
 from kdeclare.core.plans.plan import Verdict
 from kdeclare.core.plans.state import State
+from kdeclare.core.resources.changes import Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -145,6 +147,18 @@ class PlanHooks:
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
         """Split the final operations into smaller steps, in the order an administrator would choose."""
         return PlanStep(operations)
+
+    def observe_impact(
+        self, operations: tuple[Operation, ...], changes: Sequence[Change]
+    ) -> Iterable[Observation]:
+        """Return what the changes mean for records and clients, for people who review the plan.
+
+        An implementation reads the systems with a bounded number of requests, and only what these changes
+        need. It reports what it cannot read as an observation (`ObservationLevel.UNKNOWN`).
+
+        operations: the operations of the plan. changes: the changes that they make.
+        """
+        return ()
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
         """Return the locations, such as racks, of the members that the operations name.

@@ -18,6 +18,7 @@ from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.endpoints import validate_endpoints
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.plans.observation import Observation
 from kdeclare.core.plans.plan import ClusterRef, Ownership, Plan, PlanBase, Summary, Verdict
 from kdeclare.core.plans.plan_hooks import CannotPlanError, PlanHooks, PlanInputs, PlanStep, prepare_context
 from kdeclare.core.progress import Progress
@@ -123,7 +124,18 @@ def build_plan(
         operations = operation_graph.order_operations(operations)
     plan = _assemble_plan(draft, observation.live, operations)
     blocked_operations = tuple(_plan_blocked_changes(plan, draft, observation.live, context))
-    return replace(plan, blocked_operations=blocked_operations)
+    plan = replace(plan, blocked_operations=blocked_operations)
+    if scope.impact and not draft.has_errors:
+        progress("Reading the impact", 0, 0)
+        plan = replace(plan, observations=tuple(_observe_impact(plan, hooks)))
+    return plan
+
+
+def _observe_impact(plan: Plan, hooks: Sequence[PlanHooks]) -> list[Observation]:
+    """Return what the changes mean for records and clients, the most important first for each resource."""
+    changes = [change for change in plan.changes if not change.blocked and change.action is not Action.NO_OP]
+    observations = [item for hook in hooks for item in hook.observe_impact(plan.operations, changes)]
+    return sorted(observations, key=lambda item: (item.resource, item.level.rank))
 
 
 def _validate_system(request: PlanRequest, connections: Connections, live: LiveState) -> None:

@@ -13,7 +13,7 @@ from kdeclare.core.resources.changes import Change, FieldChange, Reason
 from kdeclare.core.resources.record_binding import dump_record
 from kdeclare.version import VERSION
 
-NOT_HASHED = frozenset({"plan_id", "created_at", "signature"})
+NOT_HASHED = frozenset({"plan_id", "created_at", "signature", "observations"})
 SUMMARY_FIELDS = tuple(Summary.__dataclass_fields__)
 
 
@@ -27,7 +27,10 @@ def build_plan_document(
         "plan_id": hash_json(body),
         "created_at": format_second(created_at) if created_at else None,
     }
-    return header | body
+    observations: dict[str, JsonValue] = (
+        {"observations": list(build_observation_documents(plan))} if plan.observations else {}
+    )
+    return header | body | observations
 
 
 def compute_plan_id(plan: Plan, kdeclare_version: str = VERSION) -> str:
@@ -52,6 +55,19 @@ def build_diagnostic_document(item: Diagnostic) -> dict[str, JsonValue]:
     }
 
 
+def build_observation_documents(plan: Plan) -> Iterator[dict[str, JsonValue]]:
+    """Yield the observations of a plan as JSON-compatible data."""
+    for item in plan.observations:
+        yield {
+            "resource": item.resource,
+            "path": item.path,
+            "code": item.code,
+            "level": item.level.value,
+            "text": item.text,
+            "figures": dict(item.figures),
+        }
+
+
 def build_verdict_document(verdict: Verdict) -> dict[str, JsonValue]:
     """Return a verdict as JSON-compatible data. ``topic`` and ``override`` are present only if set."""
     document: dict[str, JsonValue] = {
@@ -73,7 +89,7 @@ def build_summary_document(summary: Summary) -> dict[str, int]:
 
 
 def build_plan_body(plan: Plan, kdeclare_version: str) -> dict[str, JsonValue]:
-    """Return the content that the plan's id covers: the document without ``plan_id`` and ``created_at``."""
+    """Return the content that the plan's id covers: the document without the fields in `NOT_HASHED`."""
     sections = build_plan_sections(plan, kdeclare_version)
     return {key: list(value) if isinstance(value, Iterator) else value for key, value in sections.items()}
 

@@ -7,6 +7,7 @@ from kdeclare.core.diagnostics import Diagnostic, Severity, SourcePosition
 from kdeclare.core.jsontypes import JsonObject, as_list, as_object, as_text
 from kdeclare.core.operations.argument_binding import bind_arguments
 from kdeclare.core.operations.operation import Inverse, Operation
+from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.plans.plan import (
     FORMAT_VERSION,
     ClusterRef,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         DiagnosticDocument,
         FieldDocument,
         InverseDocument,
+        ObservationDocument,
         OperationDocument,
         OwnershipDocument,
         PlaceDocument,
@@ -58,6 +60,18 @@ def bind_plan(document: "PlanDocument") -> Plan:
         endpoints=document.get("endpoints", {}),
         blocked_operations=tuple(map(_bind_blocked_operation, document.get("blocked_operations", ()))),
         racks={int(broker): rack for broker, rack in document.get("racks", {}).items()},
+        observations=tuple(map(_bind_observation, document.get("observations", ()))),
+    )
+
+
+def _bind_observation(document: "ObservationDocument") -> Observation:
+    return Observation(
+        document["resource"],
+        document["code"],
+        ObservationLevel(document["level"]),
+        document["text"],
+        document["path"],
+        document["figures"],
     )
 
 

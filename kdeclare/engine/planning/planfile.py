@@ -23,6 +23,7 @@ from kdeclare.core.jsontypes import JsonObject, dump_json, parse_json
 from kdeclare.core.plans.plan import FORMAT_VERSION, Plan
 from kdeclare.engine.planning.plan_document import (
     NOT_HASHED,
+    build_observation_documents,
     build_plan_document,
     build_plan_sections,
     compute_document_id,
@@ -120,6 +121,9 @@ def render_plan_file(
         "plan_id": encode(identity),
         "created_at": encode(format_second(created_at) if created_at else None),
     }
+    if plan.observations:  # at the end, and not part of the id
+        documents = map(encode, build_observation_documents(plan))
+        text_by_key["observations"] = "[\n  " + ",\n  ".join(documents) + "\n]"
     lines = ",\n".join(f'"{key}": {value}' for key, value in (header | text_by_key).items())
     return f"{{\n{lines}\n}}\n", identity
 

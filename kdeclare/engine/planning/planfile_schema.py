@@ -227,6 +227,24 @@ class SignatureDocument(TypedDict):
 
 
 @with_config(CLOSED)
+class ObservationDocument(TypedDict):
+    """What a change means for records or clients. Shown to reviewers, and never compared."""
+
+    resource: ResourceText
+    path: Annotated[
+        str | None,
+        Field(description="The path of the changed field, or null if the whole resource is meant."),
+    ]
+    code: Annotated[str, Field(description="The type of the effect, such as deletable-records.")]
+    level: Literal["loss", "effect", "unknown", "info"]
+    text: Annotated[str, Field(description="The effect as a sentence.")]
+    figures: Annotated[
+        dict[str, JsonValue],
+        Field(description="The numbers in the sentence and their bounds, by name. Null if unknown."),
+    ]
+
+
+@with_config(CLOSED)
 class PlanDocument(TypedDict):
     """A kdeclare plan: the changes, the operations that make them, the verdicts, and the diagnostics."""
 
@@ -236,7 +254,7 @@ class PlanDocument(TypedDict):
         Field(
             pattern="^[0-9a-f]{64}$",
             description="The SHA-256 hash of the plan as canonical JSON, without the fields plan_id, "
-            "created_at and signature.",
+            "created_at, signature and observations.",
         ),
     ]
     created_at: str | None
@@ -292,6 +310,15 @@ class PlanDocument(TypedDict):
         Annotated[
             dict[Annotated[str, Field(pattern="^(0|[1-9][0-9]{0,9})$")], str],
             Field(description="The rack of each broker, by broker id. Present if the plan places replicas."),
+        ]
+    ]
+    observations: NotRequired[
+        Annotated[
+            list[ObservationDocument],
+            Field(
+                description="What the changes mean for records and clients when the plan is made. Not part "
+                "of the plan's id."
+            ),
         ]
     ]
     signature: NotRequired[

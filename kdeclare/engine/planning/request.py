@@ -149,6 +149,7 @@ class PlanScope:
     overrides: the policies whose denials are overridden, each with the reason.
     deletes: orphans to delete, each named explicitly; they do not need ``allow_deletes``.
     max_deletes: the limit on deletions per kind; None means the default limit.
+    impact: whether to read what destructive changes mean for records and clients.
     allow_empty: whether a project that owns resources is allowed to declare no resources.
     by_hand: whether an ad hoc command requested the resources. If so, resources are compared as if none were
         owned, and ownership does not change.
@@ -164,6 +165,7 @@ class PlanScope:
     allow_deletes: bool = False
     forget: frozenset[ResourceId] = frozenset()
     preflight: bool = True
+    impact: bool = False
     adopt: bool = False
     overrides: Mapping[str, str] = field(default_factory=dict)
     by_hand: bool = False

@@ -1,6 +1,6 @@
 """The planning hooks of the Kafka provider, for checks that need several resources."""
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import Protocol, runtime_checkable
@@ -8,9 +8,11 @@ from typing import Protocol, runtime_checkable
 from kdeclare.core.diagnostics import Diagnostic, Severity, denied, info, warning
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.observation import Observation
 from kdeclare.core.plans.plan import Verdict
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.provider.registry import KINDS, get_operation_type
+from kdeclare.core.resources.changes import Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -20,6 +22,7 @@ from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection, warn_mov
 from kdeclare.providers.kafka.config.config_value import UNKNOWN_CONFIG
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.impact.topic_impact import observe_topics
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES, ListedConfigsState
 from kdeclare.providers.kafka.listed_configs.fleet import count_unmanaged_configs
 from kdeclare.providers.kafka.listed_configs.planning import GroupConfigPlanning
@@ -178,6 +181,12 @@ class KafkaPlanning(PlanHooks):
             step = hooks.finalize(operations)
             operations, findings = step.operations, [*findings, *step.diagnostics]
         return PlanStep(operations, tuple(findings))
+
+    def observe_impact(
+        self, operations: tuple[Operation, ...], changes: Sequence[Change]
+    ) -> Iterable[Observation]:
+        """Return what the changes mean for the records and consumers of topics."""
+        return observe_topics(self._inputs.connections.get(KafkaConnection).cluster, self._live, changes)
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
         """Return the racks by broker id. The mapping is empty if no operation places replicas."""

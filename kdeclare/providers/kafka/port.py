@@ -34,6 +34,9 @@ TOPIC_EXISTS = "TOPIC_ALREADY_EXISTS"
 EARLIEST, LATEST = -2, -1
 """The times that ListOffsets uses for the first offset of a log, and for the offset of the next record."""
 
+MAX_TIMESTAMP = -3
+"""The time that ListOffsets uses for the record with the latest timestamp (KIP-734)."""
+
 QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
 """Kafka's error name for a change that exceeds the controller mutation quota (KIP-599)."""
 
@@ -188,6 +191,19 @@ class LogDir:
     total: int | None = None
     usable: int | None = None
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveProducer:
+    """A producer that wrote to a partition recently.
+
+    last_written_ms: the timestamp of its last batch, in milliseconds since 1970.
+    in_transaction: whether it has an open transaction.
+    """
+
+    id: int
+    last_written_ms: int
+    in_transaction: bool = False
 
 
 Configs = Mapping[str, ConfigEntry]
@@ -375,6 +391,20 @@ class Cluster(Protocol):
         times: `EARLIEST`, `LATEST`, or milliseconds since 1970. The offset at a time is the offset of the
             first record with this timestamp or a later timestamp. If there is no such record, the offset is
             -1.
+        """
+
+    def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
+        """Return the latest timestamp in each partition of the topics that exist, in milliseconds since 1970.
+
+        None means that the partition is empty. Uses ListOffsets with the time MAX_TIMESTAMP (KIP-734). Raises
+        Fault (UNSUPPORTED_VERSION) for brokers before Kafka 3.0.
+        """
+
+    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, tuple[ActiveProducer, ...]]:
+        """Return the idempotent and transactional producers of each partition (DescribeProducers, KIP-664).
+
+        Partition leaders forget a producer if it has written nothing for a day
+        (``producer.id.expiration.ms``). Producers without idempotence are not included.
         """
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:

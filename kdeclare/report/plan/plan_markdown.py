@@ -10,6 +10,7 @@ from functools import partial
 
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition, sort_diagnostics
 from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.plans.plan import Plan, Verdict
 from kdeclare.core.provider.provider import TextComparison
 from kdeclare.core.provider.registry import describe_plan
@@ -27,6 +28,7 @@ from kdeclare.report.elements.diagnostics_text import (
 from kdeclare.report.elements.markdown_escape import escape_code, escape_prose
 from kdeclare.report.elements.values import format_count, format_value, join_nonempty, strip_configs_prefix
 from kdeclare.report.outcome import find_denied_fields, plan_outcome
+from kdeclare.report.plan.impact import get_observation_label, group_observations
 from kdeclare.report.plan.plan_sections import render_markdown_line
 from kdeclare.report.plan.plan_text import (
     ORPHANED_CODE,
@@ -57,12 +59,14 @@ RenderItem = Callable[[], str]
 def list_risk_items(plan: Plan) -> list[RenderItem]:
     """Return the items of the list of risks, in the order of `list_risks`."""
     reasons, positions = find_irreversible_reasons(plan), _find_positions(plan)
-    return [_build_risk_item(found, reasons, positions) for found in list_risks(plan)]
+    observations = group_observations(plan)
+    return [_build_risk_item(found, reasons, observations, positions) for found in list_risks(plan)]
 
 
 def _build_risk_item(
     risk: Diagnostic | Verdict | Change,
     reasons: Mapping[str, Sequence[str]],
+    observations: Mapping[str, Sequence[Observation]],
     positions: dict[str, SourcePosition | None],
 ) -> RenderItem:
     if isinstance(risk, Diagnostic):
@@ -71,7 +75,8 @@ def _build_risk_item(
         return partial(_render_verdict, risk, positions)
     if risk.blocked:
         return partial(_render_blocked, risk)
-    return partial(_render_severe_change, risk, reasons.get(str(risk.id), ()))
+    name = str(risk.id)
+    return partial(_render_severe_change, risk, reasons.get(name, ()), observations.get(name, ()))
 
 
 def list_verdict_items(plan: Plan) -> list[RenderItem]:
@@ -116,20 +121,30 @@ def _render_blocked(change: Change) -> str:
     return f"- **blocked** {escape_code(str(change.id))}: {escape_code(change.blocked or '')}\n"
 
 
-def _render_severe_change(change: Change, reasons: Iterable[str]) -> str:
+def _render_severe_change(change: Change, reasons: Iterable[str], observations: Iterable[Observation]) -> str:
     line = (
         f"- **{', '.join(list_risk_names(change))}** {change.action.value} of {escape_code(str(change.id))}"
     )
     causes = (f"{c.risk.value}: {escape_prose(c.text)}" for c in list_risk_causes(change) if c.text)
-    return "<br>".join([line, *causes, *(escape_prose(reason) for reason in reasons)]) + "\n"
+    impact = map(_render_observation, observations)
+    return "<br>".join([line, *impact, *causes, *(escape_prose(reason) for reason in reasons)]) + "\n"
+
+
+def _render_observation(observation: Observation) -> str:
+    label = get_observation_label(observation)
+    is_loss = observation.level is ObservationLevel.LOSS
+    return f"{f'**{label}**' if is_loss else label}: {escape_prose(observation.text)}"
 
 
 def list_short_risk_items(plan: Plan) -> list[RenderItem]:
     """Return the items of the list of risks in short form, one line each, for plans with many risks."""
-    return [partial(_render_short_risk, found) for found in list_risks(plan)]
+    observations = group_observations(plan)
+    return [partial(_render_short_risk, found, observations) for found in list_risks(plan)]
 
 
-def _render_short_risk(risk: Diagnostic | Verdict | Change) -> str:
+def _render_short_risk(
+    risk: Diagnostic | Verdict | Change, observations: Mapping[str, Sequence[Observation]]
+) -> str:
     if isinstance(risk, Diagnostic):
         resource = f" {escape_code(risk.resource)}" if risk.resource else ""
         return f"- **{risk.severity.value}** {escape_prose(risk.summary)}{resource}\n"
@@ -137,7 +152,10 @@ def _render_short_risk(risk: Diagnostic | Verdict | Change) -> str:
         return f"- **{get_verdict_label(risk)}** {escape_code(risk.resource)}\n"
     if risk.blocked:
         return _render_blocked(risk)
-    return f"- **{', '.join(list_risk_names(risk))}** {risk.action.value} {escape_code(str(risk.id))}\n"
+    losses = [o for o in observations.get(str(risk.id), ()) if o.level is ObservationLevel.LOSS]
+    impact = f": {escape_prose(losses[0].text)}" if losses else ""
+    names = ", ".join(list_risk_names(risk))
+    return f"- **{names}** {risk.action.value} {escape_code(str(risk.id))}{impact}\n"
 
 
 def _find_positions(plan: Plan) -> dict[str, SourcePosition | None]:
@@ -280,6 +298,7 @@ def plan_markdown(plan: Plan, identity: str | None = None) -> str:
     footer = _render_footer(plan, identity or compute_plan_id(plan))
     sections: tuple[tuple[Callable[[Plan, int], str], float], ...] = (
         (_render_risks, 0.9),
+        (_render_other_impact, 0.3),
         (_render_provider_sections, 0.3),
         (_render_changes, 0.3),
         (_render_policies, 0.3),
@@ -296,6 +315,7 @@ def plan_markdown(plan: Plan, identity: str | None = None) -> str:
     blocks = [
         header,
         rendered[_render_risks],
+        rendered[_render_other_impact],
         rendered[_render_provider_sections],
         rendered[_render_changes],
         rendered[_render_policies],
@@ -325,6 +345,19 @@ def _render_risks(plan: Plan, max_length: int) -> str:
     counts = join_nonempty(f"{count:,} {what}" for what, count in omitted_counts.items())
     omission_note = f"- … and {format_count(omitted_counts.total(), 'more risk')} (omitted): {counts}\n"
     return _render_section("Risks", "".join([*fitting_items, omission_note]))
+
+
+def _render_other_impact(plan: Plan, max_length: int) -> str:
+    """Render the observations about changes that are not in the list of risks."""
+    listed = {str(found.id) for found in list_risks(plan) if isinstance(found, Change)}
+    rows: list[RenderItem] = [
+        partial(_render_impact_row, item) for item in plan.observations if item.resource not in listed
+    ]
+    return _render_section("Impact", _render_fitting_items(rows, "observation", max_length - 20))
+
+
+def _render_impact_row(observation: Observation) -> str:
+    return f"- {escape_code(observation.resource)}: {_render_observation(observation)}\n"
 
 
 def _classify_risk(risk: Diagnostic | Verdict | Change) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from kdeclare.core.diagnostics import Diagnostic, sort_diagnostics
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.plans.observation import Observation
 from kdeclare.core.plans.plan import Plan, Verdict
 from kdeclare.core.plans.run import Status
 from kdeclare.core.resources.changes import Action, Change
@@ -24,6 +25,7 @@ from kdeclare.report.elements.diagnostics_text import (
 from kdeclare.report.elements.html_page import StringTable, render_html_page
 from kdeclare.report.elements.values import format_count, format_duration, sanitize_for_terminal
 from kdeclare.report.outcome import format_planned_counts, format_target_compact, plan_outcome
+from kdeclare.report.plan.impact import get_observation_label, group_observations
 from kdeclare.report.plan.plan_graph import find_critical_path
 from kdeclare.report.plan.plan_page_data import ACTION_LABELS, build_body_data
 from kdeclare.report.plan.plan_sections import render_page_sections
@@ -158,7 +160,8 @@ def build_notes_data(
 def list_plan_risks(plan: Plan) -> list[PageNote]:
     """Return notes about the risks of a plan, in the order of `list_risks`."""
     reasons = find_irreversible_reasons(plan)
-    return [_build_risk_note(found, reasons) for found in list_risks(plan)]
+    observations = group_observations(plan)
+    return [_build_risk_note(found, reasons, observations) for found in list_risks(plan)]
 
 
 def list_plan_notes(plan: Plan) -> list[PageNote]:
@@ -218,7 +221,7 @@ def list_run_problems(detail: RunDetail) -> list[PageNote]:
     unsuccessful_steps = [step for step in detail.steps if step.known_status is not Status.DONE]
     problems = [_build_step_note(step, names) for step in sorted(unsuccessful_steps, key=_rank_step)]
     denials = [
-        _build_risk_note(found, {}) for found in list_risks(detail.plan) if not isinstance(found, Change)
+        _build_risk_note(found, {}, {}) for found in list_risks(detail.plan) if not isinstance(found, Change)
     ]
     return [*problems, *denials]
 
@@ -278,7 +281,11 @@ def _build_step_note(step: RunStep, names: Mapping[str, str]) -> PageNote:
     )
 
 
-def _build_risk_note(risk: Diagnostic | Verdict | Change, reasons: Mapping[str, Sequence[str]]) -> PageNote:
+def _build_risk_note(
+    risk: Diagnostic | Verdict | Change,
+    reasons: Mapping[str, Sequence[str]],
+    observations: Mapping[str, Sequence[Observation]],
+) -> PageNote:
     if isinstance(risk, Diagnostic):
         return _build_diagnostic_note(risk)
     if isinstance(risk, Verdict):
@@ -288,8 +295,16 @@ def _build_risk_note(risk: Diagnostic | Verdict | Change, reasons: Mapping[str, 
         return PageNote("blocked", sanitize_for_terminal(risk.blocked), name)
     causes = (f"{cause.risk.value}: {cause.text}" for cause in list_risk_causes(risk) if cause.text)
     lines = (*causes, *map(sanitize_for_terminal, reasons.get(str(risk.id), ())))
+    impact = (
+        f"{get_observation_label(item)}: {sanitize_for_terminal(item.text)}"
+        for item in observations.get(str(risk.id), ())
+    )
     return PageNote(
-        risk.risk.value, ACTION_LABELS[risk.action][0], name, lines, tuple(list_risk_names(risk)[1:])
+        risk.risk.value,
+        ACTION_LABELS[risk.action][0],
+        name,
+        (*impact, *lines),
+        tuple(list_risk_names(risk)[1:]),
     )
 
 

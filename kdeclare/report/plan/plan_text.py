@@ -24,6 +24,7 @@ from kdeclare.report.elements.diagnostics_text import (
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_value, sanitize_for_terminal, strip_configs_prefix
 from kdeclare.report.outcome import count_adopted, find_denied_fields, format_planned_counts, plan_outcome
+from kdeclare.report.plan.impact import group_observations, render_observation_text
 from kdeclare.report.plan.plan_graph import render_graph_text
 from kdeclare.report.plan.plan_sections import render_section_text
 from kdeclare.report.plan.risks import SEVERE_RISKS, list_risk_causes, list_risk_names, sort_deletions_first
@@ -106,13 +107,17 @@ def render_changes(plan: Plan, style: Style = PLAIN) -> str:
     for verdict in select_notable_verdicts(plan.verdicts):
         verdicts_by_resource[verdict.resource].append(verdict)
     denied_fields = find_denied_fields(plan)
-    targets = find_targets(plan)
+    targets, observations = find_targets(plan), group_observations(plan)
     lines: list[str] = []
     for change in sort_deletions_first(plan.changes):
         if change.action is not Action.NO_OP:
             lines.append(_render_title(change, plan, style))
             lines += _render_fields(change, style, denied_fields.get(str(change.id), ()))
             lines += _render_causes(change, style)
+            lines += [
+                f"      {render_observation_text(item, style)}"
+                for item in observations.get(str(change.id), ())
+            ]
             lines += [f"      {what}  {target}" for what, target in targets.get(str(change.id), ())]
             lines += [
                 f"      {line}"

@@ -23,7 +23,8 @@ from kdeclare.providers.kafka.client.describe_cluster import describe_cluster, e
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.groups import KafkaGroups, RetryingGroups
 from kdeclare.providers.kafka.client.item_retries import send_with_retries
-from kdeclare.providers.kafka.client.log_offsets import count_records, list_log_offsets
+from kdeclare.providers.kafka.client.log_offsets import count_records, find_last_writes, list_log_offsets
+from kdeclare.providers.kafka.client.producers import list_producers
 from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.consumer_group.port import Groups
@@ -31,6 +32,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicParti
 from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
 from kdeclare.providers.kafka.port import (
     QUOTA_EXCEEDED,
+    ActiveProducer,
     Cluster,
     ConfigAlteration,
     ConfigQuery,
@@ -226,6 +228,14 @@ class KafkaCluster:
         """Send one ListOffsets for each time to the partition leaders."""
         return list_log_offsets(self._wire, self._freshness, topics, times)
 
+    def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
+        """Send ListOffsets with MAX_TIMESTAMP (KIP-734) to the partition leaders."""
+        return find_last_writes(self._wire, self._freshness, topics)
+
+    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, tuple[ActiveProducer, ...]]:
+        """Send DescribeProducers (KIP-664) to the partition leaders."""
+        return list_producers(self._wire, self._freshness, topics)
+
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
         """Send ElectLeaders (KIP-460)."""
         with self._mark_written():
@@ -347,6 +357,14 @@ class RetryingCluster:
     ) -> Mapping[TopicPartition, tuple[int, ...]]:
         """See `Cluster.list_offsets`."""
         return self._policy.whole("list_offsets", lambda: self._cluster.list_offsets(topics, times))
+
+    def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
+        """See `Cluster.find_last_writes`."""
+        return self._policy.whole("last_writes", lambda: self._cluster.find_last_writes(topics))
+
+    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, tuple[ActiveProducer, ...]]:
+        """See `Cluster.list_producers`."""
+        return self._policy.whole("producers", lambda: self._cluster.list_producers(topics))
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kafka.protocol.consumer import ListOffsetsRequest
@@ -18,9 +19,10 @@ from kdeclare.providers.kafka.client.topics import describe_topics
 from kdeclare.providers.kafka.client.wire import Wire, batch_items
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import EARLIEST, LATEST
+from kdeclare.providers.kafka.port import EARLIEST, LATEST, MAX_TIMESTAMP
 
 _PARTITIONS_PER_REQUEST = 2000
+_MAX_TIMESTAMP_VERSION = 7
 _CONSUMER_REPLICA_ID = -1
 """The replica id in requests of clients, which are not brokers."""
 _LEADER_WAIT_S = 5.0
@@ -30,7 +32,7 @@ _MAX_POLL_S = 0.5
 
 _UNKNOWN_TOPIC = get_error_name(UNKNOWN_TOPIC_OR_PARTITION)
 _Offsets = Mapping[TopicPartition, int | Fault]
-"""The offset of each partition, or a Fault that can be retried."""
+"""The offset or timestamp of each partition, or a Fault that can be retried."""
 
 
 def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dict[str, int]:
@@ -42,10 +44,25 @@ def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dic
     return counts
 
 
+def find_last_writes(
+    wire: Wire, freshness: Freshness, names: Sequence[str]
+) -> dict[TopicPartition, int | None]:
+    """Return the latest timestamp in each partition of the topics that exist. Raises Fault."""
+    found = _ask_until_led(wire, freshness, names, (MAX_TIMESTAMP,), "timestamp")
+    return {where: at if at >= 0 else None for where, (at,) in found.items()}
+
+
 def list_log_offsets(
     wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int]
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the offsets at ``times`` for each partition of the topics that exist. Raises Fault.
+    """Return the offsets at ``times`` for each partition of the topics that exist. Raises Fault."""
+    return _ask_until_led(wire, freshness, names, times, "offset")
+
+
+def _ask_until_led(
+    wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int], result: str
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return a field of the responses for each partition and time. result: ``offset`` or ``timestamp``.
 
     Metadata can name the leader of a new partition before that broker has become the leader. After the
     creation of hundreds of partitions, it can take several seconds until every partition has its leader.
@@ -64,7 +81,7 @@ def list_log_offsets(
     while True:
         faults: list[Fault] = []
         asked, pending = pending, []
-        for partition, offsets in _ask_leaders(wire, topics_by_name, asked, times).items():
+        for partition, offsets in _ask_leaders(wire, topics_by_name, asked, times, result).items():
             if isinstance(offsets, Fault):
                 faults.append(offsets)
                 pending.append(partition)
@@ -88,6 +105,7 @@ def _ask_leaders(
     topics_by_name: Mapping[str, Topic],
     partitions: Iterable[TopicPartition],
     times: Sequence[int],
+    result: str,
 ) -> dict[TopicPartition, tuple[int, ...] | Fault]:
     """Return the offsets of each partition, or a Fault that can be retried.
 
@@ -111,7 +129,7 @@ def _ask_leaders(
         ]
         for leader, led_partitions in partitions_by_leader.items()
     }
-    for answers in wire.send_each(requests, _read_offsets).values():
+    for answers in wire.send_each(requests, partial(_read_results, result=result)).values():
         for first in range(0, len(answers), len(times)):
             results |= _join_times(answers[first : first + len(times)])
     return results
@@ -145,12 +163,13 @@ def _build_offsets_request(partitions: Iterable[TopicPartition], at: int, wire: 
         isolation_level=0,
         topics=[topic_class(name=name, partitions=wanted) for name, wanted in partitions_by_topic.items()],
         timeout_ms=wire.request_timeout_ms,
-        min_version=1,  # version 0 returns lists of segments
+        # version 0 returns lists of segments
+        min_version=_MAX_TIMESTAMP_VERSION if at == MAX_TIMESTAMP else 1,
     )
 
 
-def _read_offsets(response: Any) -> _Offsets:
-    """Return the offset of each partition, or a Fault that can be retried.
+def _read_results(response: Any, result: str) -> _Offsets:
+    """Return the field of each partition, or a Fault that can be retried.
 
     Raises Fault for permanent errors.
     """
@@ -158,7 +177,7 @@ def _read_offsets(response: Any) -> _Offsets:
     for topic in response.topics:
         for partition in topic.partitions:
             topic_partition = TopicPartition(topic.name, partition.partition_index)
-            offsets[topic_partition] = partition.offset
+            offsets[topic_partition] = getattr(partition, result)
             if partition.error_code:
                 fault = build_fault_from_code(
                     partition.error_code, f"offsets of {topic_partition}", changes=False

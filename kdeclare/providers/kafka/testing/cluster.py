@@ -17,6 +17,7 @@ from kdeclare.providers.kafka.live import (
     Topic,
 )
 from kdeclare.providers.kafka.port import (
+    ActiveProducer,
     ConfigAlteration,
     ConfigQuery,
     Configs,
@@ -253,6 +254,36 @@ class MemoryCluster(RequestHandler):
 
         with self._lock:
             return self._handle_read("list_offsets", topics, respond)
+
+    def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
+        """See `Cluster.find_last_writes`."""
+        state = self._state
+
+        def respond() -> dict[TopicPartition, int | None]:
+            return {
+                TopicPartition(name, number): state.group_store.find_last_time(state.topics[name], number)
+                for name in topics
+                if name in state.topics
+                for number in range(len(state.topics[name].partitions))
+            }
+
+        with self._lock:
+            return self._handle_read("last_writes", topics, respond)
+
+    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, tuple[ActiveProducer, ...]]:
+        """See `Cluster.list_producers`. A test sets the producers with `set_producers`."""
+        state = self._state
+
+        def respond() -> dict[TopicPartition, tuple[ActiveProducer, ...]]:
+            return {
+                where: state.group_store.producers.get((state.topics[name].topic_id, where.partition), ())
+                for name in topics
+                if name in state.topics
+                for where in (TopicPartition(name, n) for n in range(len(state.topics[name].partitions)))
+            }
+
+        with self._lock:
+            return self._handle_read("producers", topics, respond)
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
         """See `Cluster.log_dirs`. Fenced brokers do not respond."""

@@ -13,6 +13,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.consumer_group.group import GroupMember, GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.port import ActiveProducer
 from kdeclare.providers.kafka.testing.access import Access
 from kdeclare.providers.kafka.testing.configs import CLUSTER_WIDE, MIN_ISR, ConfigStore
 from kdeclare.providers.kafka.testing.controller import Controller
@@ -190,6 +191,12 @@ class ClusterControls:
             self._state.group_store.starts[key] = start
             if times:
                 self._state.group_store.times[key] = list(times)
+
+    def set_producers(self, where: TopicPartition, *producers: ActiveProducer) -> None:
+        """Set the active producers of a partition."""
+        with self._lock:
+            key = (self._state.topics[where.topic].topic_id, where.partition)
+            self._state.group_store.producers[key] = producers
 
     def add_group(self, group: str, type_: GroupType = GroupType.CLASSIC, protocol: str = "consumer") -> None:
         """Add a group without members and without offsets."""

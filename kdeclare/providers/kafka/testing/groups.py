@@ -4,7 +4,6 @@ Modeled on GroupCoordinatorService of Apache Kafka 4.3. A group remembers offset
 that was deleted and created again has no committed offsets.
 """
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -32,6 +31,7 @@ from kdeclare.providers.kafka.port import (
     GROUP_AUTHORIZATION_FAILED,
     LATEST,
     TOPIC_AUTHORIZATION_FAILED,
+    ActiveProducer,
 )
 from kdeclare.providers.kafka.testing.topics import TopicState
 
@@ -59,20 +59,28 @@ class GroupRecord:
 
 @dataclass
 class GroupStore:
-    """All groups, and the start offsets and record timestamps of logs.
+    """All groups, and the start offsets, record timestamps and producers of logs.
 
     starts: the first offset of each partition whose first records were deleted. times: the timestamp of each
-    record, from the start of the log; all records of other partitions have the timestamp 0.
+    record, from the start of the log; all records of other partitions have the timestamp 0. producers: the
+    active producers of each partition.
     """
 
     groups: dict[str, GroupRecord] = field(default_factory=dict)
     starts: dict[tuple[str, int], int] = field(default_factory=dict)
     times: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    producers: dict[tuple[str, int], tuple[ActiveProducer, ...]] = field(default_factory=dict)
 
     def list_group(self, id_: str) -> ListedGroup:
         """Return one group as ListGroups returns it."""
         record = self.groups[id_]
         return ListedGroup(id_, record.type, record.protocol, _STABLE if record.members else _EMPTY)
+
+    def find_last_time(self, topic: TopicState, partition: int) -> int | None:
+        """Return the latest timestamp in a partition; None if it is empty."""
+        start, end = (self.find_offset(topic, partition, at) for at in (EARLIEST, LATEST))
+        times = self.times.get((topic.topic_id, partition), [0] * end)
+        return max(times[start:end], default=None)
 
     def find_offset(self, topic: TopicState, partition: int, at: int) -> int:
         """Return the offset of a log for a timestamp, as ListOffsets does."""
@@ -84,8 +92,9 @@ class GroupStore:
         start = min(self.starts.get(key, 0), end)
         if at in (EARLIEST, LATEST):
             return start if at == EARLIEST else end
-        offset = max(start, bisect_left(self.times.get(key, [0] * end), at))
-        return offset if offset < end else -1
+        times = self.times.get(key, [0] * end)
+        # Timestamps are in no order if producers set them.
+        return next((offset for offset in range(start, min(end, len(times))) if times[offset] >= at), -1)
 
 
 class MemoryGroups:

@@ -1,0 +1,66 @@
+"""Read the active producers of partitions from their leaders (DescribeProducers, KIP-664)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kafka.protocol.admin import DescribeProducersRequest
+
+from kdeclare.core.live.faults import Fault
+from kdeclare.providers.kafka.client.faults import build_fault_from_code
+from kdeclare.providers.kafka.client.freshness import Freshness
+from kdeclare.providers.kafka.client.topics import describe_topics
+from kdeclare.providers.kafka.client.wire import Wire, batch_items
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import ActiveProducer
+
+_PARTITIONS_PER_REQUEST = 2000
+_Producers = dict[TopicPartition, tuple[ActiveProducer, ...]]
+
+
+def list_producers(
+    wire: Wire, freshness: Freshness, names: Sequence[str]
+) -> Mapping[TopicPartition, tuple[ActiveProducer, ...]]:
+    """Return the active producers of each partition that has a leader. Raises Fault."""
+    partitions_by_leader: dict[int, list[TopicPartition]] = {}
+    for topic in describe_topics(wire, freshness, names).values():
+        for number, partition in enumerate(topic.partitions):
+            if partition.leader is not None:
+                where = TopicPartition(topic.name, number)
+                partitions_by_leader.setdefault(partition.leader, []).append(where)
+    requests = {
+        leader: [_build_request(batch) for batch in batch_items(partitions, _PARTITIONS_PER_REQUEST)]
+        for leader, partitions in partitions_by_leader.items()
+    }
+    found: _Producers = {}
+    for answers in wire.send_each(requests, _read_producers).values():
+        for answer in answers:
+            if isinstance(answer, Fault):
+                raise answer
+            found |= answer
+    return found
+
+
+def _build_request(partitions: Sequence[TopicPartition]) -> Any:
+    topic_class = DescribeProducersRequest.TopicRequest
+    numbers_by_topic: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        numbers_by_topic.setdefault(topic, []).append(number)
+    return DescribeProducersRequest(
+        topics=[
+            topic_class(name=name, partition_indexes=numbers) for name, numbers in numbers_by_topic.items()
+        ]
+    )
+
+
+def _read_producers(response: Any) -> _Producers:
+    found: _Producers = {}
+    for topic in response.topics:
+        for partition in topic.partitions:
+            where = TopicPartition(topic.name, partition.partition_index)
+            if partition.error_code:
+                raise build_fault_from_code(partition.error_code, f"producers of {where}", changes=False)
+            found[where] = tuple(
+                ActiveProducer(item.producer_id, item.last_timestamp, item.current_txn_start_offset >= 0)
+                for item in partition.active_producers
+            )
+    return found

@@ -1,0 +1,146 @@
+"""Which records Kafka deletes once a topic has other limits, by the rules of Kafka's log.
+
+Kafka deletes whole segments, the oldest first, and clients cannot see segments. Therefore, the results are
+bounds. They follow `UnifiedLog.deleteRetentionMsBreachedSegments`, `deleteRetentionSizeBreachedSegments` and
+`LogSegment.shouldRoll` of Apache Kafka 4.3.
+"""
+
+from typing import NamedTuple
+
+from kdeclare.core.frozen_dataclass import dataclass
+
+NO_RECORD = -1
+"""The offset that ListOffsets returns if no record is recent enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLimits:
+    """The configs of a topic that determine which records Kafka deletes.
+
+    deletes: whether ``cleanup.policy`` contains ``delete``. Otherwise, the limits have no effect.
+    retention_ms, retention_bytes: None means unlimited. The size limit applies to each partition.
+    segment_ms, segment_bytes: the largest time span and size of a segment.
+    """
+
+    deletes: bool
+    retention_ms: int | None
+    retention_bytes: int | None
+    segment_ms: int
+    segment_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLog:
+    """The log of one partition.
+
+    start, end: the first offset, and the offset of the next record.
+    size: the size in bytes; None if unknown.
+    first_within: the first offset with a timestamp within ``retention.ms``, or `NO_RECORD`.
+    first_near: the first offset with a timestamp within ``retention.ms`` plus ``segment.ms``, or `NO_RECORD`.
+    """
+
+    start: int
+    end: int
+    size: int | None = None
+    first_within: int = 0
+    first_near: int = 0
+
+    @property
+    def count(self) -> int:
+        """The number of offsets, which is the largest possible number of records."""
+        return max(0, self.end - self.start)
+
+
+class Bounds(NamedTuple):
+    """The bounds of a number."""
+
+    least: int
+    most: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the number itself is known."""
+        return self.least == self.most
+
+
+NONE_DELETED = Bounds(0, 0)
+
+
+def bound_deletable_records(log: PartitionLog, limits: LogLimits) -> Bounds:
+    """Return how many records of a partition Kafka deletes with the given limits, all of them the oldest.
+
+    Offsets are counted. In a log that was compacted or that has transactions, fewer records have these
+    offsets. Records that only become too old later are not counted.
+    """
+    if not limits.deletes or not log.count:
+        return NONE_DELETED
+    by_time, by_size = _bound_by_time(log, limits), _bound_by_size(log, limits)
+    return Bounds(max(by_time.least, by_size.least), max(by_time.most, by_size.most))
+
+
+def _bound_by_time(log: PartitionLog, limits: LogLimits) -> Bounds:
+    """A segment is deleted if its largest timestamp, and that of each earlier segment, is too old.
+
+    The segment with the first record that is recent enough stays. Kafka begins a segment at the latest when
+    a record is more than ``segment.ms`` newer than the first record of the current one. Therefore, the
+    segment that stays contains no records that are older than both times together.
+    """
+    if not limits.deletes or limits.retention_ms is None:
+        return NONE_DELETED
+    if log.first_within == NO_RECORD:
+        return Bounds(log.count, log.count)
+    most = max(0, log.first_within - log.start)
+    least = 0 if log.first_near == NO_RECORD else max(0, log.first_near - log.start)
+    return Bounds(min(least, most), most)
+
+
+def _bound_by_size(log: PartitionLog, limits: LogLimits) -> Bounds:
+    """Segments are deleted while the remaining ones are still as large as ``retention.bytes``.
+
+    Records can have very different sizes, so that their number is only known if all or none are deleted.
+    """
+    if not limits.deletes or limits.retention_bytes is None:
+        return NONE_DELETED
+    if log.size is None:
+        return Bounds(0, log.count)
+    excess = _compute_excess(log, limits)
+    return Bounds(log.count if excess >= log.size else 0, log.count) if excess else NONE_DELETED
+
+
+def _compute_excess(log: PartitionLog, limits: LogLimits) -> int:
+    """Return by how many bytes a partition exceeds the size limit."""
+    if not limits.deletes or limits.retention_bytes is None or log.size is None:
+        return 0
+    return max(0, log.size - limits.retention_bytes)
+
+
+def bound_deletable_bytes(log: PartitionLog, limits: LogLimits) -> Bounds | None:
+    """Return how many bytes of a partition Kafka deletes; None if the size of the partition is unknown."""
+    if log.size is None:
+        return None
+    records = bound_deletable_records(log, limits)
+    if log.count and records.least == log.count:
+        return Bounds(log.size, log.size)
+    excess = _compute_excess(log, limits)
+    is_expired = _bound_by_time(log, limits).most > 0
+    return Bounds(max(0, excess - limits.segment_bytes), log.size if is_expired else excess)
+
+
+def estimate_deletable_bytes(log: PartitionLog, limits: LogLimits) -> int | None:
+    """Return the probable number of deleted bytes, as if all records had the same size; None if unknown."""
+    bounds = bound_deletable_bytes(log, limits)
+    if log.size is None or bounds is None:
+        return None
+    expired = _bound_by_time(log, limits).most
+    share = log.size * expired // log.count if log.count else 0
+    return min(bounds.most, max(bounds.least, _compute_excess(log, limits), share))
+
+
+def count_unread(log: PartitionLog, deleted: int, committed: int | None) -> int:
+    """Return how many of the deleted records of a partition a group has not read.
+
+    deleted: the number of deleted records, all of them the oldest.
+    committed: the offset that the group reads next. None means that the group has read nothing.
+    """
+    position = log.start if committed is None else max(log.start, committed)
+    return max(0, log.start + deleted - position)

@@ -1,0 +1,179 @@
+"""Read the logs of topics, and the groups that read them, with few requests."""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.faults import Fault
+from kdeclare.providers.kafka.consumer_group.group import GroupType
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.impact.deletable_records import LogLimits, PartitionLog
+from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.port import EARLIEST, LATEST, Cluster
+
+MAX_GROUPS = 5_000
+"""The largest number of groups whose offsets are read."""
+
+RECENT_MS = 3_600_000
+"""Producers that wrote within this time count as active, in milliseconds."""
+
+TopicLogs = Mapping[int, PartitionLog]
+"""The logs of the partitions of a topic, by number."""
+
+_DESCRIBE = "DESCRIBE"
+UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+
+
+def read_logs(
+    cluster: Cluster, topics: Mapping[str, Topic], limits: Mapping[str, LogLimits | None]
+) -> Mapping[str, TopicLogs]:
+    """Read the logs of topics. Topics with the same limits share their requests. Raises Fault.
+
+    limits: the limits of each topic, for the offsets at which records are too old; None does not read these.
+    """
+    now_ms = int(time.time() * 1000)
+    names_by_times: dict[tuple[int, ...], list[str]] = {}
+    for name, topic_limits in limits.items():
+        names_by_times.setdefault(_choose_times(topic_limits, now_ms), []).append(name)
+    sizes = _read_sizes(cluster, topics)
+    logs: dict[str, dict[int, PartitionLog]] = {name: {} for name in limits}
+    for times, names in names_by_times.items():
+        # The start is read first and the end last, so that no record between the requests is left out.
+        for where, offsets in cluster.list_offsets(names, (EARLIEST, *times, LATEST)).items():
+            start, *at_times, end = offsets
+            first_near, first_within = at_times or (0, 0)
+            log = PartitionLog(start, end, sizes.get(where), first_within, first_near)
+            logs[where.topic][where.partition] = log
+    return logs
+
+
+def _choose_times(limits: LogLimits | None, now_ms: int) -> tuple[int, ...]:
+    if limits is None or not limits.deletes or limits.retention_ms is None:
+        return ()
+    oldest_kept = max(0, now_ms - limits.retention_ms)
+    return max(0, oldest_kept - limits.segment_ms), oldest_kept
+
+
+def _read_sizes(cluster: Cluster, topics: Mapping[str, Topic]) -> Mapping[TopicPartition, int]:
+    """Return the size of each partition on its leader, in bytes. Empty if sizes are not permitted."""
+    try:
+        dirs_by_broker = cluster.log_dirs(sorted(topics))
+    except Fault:
+        return {}
+    return {
+        where: size
+        for broker, dirs in dirs_by_broker.items()
+        for log_dir in dirs
+        for where, size in log_dir.sizes.items()
+        if where.topic in topics and _find_leader(topics[where.topic], where.partition) == broker
+    }
+
+
+def _find_leader(topic: Topic, partition: int) -> int | None:
+    return topic.partitions[partition].leader if partition < len(topic.partitions) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingGroup:
+    """A group that reads a topic.
+
+    committed: the offset that the group reads next, by partition. members: the number of members that have
+    a partition of the topic.
+    """
+
+    id: str
+    committed: Mapping[int, int]
+    members: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """The groups that read topics.
+
+    groups: by topic. is_complete: whether the principal is known to see all groups.
+    """
+
+    groups: Mapping[str, Sequence[ReadingGroup]]
+    is_complete: bool
+
+
+class TooManyGroupsError(Exception):
+    """Raised if the cluster has so many groups that their offsets are not read."""
+
+
+def read_readers(cluster: Cluster, topics: Collection[str]) -> Readers:
+    """Read which groups read the topics, and how far.
+
+    Raises Fault, and TooManyGroupsError. Groups without committed offsets count if their members have
+    partitions of the topics. Share groups store their positions elsewhere, and are not included.
+    """
+    listed = {
+        id_: group
+        for id_, group in cluster.groups.list_groups().items()
+        if group.has_consumer_offsets or group.type is GroupType.STREAMS
+    }
+    if len(listed) > MAX_GROUPS:
+        raise TooManyGroupsError
+    rights = cluster.find_cluster_rights()
+    active_ids = [id_ for id_, group in sorted(listed.items()) if group.is_active]
+    described = cluster.groups.describe_groups(active_ids) if active_ids else {}
+    offsets = cluster.groups.fetch_offsets(sorted(listed)) if listed else {}
+    groups: dict[str, list[ReadingGroup]] = {topic: [] for topic in topics}
+    for id_ in sorted(listed):
+        members_of: dict[str, int] = {}
+        group = described.get(id_)
+        for member in (group.members or ()) if group is not None else ():
+            for topic in {where.topic for where in member.partitions}:
+                members_of[topic] = members_of.get(topic, 0) + 1
+        committed_of: dict[str, dict[int, int]] = {}
+        for where, committed in offsets.get(id_, {}).items():
+            committed_of.setdefault(where.topic, {})[where.partition] = committed.offset
+        for topic in groups.keys() & (members_of.keys() | committed_of.keys()):
+            groups[topic].append(ReadingGroup(id_, committed_of.get(topic, {}), members_of.get(topic, 0)))
+    return Readers(groups, rights is not None and _DESCRIBE in rights)
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """Who writes to a topic.
+
+    last_write_ms: the latest timestamp of its records, in milliseconds since 1970; None if it has no records
+        or if the brokers cannot tell.
+    producers: the number of producers that wrote within the last hour; a Fault if the principal may not know.
+    """
+
+    last_write_ms: int | None
+    producers: int | Fault
+
+
+def read_writers(cluster: Cluster, topics: Collection[str]) -> Mapping[str, Writers]:
+    """Read who writes to the topics. Raises Fault if the brokers do not respond."""
+    names = sorted(topics)
+    last_writes = _read_last_writes(cluster, names)
+    try:
+        recent_ids = _read_recent_producers(cluster, names)
+    except Fault as fault:
+        return {name: Writers(last_writes.get(name), fault) for name in names}
+    return {name: Writers(last_writes.get(name), len(recent_ids[name])) for name in names}
+
+
+def _read_recent_producers(cluster: Cluster, names: Sequence[str]) -> Mapping[str, set[int]]:
+    since_ms = int(time.time() * 1000) - RECENT_MS
+    recent_ids: dict[str, set[int]] = {name: set() for name in names}
+    for where, producers in cluster.list_producers(names).items():
+        recent_ids[where.topic] |= {each.id for each in producers if each.last_written_ms >= since_ms}
+    return recent_ids
+
+
+def _read_last_writes(cluster: Cluster, names: Sequence[str]) -> Mapping[str, int]:
+    try:
+        found = cluster.find_last_writes(names)
+    except Fault as fault:
+        if fault.error != UNSUPPORTED_VERSION:
+            raise
+        return {}
+    last: dict[str, int] = {}
+    for where, at in found.items():
+        if at is not None:
+            last[where.topic] = max(at, last.get(where.topic, 0))
+    return last

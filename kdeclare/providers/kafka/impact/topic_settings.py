@@ -1,0 +1,135 @@
+"""The effective configs of topics before and after a change, as far as impact depends on them."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonValue, as_list
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.resources.changes import Change
+from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.impact.deletable_records import LogLimits
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+
+CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
+SEGMENT_MS, SEGMENT_BYTES, MIN_ISR = "segment.ms", "segment.bytes", "min.insync.replicas"
+LIMIT_KEYS = frozenset({CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES, SEGMENT_MS, SEGMENT_BYTES})
+"""The configs of a topic that determine which records Kafka deletes."""
+
+_CONFIGS = "configs."
+_BROKER_KEYS: Mapping[str, Sequence[tuple[str, int]]] = {
+    CLEANUP_POLICY: (("log.cleanup.policy", 1),),
+    RETENTION_MS: (
+        ("log.retention.ms", 1),
+        ("log.retention.minutes", 60_000),
+        ("log.retention.hours", 3_600_000),
+    ),
+    RETENTION_BYTES: (("log.retention.bytes", 1),),
+    SEGMENT_MS: (("log.roll.ms", 1), ("log.roll.hours", 3_600_000)),
+    SEGMENT_BYTES: (("log.segment.bytes", 1),),
+    MIN_ISR: ((MIN_ISR, 1),),
+}
+"""The broker configs with the default of each topic config, in order of precedence, and their units.
+
+See `org.apache.kafka.server.config.ServerTopicConfigSynonyms`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """The effective configs of a topic before and after a change; a key without a value is omitted."""
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+
+    @property
+    def limits_before(self) -> LogLimits:
+        """The limits on the log before the change."""
+        return _build_limits(self.before, (self.before, self.after))
+
+    @property
+    def limits_after(self) -> LogLimits:
+        """The limits on the log after the change."""
+        return _build_limits(self.after, (self.before, self.after))
+
+
+def read_settings(
+    cluster: Cluster, changes: Mapping[str, Change], broker_id: int | None
+) -> Mapping[str, TopicSettings | Fault]:
+    """Read the configs of topics, and apply the changes to them. Raises Fault.
+
+    changes: the change of each existing topic. broker_id: a broker to ask for defaults, or None.
+    The result has a Fault for each topic whose configs cannot be described.
+    """
+    keys = frozenset(_BROKER_KEYS)
+    queries = [ConfigQuery(ConfigResource(ConfigScope.TOPIC, name), keys) for name in sorted(changes)]
+    reset_keys = {
+        key for change in changes.values() for key, value in _list_changed(change) if value is None
+    } & keys
+    defaults = _read_defaults(cluster, reset_keys, broker_id)
+    settings: dict[str, TopicSettings | Fault] = {}
+    for resource, entries in cluster.describe_configs_partially(queries).items():
+        if isinstance(entries, Fault):
+            settings[resource.name] = entries
+            continue
+        before = {key: entry.value for key, entry in entries.items() if entry.value is not None}
+        after = dict(before)
+        for key, value in _list_changed(changes[resource.name]):
+            new_value = defaults.get(key) if value is None else value
+            if new_value is not None:
+                after[key] = new_value
+        settings[resource.name] = TopicSettings(before, after)
+    return settings
+
+
+def _list_changed(change: Change) -> Iterable[tuple[str, str | None]]:
+    """Yield the changed configs with their new values; None means the default of the brokers."""
+    for field in change.fields:
+        if field.path.startswith(_CONFIGS):
+            yield field.path.removeprefix(_CONFIGS), _to_text(field.after)
+
+
+def _to_text(value: JsonValue) -> str | None:
+    if value is None:
+        return None
+    return ",".join(map(str, as_list(value))) if isinstance(value, list | tuple) else str(value)
+
+
+def _read_defaults(cluster: Cluster, keys: Collection[str], broker_id: int | None) -> Mapping[str, str]:
+    """Return the values that topics without overrides have. Kafka's own defaults replace what is not set."""
+    if not keys:
+        return {}
+    entries: Mapping[str, str | None] = {}
+    if broker_id is not None:
+        broker = ConfigResource(ConfigScope.BROKER, str(broker_id))
+        names = frozenset(name for key in keys for name, _ in _BROKER_KEYS[key])
+        described = cluster.describe_configs_partially([ConfigQuery(broker, names)]).get(broker)
+        if described is not None and not isinstance(described, Fault):
+            entries = {name: entry.value for name, entry in described.items()}
+    return {key: value for key in keys if (value := _find_default(key, entries)) is not None}
+
+
+def _find_default(key: str, entries: Mapping[str, str | None]) -> str | None:
+    for name, unit in _BROKER_KEYS[key]:
+        value = entries.get(name)
+        if value:
+            return str(int(value) * unit) if unit > 1 and int(value) > 0 else value
+    info = load_catalog(ConfigScope.TOPIC).get(key)
+    return None if info is None else info.default
+
+
+def _build_limits(configs: Mapping[str, str], all_configs: Sequence[Mapping[str, str]]) -> LogLimits:
+    """all_configs: existing segments have the sizes and time spans that these settings allowed."""
+    return LogLimits(
+        deletes="delete" in {part.strip() for part in configs.get(CLEANUP_POLICY, "delete").split(",")},
+        retention_ms=_parse_limit(configs.get(RETENTION_MS)),
+        retention_bytes=_parse_limit(configs.get(RETENTION_BYTES)),
+        segment_ms=max((_parse_limit(each.get(SEGMENT_MS)) or 0) for each in all_configs),
+        segment_bytes=max((_parse_limit(each.get(SEGMENT_BYTES)) or 0) for each in all_configs),
+    )
+
+
+def _parse_limit(text: str | None) -> int | None:
+    """Return a limit; None means unlimited."""
+    number = int(text) if text else -1
+    return number if number >= 0 else None

@@ -1,0 +1,154 @@
+"""The sentences about the impact of a change of a topic."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from kdeclare.core.clock import format_second
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.observation import Observation, ObservationLevel
+from kdeclare.core.units import format_count, format_size
+from kdeclare.providers.kafka.impact.deletable_records import Bounds
+from kdeclare.providers.kafka.impact.topic_logs import Writers
+from kdeclare.providers.kafka.port import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    TOPIC_AUTHORIZATION_FAILED,
+)
+
+_MISSING_RIGHTS = {
+    TOPIC_AUTHORIZATION_FAILED: "the permissions Describe, DescribeConfigs and Read on the topic",
+    GROUP_AUTHORIZATION_FAILED: "the permission Describe on the groups",
+    CLUSTER_AUTHORIZATION_FAILED: "the permission Describe on the cluster",
+}
+
+
+def build_loss(
+    resource: str, path: str | None, records: Bounds, total: int, size: Bounds | None, about: int | None
+) -> Observation:
+    """Say how many records a change deletes.
+
+    records, total: the deleted records and all records of the topic. size, about: the bounds and the probable
+    value of the deleted bytes; None if unknown.
+    """
+    figures = {
+        "records_at_least": records.least,
+        "records_at_most": records.most,
+        "records_total": total,
+        "bytes_at_least": size.least if size else None,
+        "bytes_at_most": size.most if size else None,
+        "bytes_about": about,
+    }
+    if path is None:
+        text = f"The topic holds {_format_amount(total, about)}." if total else "The topic holds no records."
+        code = "deleted-records"
+    elif not records.most:
+        code, text = "deletable-records", "No record of the topic exceeds the new limits now."
+    else:
+        share = f"{100 * records.most / total:.3g} %" if total else ""
+        parts = [share if records.is_exact else f"up to {share}", "" if about is None else _about(about)]
+        note = ", ".join(part for part in parts if part)
+        code = "deletable-records"
+        text = f"Kafka deletes {format_bounds(records)} of {format_count(total, 'record')} ({note})."
+    level = ObservationLevel.LOSS if records.most else ObservationLevel.INFO
+    return Observation(resource, code, level, text, path, figures)
+
+
+def build_unread(
+    resource: str, path: str | None, group: str, unread: Bounds, members: int
+) -> Observation | None:
+    """Say that a group has not read deleted records, or reads a topic that is deleted. None if neither."""
+    is_deletion = path is None
+    figures: dict[str, JsonValue] = {
+        "group": group,
+        "unread_at_least": unread.least,
+        "unread_at_most": unread.most,
+        "members": members,
+    }
+    if not unread.most and not (is_deletion and members):
+        return None
+    if is_deletion and members:
+        readers = f"{format_count(members, 'member')} of group {group} read{'s' * (members == 1)} the topic"
+        unread_text = f", and {format_count(unread.most, 'record')} are unread" if unread.most else ""
+        text = f"{readers}{unread_text}."
+    else:
+        active = f" (it has {format_count(members, 'member')})" if members else ""
+        text = f"Group {group} has not read {format_bounds(unread)} of these records{active}."
+    level = ObservationLevel.LOSS if unread.most else ObservationLevel.EFFECT
+    return Observation(resource, "unread-records", level, text, path, figures)
+
+
+def build_other_groups(resource: str, path: str | None, unread: Sequence[int]) -> Observation:
+    """Count the groups that are not named, each with its number of unread records."""
+    text = (
+        f"{format_count(len(unread), 'other group')} {'has' if len(unread) == 1 else 'have'} not read "
+        f"up to {format_count(max(unread), 'record')} either."
+    )
+    figures = {"groups": len(unread), "unread_at_most": max(unread)}
+    level = ObservationLevel.LOSS if max(unread) else ObservationLevel.EFFECT
+    return Observation(resource, "unread-records", level, text, path, figures)
+
+
+def build_readers(resource: str, path: str | None, groups: int, *, is_complete: bool) -> Observation:
+    """Say that no group loses records. groups: the number of groups that read the topic."""
+    visible = "" if is_complete else " that kdeclare is permitted to describe"
+    if groups:
+        text = f"All groups{visible} have read these records."
+    else:
+        text = f"No group{visible} reads the topic."
+    figures = {"groups": groups, "all_groups_visible": is_complete}
+    return Observation(resource, "unread-records", ObservationLevel.INFO, text, path, figures)
+
+
+def build_writers(resource: str, writers: Writers) -> Iterator[Observation]:
+    """Say when a record was last written to a topic that is deleted, and whether producers write to it."""
+    producers = writers.producers
+    at = None if writers.last_write_ms is None else datetime.fromtimestamp(writers.last_write_ms / 1000, UTC)
+    figures: dict[str, JsonValue] = {
+        "last_write": None if at is None else format_second(at),
+        "producers": None if isinstance(producers, Fault) else producers,
+    }
+    last = "" if at is None else f"The newest record has the time {at:%Y-%m-%d %H:%M} UTC."
+    if isinstance(producers, Fault):
+        yield build_unknown(resource, None, "which producers write to the topic", producers)
+    elif producers:
+        wrote = f"{format_count(producers, 'producer')} wrote to the topic within the last hour."
+        text = f"{wrote} {last}".strip()
+        yield Observation(resource, "writers", ObservationLevel.EFFECT, text, None, figures)
+        return
+    if last:
+        yield Observation(resource, "writers", ObservationLevel.INFO, last, None, figures)
+
+
+def build_hidden_groups(resource: str, path: str | None) -> Observation:
+    """Say that there may be groups that the principal does not see."""
+    text = (
+        "Other groups may read the topic: without the permission Describe on the cluster, kdeclare sees only "
+        "the groups that it is permitted to describe."
+    )
+    return Observation(resource, "hidden-groups", ObservationLevel.UNKNOWN, text, path)
+
+
+def build_unknown(resource: str, path: str | None, what: str, reason: Fault | str) -> Observation:
+    """Say what could not be determined. what: a noun phrase, such as ``the records to be deleted``."""
+    if isinstance(reason, Fault):
+        right = _MISSING_RIGHTS.get(reason.error)
+        reason = f"kdeclare lacks {right}" if right else str(reason)
+    text = f"kdeclare could not determine {what}: {reason}."
+    return Observation(resource, "not-determined", ObservationLevel.UNKNOWN, text, path)
+
+
+def format_bounds(bounds: Bounds) -> str:
+    """Format a number of which the bounds are known: ``5``, ``3 to 5`` or ``up to 5``."""
+    if bounds.is_exact:
+        return f"{bounds.most:,}"
+    return f"{bounds.least:,} to {bounds.most:,}" if bounds.least else f"up to {bounds.most:,}"
+
+
+def _format_amount(records: int, size: int | None) -> str:
+    size_text = "" if size is None else f" ({format_size(size)})"
+    return f"{format_count(records, 'record')}{size_text}"
+
+
+def _about(size: int) -> str:
+    return f"about {format_size(size)}"

@@ -1,0 +1,38 @@
+"""What the changes of a plan mean for records and clients, as reports of plans show it."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from kdeclare.core.plans.observation import Observation, ObservationLevel
+from kdeclare.core.plans.plan import Plan
+from kdeclare.report.elements.terminal import Style
+from kdeclare.report.elements.values import sanitize_for_terminal
+
+_LABELS = {
+    ObservationLevel.LOSS: "loss",
+    ObservationLevel.EFFECT: "impact",
+    ObservationLevel.UNKNOWN: "unknown",
+    ObservationLevel.INFO: "impact",
+}
+
+
+def group_observations(plan: Plan) -> Mapping[str, Sequence[Observation]]:
+    """Return the observations of a plan by resource, the most important first."""
+    observations: dict[str, list[Observation]] = defaultdict(list)
+    for item in plan.observations:
+        observations[item.resource].append(item)
+    return observations
+
+
+def get_observation_label(observation: Observation) -> str:
+    """Return the word that reports put before an observation."""
+    return _LABELS[observation.level]
+
+
+def render_observation_text(observation: Observation, style: Style) -> str:
+    """Render an observation as one line of text."""
+    paint = {ObservationLevel.LOSS: style.red, ObservationLevel.UNKNOWN: style.yellow}.get(
+        observation.level, style.dim
+    )
+    label = f"{get_observation_label(observation)}:"
+    return f"{paint(label)} {sanitize_for_terminal(observation.text)}"
