@@ -1,4 +1,4 @@
-"""The common operations of contract and conformance tests, on the in-memory cluster and on real Kafka."""
+"""The common operations of contract and conformance tests, on in-memory clusters and on real Kafka."""
 
 import itertools
 import time
@@ -18,6 +18,7 @@ from kdeclare.providers.kafka.port import (
     NewTopic,
 )
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.served import ServedCluster
 
 SET, DELETE, APPEND, SUBTRACT = FieldOp.SET, FieldOp.DELETE, FieldOp.APPEND, FieldOp.SUBTRACT
 CLUSTER_WIDE = ConfigResource(ConfigScope.BROKER, "")
@@ -39,7 +40,7 @@ def broker_resource(broker: int) -> ConfigResource:
 
 
 class Bed:
-    """The shared part of both beds."""
+    """The shared part of all beds."""
 
     cluster: Cluster
 
@@ -175,14 +176,12 @@ class Bed:
 
 
 class MemoryBed(Bed):
-    """The in-memory cluster."""
+    """The in-memory cluster. memory: the cluster that tests control; ``cluster`` is its client."""
 
-    cluster: MemoryCluster
-
-    def __init__(self, cluster: MemoryCluster) -> None:
-        super().__init__(cluster)
-        self.memory = cluster
-        cluster.tick_on_poll = False
+    def __init__(self, memory: MemoryCluster, cluster: Cluster | None = None) -> None:
+        super().__init__(cluster or memory)
+        self.memory = memory
+        memory.tick_on_poll = False
 
     def produce(self, topic: str, records: int) -> None:
         """Write records to a topic."""
@@ -196,6 +195,14 @@ class MemoryBed(Bed):
         """Let reassignments finish."""
         self.memory.move_ticks = 0
         self.memory.tick()
+
+
+class ServedBed(MemoryBed):
+    """The in-memory cluster on real ports, with kdeclare's real client."""
+
+    def __init__(self, cluster: Cluster, served: ServedCluster) -> None:
+        super().__init__(served.memory, cluster)
+        self.served = served
 
 
 class KafkaBed(Bed):

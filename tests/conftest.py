@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -17,7 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.providers.kafka.testing import MemoryCluster
-from tests.beds import CLUSTER_WIDE, AnyBed, KafkaBed, MemoryBed, broker_resource
+from tests.beds import CLUSTER_WIDE, AnyBed, KafkaBed, MemoryBed, ServedBed, broker_resource
 from tests.ports import reserve_ports
 from tests.startup_cache import BROKER, WORKER, archive_options
 
@@ -238,11 +239,35 @@ def connect_as(sandbox: "SandboxStatus", user: str) -> "KafkaCluster":
     return connect("", read_properties(resolve_layout(Path(sandbox.folder)).security.client(user)))
 
 
-@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+@contextmanager
+def open_served_bed(memory: MemoryCluster) -> Iterator[ServedBed]:
+    """Serve an in-memory cluster, and connect to it with kdeclare's client."""
+    from kdeclare.providers.kafka.client import connect
+    from tests.served import ServedCluster
+
+    served = ServedCluster(memory)
+    try:
+        cluster = connect(served.bootstrap, {})
+        try:
+            yield ServedBed(cluster, served)
+        finally:
+            cluster.close()
+    finally:
+        served.close()
+
+
+_BEDS = ["memory", "served", pytest.param("kafka", marks=pytest.mark.kafka)]
+
+
+@pytest.fixture(params=_BEDS)
 def secured_bed(request: pytest.FixtureRequest) -> Iterator[AnyBed]:
     """Brokers with an authorizer, and a super user as the client."""
     if request.param == "memory":
         yield MemoryBed(MemoryCluster())
+        return
+    if request.param == "served":
+        with open_served_bed(MemoryCluster()) as served:
+            yield served
         return
     from kdeclare.sandbox.security import ADMIN
 
@@ -363,13 +388,17 @@ def kafka_bed(sandbox: "SandboxStatus") -> Iterator[KafkaBed]:
         cluster.close()
 
 
-@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
-def bed(request: pytest.FixtureRequest) -> AnyBed:
-    """Three brokers on three racks: in memory, and real ones (marker ``kafka``)."""
+@pytest.fixture(params=_BEDS)
+def bed(request: pytest.FixtureRequest) -> Iterator[AnyBed]:
+    """Three brokers on three racks: in memory, in memory behind real ports, and real (marker ``kafka``)."""
+    memory = MemoryCluster({1: "rack-a", 2: "rack-b", 3: "rack-c"})
     if request.param == "memory":
-        return MemoryBed(MemoryCluster({1: "rack-a", 2: "rack-b", 3: "rack-c"}))
-    made: KafkaBed = request.getfixturevalue("kafka_bed")
-    return made
+        yield MemoryBed(memory)
+    elif request.param == "served":
+        with open_served_bed(memory) as served:
+            yield served
+    else:
+        yield request.getfixturevalue("kafka_bed")
 
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")

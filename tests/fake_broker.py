@@ -11,6 +11,8 @@ import kafka.protocol.admin as admin
 import kafka.protocol.consumer as consumer
 import kafka.protocol.metadata as metadata
 
+from kdeclare.providers.kafka.client.group_messages import ConsumerGroupDescribeRequest
+
 
 def _by_api_key(suffix: str) -> dict[int, Any]:
     modules: list[Any] = [admin, consumer, metadata]
@@ -18,7 +20,7 @@ def _by_api_key(suffix: str) -> dict[int, Any]:
     return {cls.API_KEY: cls for cls in found}
 
 
-_REQUESTS = _by_api_key("Request")
+_REQUESTS = _by_api_key("Request") | {ConsumerGroupDescribeRequest.API_KEY: ConsumerGroupDescribeRequest}
 
 Answer = Callable[[Any], Any]
 """Maps a request to a response. None closes the connection; Ellipsis sends no response.
