@@ -47,6 +47,13 @@ ACTIONABLE_KINDS = frozenset({FindingKind.CHANGED, FindingKind.PENDING, FindingK
 """The kinds of findings that an apply would fix."""
 
 
+UNDECLARED_KINDS = frozenset({FindingKind.UNMANAGED, FindingKind.POLICY})
+"""The kinds of findings about objects that no project declares or owns.
+
+If such an object cannot be read, no finding says so, unlike for a declared resource.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One finding about one resource.

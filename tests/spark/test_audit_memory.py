@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kdeclare.cli.main import main
-from kdeclare.fleet.rows import FINDINGS
+from kdeclare.fleet.rows import FINDINGS, LIVE
 from kdeclare.fleet.spark import diff
 from kdeclare.fleet.spark.diff import AuditCoverage
 from tests.spark.real_fleet import RealFleet, make_real_fleet
@@ -84,8 +84,40 @@ def test_findings_outside_coverage_are_not_fixed(
     unseen: set[Short],
 ) -> None:  # fmt: skip
     found, earlier = build_findings(spark, now), build_findings(spark, before, MONDAY)
-    assert read_shorts(diff.find_fixed(found, earlier, sight)) == mended
-    assert read_shorts(diff.find_unchecked(found, earlier, sight)) == unseen
+    live = build_unread_rows(spark, ("us", "Topic", "unrelated"))
+    assert read_shorts(diff.find_fixed(found, earlier, live, sight)) == mended
+    assert read_shorts(diff.find_unchecked(found, earlier, live, sight)) == unseen
+
+
+def build_unread_rows(spark: SparkSession, *unread: tuple[str, str, str]) -> DataFrame:
+    """Build the table of live objects: these could not be read, unlike a topic and a cluster."""
+    rows = [{"cluster": c, "kind": k, "name": n, "error": "No response."} for c, k, n in unread]
+    rows += [
+        {"cluster": "us", "kind": "Topic", "name": "d"},
+        {"cluster": "eu", "kind": "Cluster", "name": "eu"},
+    ]
+    return spark.createDataFrame(
+        pa.Table.from_pylist([dict.fromkeys(LIVE.names) | row for row in rows], LIVE)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "is_unseen"),
+    [
+        ("d", UNMANAGED, True),
+        ("d", ("eu", "Topic/d", "policy", None), True),
+        ("", UNMANAGED, True),
+        ("x", UNMANAGED, False),
+    ],
+)
+def test_findings_of_unread_undeclared_objects_are_not_fixed(
+    spark: SparkSession, name: str, before: Short, is_unseen: bool
+) -> None:
+    """An object that could not be read, or a type of objects (without a name) that could not be listed."""
+    found, earlier = build_findings(spark, []), build_findings(spark, [before], MONDAY)
+    live = build_unread_rows(spark, ("eu", "Topic", name))
+    assert read_shorts(diff.find_fixed(found, earlier, live, FLEET)) == (set() if is_unseen else {before})
+    assert read_shorts(diff.find_unchecked(found, earlier, live, FLEET)) == ({before} if is_unseen else set())
 
 
 def test_finding_keeps_its_first_seen_time(spark: SparkSession) -> None:

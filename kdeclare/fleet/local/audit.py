@@ -24,7 +24,7 @@ from kdeclare.fleet.contested import (
     find_sharing,
     map_cluster_ids,
 )
-from kdeclare.fleet.findings import Finding, FindingKind, compute_finding_id
+from kdeclare.fleet.findings import UNDECLARED_KINDS, Finding, FindingKind, compute_finding_id
 from kdeclare.fleet.in_process_audit import find_drift_in_rows, get_cluster_body
 from kdeclare.fleet.local import counts
 from kdeclare.fleet.local.tables import LocalWorkbench
@@ -205,7 +205,7 @@ def _mark_accepted(findings: Sequence[Row], accepted: Sequence[AcceptedDrift]) -
 
 def find_fixed(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
     """Return the findings of the baseline that this audit checked again and no longer found."""
-    is_unreadable, found = _make_unreadable_filter(findings), set(map(_get_identity, findings))
+    is_unreadable, found = _make_unreadable_filter(findings, tables.live), set(map(_get_identity, findings))
     return [
         row
         for row in tables.since or ()
@@ -215,7 +215,7 @@ def find_fixed(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
 
 def find_unchecked(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
     """Return the findings of the latest earlier audit that this audit did not check again."""
-    is_unreadable, found = _make_unreadable_filter(findings), set(map(_get_identity, findings))
+    is_unreadable, found = _make_unreadable_filter(findings, tables.live), set(map(_get_identity, findings))
     fleet = {*tables.clusters, *tables.left_out}
     return [
         {**row, "status": "unseen"}
@@ -226,12 +226,27 @@ def find_unchecked(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
     ]
 
 
-def _make_unreadable_filter(findings: Iterable[Row]) -> Callable[[Row], bool]:
+def _make_unreadable_filter(findings: Iterable[Row], live: Iterable[Row]) -> Callable[[Row], bool]:
     """Return a function that tells whether the object of an earlier finding could not be read."""
     unreadable = [row for row in findings if row["finding"] == str(FindingKind.UNREACHABLE)]
     clusters = {row["cluster"] for row in unreadable if row["kind"] == CLUSTER}
-    resources = {(row["cluster"], row["kind"], row["name"]) for row in unreadable}
-    return lambda row: row["cluster"] in clusters or (row["cluster"], row["kind"], row["name"]) in resources
+    resources = {_get_object(row) for row in unreadable}
+    # A row without a name represents all objects of a type that could not be listed.
+    objects = {_get_object(row) for row in live if row["error"] is not None and row["kind"] != CLUSTER}
+
+    def is_unreadable(row: Row) -> bool:
+        if row["cluster"] in clusters or _get_object(row) in resources:
+            return True
+        is_of_undeclared = row["finding"] in UNDECLARED_KINDS
+        return is_of_undeclared and not objects.isdisjoint(
+            (_get_object(row), (row["cluster"], row["kind"], ""))
+        )
+
+    return is_unreadable
+
+
+def _get_object(row: Row) -> tuple[str, str, str]:
+    return row["cluster"], row["kind"], row["name"]
 
 
 def write_audit(

@@ -280,7 +280,7 @@ def write_findings(
     written_findings = bench.read("findings", FINDINGS)
     unchecked = written_findings.limit(0)
     if tables.newest is not None:
-        unchecked = diff.find_unchecked(written_findings, tables.newest, coverage).withColumn(
+        unchecked = diff.find_unchecked(written_findings, tables.newest, tables.live, coverage).withColumn(
             "status", f.lit("unseen")
         )
     bench.write(unchecked.select(*FINDINGS.names), "unseen")
@@ -315,7 +315,7 @@ def summarize_audit(
     comparison: Since | None = None
     fixed_rows: tuple[AuditRow, ...] = ()
     if tables.since is not None and earlier_audits is not None:
-        fixed = diff.find_fixed(all_rows, tables.since, tables.coverage)
+        fixed = diff.find_fixed(all_rows, tables.since, tables.live, tables.coverage)
         known_count = audit_counts.count_known(found_rows)
         baseline = earlier_audits.since
         comparison = Since(

@@ -13,7 +13,7 @@ from kdeclare.core.provider.installed_providers import InstalledProvider, list_p
 from kdeclare.core.provider.registry import load_codecs
 from kdeclare.fleet.audit_results import IDENTITY
 from kdeclare.fleet.drift import explain_other_cluster, explain_unmanaged_group, find_drift
-from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
+from kdeclare.fleet.findings import UNDECLARED_KINDS, Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.rows import CLUSTER, FINDING
 from kdeclare.fleet.spark.tables import build_cluster_context, to_spark_type
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, find_acceptance
@@ -289,24 +289,30 @@ def _build_id_column() -> Column:
     return f.substring(f.sha2(f.concat_ws("\0", *identity), 256), 1, 12)
 
 
-def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
+def find_fixed(
+    findings: DataFrame, baseline_memory: DataFrame, live: DataFrame, coverage: AuditCoverage
+) -> DataFrame:
     """Return the findings of an earlier audit that this audit checked again and no longer found.
 
-    baseline_memory: the findings of the earlier audit.
+    baseline_memory: the findings of the earlier audit. live: the table `LIVE` of this audit.
     """
     checked_again = _join_unreadable(
-        baseline_memory.where(coverage.build_coverage_filter()), findings, "left_anti"
+        baseline_memory.where(coverage.build_coverage_filter()), findings, live, "left_anti"
     )
     return _exclude_found(checked_again, findings)
 
 
-def find_unchecked(findings: DataFrame, newest_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
+def find_unchecked(
+    findings: DataFrame, newest_memory: DataFrame, live: DataFrame, coverage: AuditCoverage
+) -> DataFrame:
     """Return the findings of an earlier audit that were not checked again, so that their state is unknown.
 
-    newest_memory: the findings of the earlier audit.
+    newest_memory: the findings of the earlier audit. live: the table `LIVE` of this audit.
     """
     fleet_memory = newest_memory.where(coverage.build_fleet_filter())
-    unreadable = _join_unreadable(fleet_memory.where(coverage.build_coverage_filter()), findings, "left_semi")
+    unreadable = _join_unreadable(
+        fleet_memory.where(coverage.build_coverage_filter()), findings, live, "left_semi"
+    )
     return _exclude_found(
         fleet_memory.where(~coverage.build_coverage_filter()).unionByName(unreadable), findings
     )
@@ -316,12 +322,24 @@ def _select_first_seen(memory: DataFrame, name: str) -> DataFrame:
     return memory.groupBy(*IDENTITY).agg(f.min("first_seen").alias(name))
 
 
-def _join_unreadable(memory: DataFrame, findings: DataFrame, join_type: str) -> DataFrame:
+def _join_unreadable(memory: DataFrame, findings: DataFrame, live: DataFrame, join_type: str) -> DataFrame:
     """Return the earlier findings whose objects could not be read (semi join), or all others (anti join)."""
-    unreadable = findings.where(f.col("finding") == str(FindingKind.UNREACHABLE)).alias("now")
-    of_cluster = f.col("now.kind") == CLUSTER
-    same_resource = (f.col("was.kind") == f.col("now.kind")) & (f.col("was.name") == f.col("now.name"))
-    is_affected = (f.col("was.cluster") == f.col("now.cluster")) & (of_cluster | same_resource)
+    columns = ("cluster", "kind", "name")
+    resources = findings.where(f.col("finding") == str(FindingKind.UNREACHABLE)).select(*columns)
+    objects = live.where(f.col("error").isNotNull() & (f.col("kind") != CLUSTER)).select(*columns)
+    unreadable = (
+        resources.withColumn("is_object", f.lit(False))
+        .unionByName(objects.withColumn("is_object", f.lit(True)))
+        .alias("now")
+    )
+    is_of_cluster = ~f.col("now.is_object") & (f.col("now.kind") == CLUSTER)
+    same_kind = f.col("was.kind") == f.col("now.kind")
+    same_name = f.col("was.name") == f.col("now.name")
+    is_of_undeclared = f.col("was.finding").isin(*map(str, sorted(UNDECLARED_KINDS)))
+    # A row without a name represents all objects of a type that could not be listed.
+    is_of_object = is_of_undeclared & (same_name | (f.col("now.name") == ""))
+    is_same = same_kind & f.when(f.col("now.is_object"), is_of_object).otherwise(same_name)
+    is_affected = (f.col("was.cluster") == f.col("now.cluster")) & (is_of_cluster | is_same)
     return memory.alias("was").join(unreadable, is_affected, join_type)
 
 

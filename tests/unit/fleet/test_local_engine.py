@@ -127,6 +127,22 @@ def test_findings_outside_coverage_are_not_fixed() -> None:
     assert find_unchecked(unread, whole) == [earlier[1] | {"status": "unseen"}]
 
 
+@pytest.mark.parametrize(
+    ("name", "finding", "is_unseen"),
+    [("d", "unmanaged", True), ("d", "policy", True), ("", "unmanaged", True), ("x", "unmanaged", False)],
+)
+def test_findings_of_unread_undeclared_objects_are_not_fixed(
+    name: str, finding: str, is_unseen: bool
+) -> None:
+    """An object that could not be read, or a type of objects (without a name) that could not be listed."""
+    (earlier,) = build_findings(("eu", "d", finding, None))
+    unread = {"cluster": "eu", "kind": "Topic", "name": name, "error": "No response."}
+    read = {"cluster": "us", "kind": "Topic", "name": "d", "error": None}
+    tables = LocalTables([], [unread, read], ["eu", "us"], newest=[earlier], since=[earlier])
+    assert find_fixed([], tables) == ([] if is_unseen else [earlier])
+    assert find_unchecked([], tables) == ([earlier | {"status": "unseen"}] if is_unseen else [])
+
+
 def test_known_finding_keeps_its_first_seen_time() -> None:
     fleet = generate_fleet(Random(4), clusters=2, topics=20)
     names = sorted({row["cluster"] for row in fleet.live})
