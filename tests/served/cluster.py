@@ -26,13 +26,15 @@ _CUT_AFTER_BYTES = 40
 class Outage(Enum):
     """What is wrong with the brokers of a cluster.
 
-    REFUSED: nothing listens on their ports. SILENT: they accept connections and requests, but never respond.
-    CUT: they describe the cluster and its topics, but close the connection in the middle of each response
-    with configs.
+    REFUSED: nothing listens on their ports.
+    SILENT: they accept connections and requests, but never respond.
+    STALLED: they never respond to requests for configs.
+    CUT: they close the connection in the middle of each response with configs.
     """
 
     REFUSED = auto()
     SILENT = auto()
+    STALLED = auto()
     CUT = auto()
 
 
@@ -54,6 +56,7 @@ class ServedCluster:
         self._outage: Outage | None = None
         self._ports: dict[int, int] = {}
         self._brokers: dict[int, FakeBroker] = {}
+        self._started: list[FakeBroker] = []
         for index, broker in enumerate(memory.elsewhere().describe().brokers):
             self._start(broker.id, first_port and first_port + index)
 
@@ -63,8 +66,8 @@ class ServedCluster:
         return ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
 
     def list_requests(self, api_key: int) -> list[Any]:
-        """Return the requests for one API that the brokers received since they started."""
-        return [request for broker in self._brokers.values() for request in broker.list_requests(api_key)]
+        """Return all requests for one API, also those before an outage."""
+        return [request for broker in self._started for request in broker.list_requests(api_key)]
 
     @contextlib.contextmanager
     def outage(self, outage: Outage) -> Iterator[None]:
@@ -103,6 +106,7 @@ class ServedCluster:
         )
         served = FakeBroker(answers, self._list_versions(), port)
         self._brokers[broker], self._ports[broker] = served, served.port
+        self._started.append(served)
 
     def _list_versions(self) -> Mapping[int, int]:
         limits = {} if self.memory.rf_guard else {45: 0}
@@ -110,13 +114,14 @@ class ServedCluster:
 
     def _guard(self, key: int, answer: Callable[[Any], Any]) -> Answer:
         def respond(request: Any) -> Any:
-            if self._outage is Outage.SILENT:
+            is_affected = key == _DESCRIBE_CONFIGS
+            if self._outage is Outage.SILENT or (is_affected and self._outage is Outage.STALLED):
                 return ...
             try:
                 response = answer(request)
             except ConnectionLost:
                 return None
-            is_cut = self._outage is Outage.CUT and key == _DESCRIBE_CONFIGS
+            is_cut = is_affected and self._outage is Outage.CUT
             return (response, _CUT_AFTER_BYTES) if is_cut else response
 
         return respond

@@ -1,12 +1,14 @@
 """Thirty nightly audits of fifty clusters, with drift, repairs, outages and a crash, compared with a model.
 
-The brokers are in memory: fifty real ones need more memory than a test machine has.
+Fifty real brokers need more memory than a test machine has. The clusters are therefore in memory, and served
+on ports: kdeclare connects, sends requests and meets broken connections as usual.
 """
 
 import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,15 +18,16 @@ import pytest
 import time_machine
 
 from kdeclare.cli.main import main
-from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.fleet.local.tables import read_rows
 from kdeclare.fleet.rows import CLUSTER, FINDINGS
 from kdeclare.fleet.storage import LocalStorage
-from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.ports import reserve_ports
+from tests.served import Outage, ServedCluster
 
 CLUSTERS = tuple(f"c-{number:02}" for number in range(50))
 TOPICS = {f"t{number}": "ab"[number % 2] for number in range(6)}
@@ -39,6 +42,29 @@ CHANGED_NIGHT, ROLLOUT_NIGHT = 14, 17
 ACCEPTED_FROM, ACCEPTED_UNTIL = 5, 12
 """The nights in which the drift of t0 in half of the clusters is accepted."""
 
+REFUSED_CLUSTER, REFUSED_CONFIGS = "cluster", "configs"
+"""The brokers respond with error codes: to requests about the cluster, or to requests about configs only."""
+Problem = Outage | str
+REASONS: dict[Problem, str] = {
+    Outage.REFUSED: "connection refused",
+    Outage.SILENT: "connected, but no response in time",
+    Outage.STALLED: "REQUEST_TIMED_OUT",
+    Outage.CUT: "NETWORK_EXCEPTION",
+    REFUSED_CLUSTER: "UNKNOWN_SERVER_ERROR",
+    REFUSED_CONFIGS: "UNKNOWN_SERVER_ERROR",
+}
+"""What can be wrong with a cluster, and what the audit must say about it."""
+BROKEN = Fault("UNKNOWN_SERVER_ERROR", "The disk is broken.", FaultKind.RETRIABLE)
+ONLY_CONFIGS = (Outage.STALLED, Outage.CUT, REFUSED_CONFIGS)
+"""The problems in spite of which audits see which topics exist."""
+SLOW_NIGHTS: dict[int, Problem] = {7: Outage.SILENT, 15: Outage.STALLED, 23: Outage.SILENT}
+"""The nights in which the audit waits for a cluster until a timeout."""
+METHODS = {REFUSED_CLUSTER: "describe", REFUSED_CONFIGS: "configs"}
+TIMEOUT_S = 5
+"""How long an audit waits for a connection."""
+REQUEST_TIMEOUT_MS = 3000
+DESCRIBE_CONFIGS = 32
+
 Identity = tuple[str, str, str, str, str | None]
 """The cluster, kind and name of a finding, its type and its path."""
 
@@ -51,30 +77,46 @@ class ClusterModel:
     owned: dict[str, str] = field(default_factory=dict)
     unmanaged: set[str] = field(default_factory=set)
 
-    def list_findings(self, name: str, declared: Mapping[str, str]) -> Iterator[Identity]:
+    def list_findings(
+        self, name: str, declared: Mapping[str, str], problem: Problem | None
+    ) -> Iterator[Identity]:
+        if problem is not None and problem not in ONLY_CONFIGS:
+            yield name, CLUSTER, name, "unreachable", None
+            return
         for topic, retention in declared.items():
             if topic not in self.live:
                 yield name, "Topic", topic, "missing", None
+            elif problem in ONLY_CONFIGS:
+                yield name, "Topic", topic, "unreachable", None
             elif self.live[topic] != retention:
                 finding = "pending" if self.live[topic] == self.owned[topic] else "changed"
                 yield name, "Topic", topic, finding, RETENTION
-        for topic in self.unmanaged:
-            yield name, "Topic", topic, "unmanaged", None
+        if problem is None:
+            for topic in self.unmanaged:
+                yield name, "Topic", topic, "unmanaged", None
+
+    def list_unread(self, name: str, problem: Problem | None) -> Iterator[tuple[str, str, str]]:
+        """The cluster or the topics that exist and cannot be read."""
+        if problem in ONLY_CONFIGS:
+            yield from ((name, "Topic", topic) for topic in (*self.live, *self.unmanaged))
+        elif problem is not None:
+            yield name, CLUSTER, name
 
 
 @dataclass
 class Nights:
     """The fleet, and the model of what audits must find.
 
-    memory: the open findings, each with the night in which an audit first found it.
+    down: the clusters that cannot be read, or whose topic configs cannot be read, and why. memory: the open
+        findings, each with the night in which an audit first found it.
     """
 
     folder: Path
     chance: random.Random
-    clusters: dict[str, MemoryCluster]
+    served: dict[str, ServedCluster]
     models: dict[str, ClusterModel]
     declared: dict[str, str] = field(default_factory=lambda: dict.fromkeys(TOPICS, "1000"))
-    down: frozenset[str] = frozenset()
+    down: dict[str, Problem] = field(default_factory=dict)
     memory: dict[Identity, datetime] = field(default_factory=dict)
     remembered: list[dict[str, int]] = field(default_factory=list)
     names: int = 0
@@ -84,7 +126,11 @@ class Nights:
         return self.folder / "audits"
 
     def write_files(self) -> None:
-        environments = "".join(f"    {name}: {{bootstrapServers: '{name}:9092'}}\n" for name in CLUSTERS)
+        environments = "".join(
+            f"    {name}: {{bootstrapServers: '{served.bootstrap}', clientConfig: "
+            f"{{request.timeout.ms: '{REQUEST_TIMEOUT_MS}'}}}}\n"
+            for name, served in self.served.items()
+        )
         entries = "".join(
             f"    - {{name: {name}, project: kdeclare.yaml, env: {name}}}\n" for name in CLUSTERS
         )
@@ -139,7 +185,7 @@ class Nights:
     def change_something(self) -> None:
         """Let another client change, delete or create a topic somewhere, or repair a cluster."""
         name = self.chance.choice(CLUSTERS)
-        model, other = self.models[name], self.clusters[name].elsewhere()
+        model, other = self.models[name], self.served[name].memory.elsewhere()
         topic = self.chance.choice(list(TOPICS))
         match self.chance.choice(("change", "change", "delete", "create", "undo", "remove", "apply")):
             case "change" if topic in model.live:
@@ -163,33 +209,61 @@ class Nights:
     def set_retention(self, name: str, topic: str, value: str) -> None:
         operation = ConfigOp("retention.ms", FieldOp.SET, value)
         resource = ConfigResource(ConfigScope.TOPIC, topic)
-        self.clusters[name].elsewhere().alter_configs([ConfigAlteration(resource, (operation,))])
+        other = self.served[name].memory.elsewhere()
+        other.alter_configs([ConfigAlteration(resource, (operation,))])
         self.models[name].live[topic] = value
 
     def audit(self) -> int:
         line = ["fleet", "audit", str(self.folder / "fleet.yaml"), "--out", str(self.audits)]
-        return main([*line, "--engine", "local"])
+        return main([*line, "--engine", "local", "--timeout", str(TIMEOUT_S)])
+
+    def break_clusters(self, night: int) -> None:
+        """Choose the clusters that are down in this night."""
+        quick = [problem for problem in REASONS if problem not in SLOW_NIGHTS.values()]
+        names = self.chance.sample(CLUSTERS, self.chance.choice((0, 0, 1, 4)))
+        self.down = {name: self.chance.choice(quick) for name in names}
+        if night in SLOW_NIGHTS:
+            self.down[self.chance.choice(CLUSTERS)] = SLOW_NIGHTS[night]
+
+    @contextmanager
+    def disturb(self) -> Iterator[None]:
+        """Disturb the clusters that are down, on the wire, for the duration of a with block."""
+        with ExitStack() as stack:
+            for name, problem in self.down.items():
+                served = self.served[name]
+                if isinstance(problem, Outage):
+                    stack.enter_context(served.outage(problem))
+                else:
+                    served.memory.faults.fail(BROKEN, nth=None, method=METHODS[problem])
+                    stack.callback(served.memory.faults.clear)
+            yield
 
     def expect_night(self, night: int, now: datetime) -> None:
         """Compare the audit of this night with the model, and remember its findings."""
         summary = json.loads((self.audits / "summary.json").read_text())
         found: dict[Identity, datetime] = {}
         for name, model in self.models.items():
-            if name in self.down:
-                identities: Iterator[Identity] = iter([(name, CLUSTER, name, "unreachable", None)])
-            else:
-                identities = model.list_findings(name, self.declared)
+            identities = model.list_findings(name, self.declared, self.down.get(name))
             found |= {identity: self.memory.get(identity, now) for identity in identities}
+        unread = {
+            item
+            for name, model in self.models.items()
+            for item in model.list_unread(name, self.down.get(name))
+        }
         unseen = {
             identity: first
             for identity, first in self.memory.items()
-            if identity[0] in self.down and identity not in found
+            if identity not in found
+            and (identity[:3] in unread or (identity[0], CLUSTER, identity[0]) in unread)
         }
         fixed = self.memory.keys() - found.keys() - unseen.keys()
         accepted = {identity for identity in found if self.is_accepted(identity, night)}
         rows = {_identify(row): row for row in self.read("findings", summary)}
         assert rows.keys() == found.keys()
         assert {_identify(row) for row in self.read("unseen", summary)} == unseen.keys()
+        for row in rows.values():
+            if row["finding"] == "unreachable":
+                assert REASONS[self.down[row["cluster"]]] in row["message"]
         for identity, row in rows.items():
             is_known = identity in self.memory
             assert abs(row["first_seen"] - found[identity]) < timedelta(minutes=5), identity
@@ -245,27 +319,35 @@ def _add(*counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sum(map(Counter, counts), Counter()))
 
 
+@pytest.fixture
+def served_clusters() -> Iterator[dict[str, ServedCluster]]:
+    """The clusters of the fleet, each with one broker on a port."""
+    first = reserve_ports(lambda first: range(first, first + len(CLUSTERS)))
+    with ExitStack() as stack:
+        clusters = {}
+        for number, name in enumerate(CLUSTERS):
+            memory = MemoryCluster({1: "a"}, cluster_id=f"id-{name}")
+            clusters[name] = ServedCluster(memory, first + number)
+            stack.callback(clusters[name].close)
+        yield clusters
+
+
 @pytest.mark.slow
 def test_thirty_nights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    served_clusters: dict[str, ServedCluster],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    clusters = {name: MemoryCluster({1: "a"}, cluster_id=f"id-{name}") for name in CLUSTERS}
     models = {name: ClusterModel() for name in CLUSTERS}
-    nights = Nights(tmp_path, random.Random(2026), clusters, models)
-
-    def connect(servers: str, *_: object) -> MemoryCluster:
-        name = servers.partition(":")[0]
-        if name in nights.down:
-            raise KdeclareError(error("unreachable", "Cluster unreachable", f"No response from {servers}."))
-        return clusters[name]
-
-    monkeypatch.setattr(connection, "connect_cluster", connect)
+    nights = Nights(tmp_path, random.Random(2026), served_clusters, models)
+    problems: Counter[Problem] = Counter()
     nights.write_files()
     with time_machine.travel(START) as clock:
         nights.roll_out()
         for night in range(NIGHTS):
             now = START + timedelta(days=night)
-            nights.down = frozenset()
+            nights.down = {}
             if night == ACCEPTED_FROM:
                 nights.accept_drift(START + timedelta(days=ACCEPTED_UNTIL))
             if night == CHANGED_NIGHT:
@@ -275,18 +357,24 @@ def test_thirty_nights(
                 nights.roll_out()
             for _ in range(nights.chance.randrange(12)):
                 nights.change_something()
-            nights.down = frozenset(nights.chance.sample(CLUSTERS, nights.chance.choice((0, 0, 1, 4))))
+            nights.break_clusters(night)
+            problems.update(nights.down.values())
             clock.move_to(now)
-            if night == CRASHED_NIGHT:
-                with monkeypatch.context() as patch:
-                    patch.setattr(LocalStorage, "write_all", _fail)
-                    assert nights.audit() == 1
-                clock.move_to(now + timedelta(minutes=1))  # the job starts the audit again
-            assert nights.audit() == (1 if nights.down else 0)
+            with nights.disturb():
+                if night == CRASHED_NIGHT:
+                    with monkeypatch.context() as patch:
+                        patch.setattr(LocalStorage, "write_all", _fail)
+                        assert nights.audit() == 1
+                    clock.move_to(now + timedelta(minutes=1))  # the job starts the audit again
+                assert nights.audit() == (1 if nights.down else 0)
             nights.expect_night(night, now)
         expect_report_of_a_week(nights, capsys)
     assert len(nights.memory) > 40
     assert any(now - first > timedelta(days=10) for first in nights.memory.values())
+    assert problems.keys() == REASONS.keys()
+    # the plans and almost all audits have read each cluster through its port
+    requests = [len(served.list_requests(DESCRIBE_CONFIGS)) for served in served_clusters.values()]
+    assert min(requests) > NIGHTS
 
 
 def _fail(*_: object) -> None:
