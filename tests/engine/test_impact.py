@@ -189,6 +189,29 @@ def test_larger_min_isr_counts_partitions_that_reject_records(world: World) -> N
     )
 
 
+def test_more_replicas_keep_partitions_writable() -> None:
+    world = World()
+    world.apply(topic("t", partitions=2, replicationFactor=2))
+    larger = topic("t", partitions=2, replicationFactor=3, configs={"min.insync.replicas": "2"})
+    assert observe(world, larger) == ()
+
+
+def test_fewer_replicas_make_partitions_unwritable() -> None:
+    world = World()
+    configs = {"min.insync.replicas": "2"}
+    world.apply(topic("t", partitions=2, replicationFactor=3, configs=configs))
+    (observation,) = observe(world, topic("t", partitions=2, replicationFactor=2, configs=configs))
+    assert (observation.code, observation.path) == ("not-writable", "replicationFactor")
+
+
+def test_compaction_requires_keys() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1))
+    world.cluster.produce("t", 10)
+    (observation,) = observe(world, topic("t", partitions=1, configs={"cleanup.policy": ["compact"]}))
+    assert observation.code == "keys-required"
+
+
 @pytest.mark.parametrize(
     ("method", "error", "said"),
     [

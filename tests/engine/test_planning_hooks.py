@@ -1,6 +1,6 @@
 """The points of the pipeline at which a provider takes part in planning."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -8,10 +8,11 @@ import pytest
 from kdeclare.core.diagnostics import Diagnostic, denied, error, info
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.plans.plan import Verdict, VerdictOutcome
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.provider.registry import start_plan
-from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.name_scope import NameScope
@@ -92,6 +93,12 @@ class Recorder(PlanHooks):
         self._record_call("count_unmanaged")
         return 40
 
+    def observe_impact(
+        self, operations: tuple[Operation, ...], changes: Sequence[Change]
+    ) -> Iterable[Observation]:
+        self._record_call("observe_impact", operations)
+        return [Observation("Topic/a", "x", ObservationLevel.INFO, "An effect.")]
+
 
 @pytest.fixture
 def hooks(monkeypatch: pytest.MonkeyPatch) -> Recorder:
@@ -107,11 +114,13 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 def test_hooks_are_called_in_definition_order(hooks: Recorder) -> None:
-    plan = World().plan(topic("a", partitions=1))
+    plan = World().plan(topic("a", partitions=1), scope=PlanScope(impact=True))
     documented = [name for name in vars(PlanHooks) if not name.startswith("_")]
     # They describe the finished plan, in any order.
     assert hooks.calls[:9] == documented[:9]
-    assert sorted(hooks.calls[9:]) == sorted(documented[9:]) == ["count_unmanaged", "locate_members"]
+    assert sorted(hooks.calls[9:11]) == sorted(documented[9:11]) == ["count_unmanaged", "locate_members"]
+    assert hooks.calls[11:] == documented[11:] == ["observe_impact"]
+    assert [item.text for item in plan.observations] == ["An effect."]
     assert plan.racks[7] == "cellar"
     assert plan.summary.unmanaged == 40
 

@@ -148,18 +148,6 @@ class PlanHooks:
         """Split the final operations into smaller steps, in the order an administrator would choose."""
         return PlanStep(operations)
 
-    def observe_impact(
-        self, operations: tuple[Operation, ...], changes: Sequence[Change]
-    ) -> Iterable[Observation]:
-        """Return what the changes mean for records and clients, for people who review the plan.
-
-        An implementation reads the systems with a bounded number of requests, and only what these changes
-        need. It reports what it cannot read as an observation (`ObservationLevel.UNKNOWN`).
-
-        operations: the operations of the plan. changes: the changes that they make.
-        """
-        return ()
-
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
         """Return the locations, such as racks, of the members that the operations name.
 
@@ -175,6 +163,18 @@ class PlanHooks:
         known: the ids of declared and owned resources.
         """
         return 0
+
+    def observe_impact(
+        self, operations: tuple[Operation, ...], changes: Sequence[Change]
+    ) -> Iterable[Observation]:
+        """Return what the changes mean for records and clients, for people who review the plan.
+
+        An implementation reads the systems with a bounded number of requests, and only what these changes
+        need. It reports what it cannot read as an observation (`ObservationLevel.UNKNOWN`).
+
+        operations: the operations of the plan. changes: the changes that they make.
+        """
+        return ()
 
 
 def prepare_context(hooks: Iterable[PlanHooks]) -> PlanContext:

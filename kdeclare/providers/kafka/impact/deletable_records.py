@@ -66,7 +66,7 @@ class Bounds(NamedTuple):
 NONE_DELETED = Bounds(0, 0)
 
 
-def bound_deletable_records(log: PartitionLog, limits: LogLimits) -> Bounds:
+def compute_deletable_records(log: PartitionLog, limits: LogLimits) -> Bounds:
     """Return how many records of a partition Kafka deletes with the given limits, all of them the oldest.
 
     Offsets are counted. In a log that was compacted or that has transactions, fewer records have these
@@ -114,11 +114,11 @@ def _compute_excess(log: PartitionLog, limits: LogLimits) -> int:
     return max(0, log.size - limits.retention_bytes)
 
 
-def bound_deletable_bytes(log: PartitionLog, limits: LogLimits) -> Bounds | None:
+def compute_deletable_bytes(log: PartitionLog, limits: LogLimits) -> Bounds | None:
     """Return how many bytes of a partition Kafka deletes; None if the size of the partition is unknown."""
     if log.size is None:
         return None
-    records = bound_deletable_records(log, limits)
+    records = compute_deletable_records(log, limits)
     if log.count and records.least == log.count:
         return Bounds(log.size, log.size)
     excess = _compute_excess(log, limits)
@@ -126,9 +126,9 @@ def bound_deletable_bytes(log: PartitionLog, limits: LogLimits) -> Bounds | None
     return Bounds(max(0, excess - limits.segment_bytes), log.size if is_expired else excess)
 
 
-def estimate_deletable_bytes(log: PartitionLog, limits: LogLimits) -> int | None:
+def compute_probable_bytes(log: PartitionLog, limits: LogLimits) -> int | None:
     """Return the probable number of deleted bytes, as if all records had the same size; None if unknown."""
-    bounds = bound_deletable_bytes(log, limits)
+    bounds = compute_deletable_bytes(log, limits)
     if log.size is None or bounds is None:
         return None
     expired = _bound_by_time(log, limits).most

@@ -11,10 +11,10 @@ from kdeclare.core.units import format_count
 from kdeclare.providers.kafka.impact import wording
 from kdeclare.providers.kafka.impact.deletable_records import (
     Bounds,
-    bound_deletable_bytes,
-    bound_deletable_records,
+    compute_deletable_bytes,
+    compute_deletable_records,
+    compute_probable_bytes,
     count_unread,
-    estimate_deletable_bytes,
 )
 from kdeclare.providers.kafka.impact.topic_logs import (
     MAX_GROUPS,
@@ -40,7 +40,8 @@ from kdeclare.providers.kafka.port import Cluster
 _KIND = "Topic"
 _LOSS_PATHS = tuple(f"configs.{key}" for key in (CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES))
 _SEVERE = (Risk.DESTRUCTIVE, Risk.IRREVERSIBLE)
-_MIN_ISR_PATH = f"configs.{MIN_ISR}"
+_MIN_ISR_PATH, _CLEANUP_PATH = f"configs.{MIN_ISR}", f"configs.{CLEANUP_POLICY}"
+_FACTOR, _ASSIGNMENTS = "replicationFactor", "assignments."
 _MAX_NAMED_GROUPS = 5
 _TIME_LIMIT_S = 10.0
 """How long kdeclare reads the impact of a plan before it leaves out the rest, in seconds."""
@@ -77,8 +78,9 @@ def observe_topics(cluster: Cluster, live: KafkaState, changes: Sequence[Change]
         for path in _find_loss_paths(change)
     ]
     growing = {name: c for name, c in existing.items() if _find_field(c, "partitions") and _is_update(c)}
-    guarded = {name: c for name, c in existing.items() if _find_field(c, _MIN_ISR_PATH) and _is_update(c)}
-    needs_settings = {name: existing[name] for name in (*growing, *guarded)}
+    resized = {name: c for name, c in existing.items() if _is_update(c) and _changes_writability(c)}
+    compacted = {name: c for name, c in existing.items() if _is_update(c) and _find_field(c, _CLEANUP_PATH)}
+    needs_settings = {name: existing[name] for name in (*growing, *resized, *compacted)}
     needs_settings |= {loss.topic.name: loss.change for loss in losses if loss.path is not None}
     settings: Mapping[str, TopicSettings | Fault] = {}
     if needs_settings:
@@ -90,8 +92,10 @@ def observe_topics(cluster: Cluster, live: KafkaState, changes: Sequence[Change]
     yield from _observe_losses(cluster, live, losses, settings)
     for name, change in growing.items():
         yield from _observe_growth(change, live.topics[name], settings.get(name))
-    for name, change in guarded.items():
-        yield from _observe_min_isr(change, live.topics[name], settings.get(name))
+    for name, change in resized.items():
+        yield from _observe_writability(change, live.topics[name], settings.get(name))
+    for change in compacted.values():
+        yield from _observe_compaction(change, settings.get(change.id.name))
 
 
 def _find_loss_paths(change: Change) -> tuple[str | None, ...]:
@@ -109,6 +113,13 @@ def _find_field(change: Change, path: str) -> FieldChange | None:
     return next((field for field in change.fields if field.path == path), None)
 
 
+def _changes_writability(change: Change) -> bool:
+    return any(
+        field.path in (_MIN_ISR_PATH, _FACTOR) or field.path.startswith(_ASSIGNMENTS)
+        for field in change.fields
+    )
+
+
 def _is_update(change: Change) -> bool:
     return change.action is Action.UPDATE
 
@@ -122,7 +133,7 @@ def _observe_losses(
         if loss.path is not None and not isinstance(described, TopicSettings):
             reason = described if described is not None else "the topic is gone"
             yield wording.build_unknown(loss.resource, loss.path, "which records are deleted", reason)
-        else:
+        elif loss.path != _CLEANUP_PATH or _adds_deletion(described):
             readable.append(loss)
     if not readable:
         return
@@ -153,6 +164,13 @@ def _observe_losses(
         yield from _observe_loss(loss, logs[loss.topic.name], settings.get(loss.topic.name), readers)
 
 
+def _adds_deletion(settings: TopicSettings | Fault | None) -> bool:
+    """Return whether a change lets Kafka delete old records of a topic that was only compacted."""
+    if not isinstance(settings, TopicSettings):
+        return False
+    return settings.limits_after.deletes and not settings.limits_before.deletes
+
+
 def _read_readers(cluster: Cluster, topics: Iterable[str]) -> Readers | Fault | str:
     try:
         return read_readers(cluster, tuple(topics))
@@ -174,15 +192,15 @@ def _observe_loss(
     total = sum(log.count for log in logs.values())
     deleted: dict[int, Bounds] = {}
     for number, log in logs.items():
-        deleted[number] = bound_deletable_records(log, limits) if limits else Bounds(log.count, log.count)
+        deleted[number] = compute_deletable_records(log, limits) if limits else Bounds(log.count, log.count)
     records = _sum_bounds(deleted.values())
     if limits is None:
         known = [log.size for log in logs.values() if log.size is not None]
         about = sum(known) if len(known) == len(logs) else None
         size = None if about is None else Bounds(about, about)
     else:
-        sizes = [bound_deletable_bytes(log, limits) for log in logs.values()]
-        estimates = [estimate_deletable_bytes(log, limits) for log in logs.values()]
+        sizes = [compute_deletable_bytes(log, limits) for log in logs.values()]
+        estimates = [compute_probable_bytes(log, limits) for log in logs.values()]
         size = None if None in sizes else _sum_bounds(each for each in sizes if each is not None)
         about = None if None in estimates else sum(each for each in estimates if each is not None)
     yield wording.build_loss(loss.resource, loss.path, records, total, size, about)
@@ -231,6 +249,21 @@ def _sum_bounds(bounds: Iterable[Bounds]) -> Bounds:
     return Bounds(sum(item.least for item in items), sum(item.most for item in items))
 
 
+def _observe_compaction(change: Change, settings: TopicSettings | Fault | None) -> Iterator[Observation]:
+    """Say what compaction requires of producers."""
+    if not isinstance(settings, TopicSettings):
+        return
+    was_compacted, is_compacted = (
+        "compact" in configs.get(CLEANUP_POLICY, "") for configs in (settings.before, settings.after)
+    )
+    if is_compacted and not was_compacted:
+        text = (
+            "Once the topic is compacted, brokers refuse records without keys. Kafka deletes all records of "
+            "a key except the latest one."
+        )
+        yield Observation(str(change.id), "keys-required", ObservationLevel.EFFECT, text, _CLEANUP_PATH)
+
+
 def _observe_growth(
     change: Change, topic: Topic, settings: TopicSettings | Fault | None
 ) -> Iterator[Observation]:
@@ -259,21 +292,40 @@ def _observe_growth(
         yield Observation(str(change.id), "streams-topic", ObservationLevel.LOSS, text, field.path)
 
 
-def _observe_min_isr(
+def _observe_writability(
     change: Change, topic: Topic, settings: TopicSettings | Fault | None
 ) -> Iterator[Observation]:
     """Say how many partitions reject writes with acks=all if one broker is down, before and after."""
     if not isinstance(settings, TopicSettings):
         return
-    before, after = (
-        sum(len(partition.replicas) - 1 < int(configs.get(MIN_ISR, "1")) for partition in topic.partitions)
-        for configs in (settings.before, settings.after)
-    )
+    sizes_before = [len(partition.replicas) for partition in topic.partitions]
+    sizes_after = _find_new_sizes(change, sizes_before)
+    before = _count_unwritable(sizes_before, settings.before)
+    after = _count_unwritable(sizes_after, settings.after)
     if after <= before:
         return
     text = (
-        f"If one broker is down, up to {format_count(after, 'partition')} of {len(topic.partitions):,} no "
+        f"If one broker is down, up to {format_count(after, 'partition')} of {len(sizes_after):,} no "
         f"longer accept records from producers with acks=all (before the change: {before:,})."
     )
     figures = {"partitions_before": before, "partitions_after": after}
-    yield Observation(str(change.id), "not-writable", ObservationLevel.EFFECT, text, _MIN_ISR_PATH, figures)
+    path = _MIN_ISR_PATH if _find_field(change, _MIN_ISR_PATH) else _FACTOR
+    yield Observation(str(change.id), "not-writable", ObservationLevel.EFFECT, text, path, figures)
+
+
+def _find_new_sizes(change: Change, sizes: Sequence[int]) -> list[int]:
+    """Return the number of replicas of each partition after the change."""
+    factor = _find_field(change, _FACTOR)
+    new_sizes = (
+        list(sizes) if factor is None or not isinstance(factor.after, int) else [factor.after] * len(sizes)
+    )
+    for number in range(len(sizes)):
+        field = _find_field(change, f"{_ASSIGNMENTS}{number}")
+        if field is not None and isinstance(field.after, list | tuple):
+            new_sizes[number] = len(field.after)
+    return new_sizes
+
+
+def _count_unwritable(sizes: Iterable[int], configs: Mapping[str, str]) -> int:
+    required = int(configs.get(MIN_ISR, "1"))
+    return sum(size - 1 < required for size in sizes)
