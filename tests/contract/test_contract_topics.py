@@ -4,6 +4,7 @@ import pytest
 
 from kdeclare.core.live.faults import CreatedObject
 from kdeclare.providers.kafka.collector import TopicExistence, check_existence
+from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from tests.beds import AnyBed, all_created, get_error, get_message, topic_resource
 
@@ -218,6 +219,22 @@ def test_record_counts_of_topics(bed: AnyBed) -> None:
     full, empty = bed.create(partitions=3), bed.create()
     bed.produce(full, 5)
     assert bed.cluster.record_counts([full, empty, "not-there"]) == {full: 5, empty: 0}
+
+
+def test_last_write_of_each_partition(bed: AnyBed) -> None:
+    full, empty = bed.create(partitions=2), bed.create()
+    bed.produce(full, 3)
+    found = bed.cluster.find_last_writes([full, empty, "not-there"])
+    assert set(found) == {TopicPartition(full, 0), TopicPartition(full, 1), TopicPartition(empty, 0)}
+    assert found[TopicPartition(empty, 0)] is None
+    assert all(found[TopicPartition(full, number)] is not None for number in range(2))
+
+
+def test_producers_are_listed_for_each_partition(bed: AnyBed) -> None:
+    name = bed.create(partitions=2)
+    bed.produce(name, 3)
+    found = bed.cluster.list_producers([name, "not-there"])
+    assert set(found) == {TopicPartition(name, 0), TopicPartition(name, 1)}
 
 
 # partitions

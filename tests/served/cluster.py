@@ -16,7 +16,7 @@ from tests.served.topics import TopicApis
 
 _VERSIONS = {2: 8, 3: 13, 8: 9, 9: 9, 10: 6, 15: 6, 16: 5, 18: 3, 19: 7, 20: 6, 29: 3, 30: 3, 31: 3, 32: 4}
 _VERSIONS |= {34: 2, 35: 4, 37: 3, 42: 2, 43: 2, 44: 1, 45: 1, 46: 0, 47: 0, 48: 1, 49: 1, 50: 0, 51: 0}
-_VERSIONS |= {55: 2, 60: 2, 69: 1, 74: 1}
+_VERSIONS |= {55: 2, 60: 2, 61: 0, 69: 1, 74: 1}
 """The highest version of each API, which is at most the version of Kafka 4.3."""
 _API_VERSIONS, _DESCRIBE_CONFIGS = 18, 32
 _CUT_AFTER_BYTES = 40

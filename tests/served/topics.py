@@ -9,7 +9,7 @@ import kafka.protocol.consumer as consumer
 
 from kdeclare.core.live.faults import CreatedObject, Fault, Outcome
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.providers.kafka.port import MAX_TIMESTAMP, ActiveProducer, NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.served.results import ConnectionLost, get_code, get_message, send_items
 
@@ -31,6 +31,7 @@ class TopicApis:
             43: self._elect_leaders,
             45: self._reassign,
             46: self._list_moves,
+            61: self._describe_producers,
         }
 
     def _create_topics(self, request: Any) -> Any:
@@ -274,12 +275,12 @@ class TopicApis:
             partitions = []
             for item in topic.partitions:
                 where = TopicPartition(topic.name, item.partition_index)
-                offset, error = self._find_offset(where, item.timestamp)
+                offset, timestamp, error = self._find_offset(where, item.timestamp)
                 partitions.append(
                     kind.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
                         partition_index=item.partition_index,
                         error_code=get_code(error),
-                        timestamp=-1,
+                        timestamp=timestamp,
                         offset=offset,
                         leader_epoch=-1,
                     )
@@ -287,14 +288,52 @@ class TopicApis:
             topics.append(kind.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
         return kind(throttle_time_ms=0, topics=topics)
 
-    def _find_offset(self, where: TopicPartition, at: int) -> tuple[int, Fault | None]:
+    def _find_offset(self, where: TopicPartition, at: int) -> tuple[int, int, Fault | None]:
+        """Return the offset and the timestamp of the record at a time."""
         try:
+            if at == MAX_TIMESTAMP:
+                last_write = self._memory.find_last_writes([where.topic]).get(where)
+                return 0 if last_write is not None else -1, -1 if last_write is None else last_write, None
             offsets = self._memory.list_offsets([where.topic], [at])
         except Fault as fault:
-            return -1, fault
+            return -1, -1, fault
         if where not in offsets:
-            return -1, Fault("UNKNOWN_TOPIC_OR_PARTITION", "")
-        return offsets[where][0], None
+            return -1, -1, Fault("UNKNOWN_TOPIC_OR_PARTITION", "")
+        return offsets[where][0], -1, None
+
+    def _describe_producers(self, request: Any) -> Any:
+        kind = admin.DescribeProducersResponse
+        producer_class = kind.TopicResponse.PartitionResponse.ProducerState
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for number in topic.partition_indexes:
+                where, error = TopicPartition(topic.name, number), None
+                found: tuple[ActiveProducer, ...] = ()
+                try:
+                    found = self._memory.list_producers([topic.name]).get(where, ())
+                except Fault as fault:
+                    error = fault
+                partitions.append(
+                    kind.TopicResponse.PartitionResponse(
+                        partition_index=number,
+                        error_code=get_code(error),
+                        error_message=get_message(error),
+                        active_producers=[
+                            producer_class(
+                                producer_id=each.id,
+                                producer_epoch=0,
+                                last_sequence=0,
+                                last_timestamp=each.last_written_ms,
+                                coordinator_epoch=0,
+                                current_txn_start_offset=0 if each.in_transaction else -1,
+                            )
+                            for each in found
+                        ],
+                    )
+                )
+            topics.append(kind.TopicResponse(name=topic.name, partitions=partitions))
+        return kind(throttle_time_ms=0, topics=topics)
 
 
 def _read_new_topic(topic: Any) -> NewTopic:
