@@ -2,8 +2,7 @@
 
 The archive contains secrets. It is never written to a file, and is sent with the code of the tasks over
 connections that Spark encrypts. A task unpacks the files, in the same layout as on the driver, into a
-temporary folder of Spark. This folder is deleted when the Spark executor or the application ends, even after
-a crash.
+temporary folder of Spark. This folder is deleted when the process of the task ends, even after a crash.
 """
 
 import atexit
@@ -13,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -331,6 +331,7 @@ def _unpack(archive: bytes) -> UnpackedArchive:
     folders = [folder for folder in spark_folders if folder and Path(folder).is_dir()]
     try:
         root = Path(tempfile.mkdtemp(prefix="kdeclare-", dir=folders[0] if folders else None)).absolute()
+        _delete_after_process(root)
         atexit.register(shutil.rmtree, root, ignore_errors=True)
         with zipfile.ZipFile(io.BytesIO(archive)) as zip_file:
             zip_file.extractall(root)
@@ -338,6 +339,32 @@ def _unpack(archive: bytes) -> UnpackedArchive:
     except OSError as cause:
         raise _build_unpack_error(cause) from None
     return UnpackedArchive(root / FILES / contents["cwd"], contents["driver"], contents["variables"])
+
+
+_DELETE_AT_END = 'cat > /dev/null; rm -rf -- "$1"'
+"""A shell script that waits until its standard input is closed, and then deletes a folder."""
+
+
+def _delete_after_process(folder: Path) -> None:
+    """Delete a folder when this process ends, even if it is killed. Raises OSError.
+
+    Python's exit handlers do not run in Spark's task processes. Spark deletes the folder only when the
+    executor or the application ends, and a Spark Connect server can run for months.
+    """
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", _DELETE_AT_END, "sh", str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={"PATH": os.defpath},
+        start_new_session=True,  # Spark ends the process group of its task processes with a signal
+    )
+    _watchers.append(process)
+
+
+_watchers: list["subprocess.Popen[bytes]"] = []
+"""The processes that delete folders. A reference keeps their standard input open until this process ends."""
 
 
 def _build_unpack_error(cause: OSError) -> KdeclareError:

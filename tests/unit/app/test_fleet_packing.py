@@ -2,9 +2,11 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -251,6 +253,36 @@ def test_task_reads_fleet_named_by_absolute_path(
     for of_here, of_there in zip(here[:2], there[:2], strict=True):
         assert [row["name"] for row in of_there] == [row["name"] for row in of_here]
         assert [row["error"] for row in of_there] == [None] * len(of_here)
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)", "os.kill(0, signal.SIGHUP)"])
+def test_unpacked_files_are_deleted_when_task_process_ends(
+    end: str, driver_folder: Path, tmp_path: Path
+) -> None:
+    """Spark ends its task processes in these ways, which skip Python's exit handlers."""
+    program = f"""
+import os, signal, sys
+from pathlib import Path
+from kdeclare.app.fleet.archive import enter_archive
+with enter_archive(sys.stdin.buffer.read()):
+    print(Path("certs/ca.pem").resolve(), flush=True)
+    {end}
+"""
+    temporary = tmp_path / "blockmgr"
+    temporary.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        input=pack_fleet(),
+        capture_output=True,
+        check=False,
+        env=os.environ | {"SPARK_LOCAL_DIRS": str(temporary)},
+        start_new_session=True,
+    )
+    assert ran.stdout.decode().startswith(str(temporary)), ran.stderr.decode()
+    deadline = time.monotonic() + 20
+    while list(temporary.iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_unpack_failure_becomes_cluster_row_error(
