@@ -77,11 +77,13 @@ def pack(
 class _ArchiveContents:
     """The contents of the archive. Links in paths are not resolved, and missing files are left out.
 
-    files: absolute paths. variables: the environment variables that the files reference and that are set.
+    files: absolute paths. empty_folders: the absolute paths of folders without manifests, which tasks expect
+    to exist. variables: the environment variables that the files reference and that are set.
     """
 
     def __init__(self, environ: Mapping[str, str], options: Mapping[str, str]) -> None:
         self.files: set[str] = set()
+        self.empty_folders: set[str] = set()
         # tasks apply the same limits for references and the same keys for hashes as the driver
         always_packed = (CI_VARIABLE, KEY_VARIABLE, OLD_KEY_VARIABLE)
         self.variables: dict[str, str] = {name: environ[name] for name in always_packed if name in environ}
@@ -148,9 +150,13 @@ class _ArchiveContents:
 
     def _add_tree(self, project: Project, roots: tuple[Path, ...], excluded: tuple[Path, ...]) -> None:
         if self._is_first_visit((project.folder, roots, excluded)):
-            for file in FileFinder(project.file, excluded).find(roots):
-                self.text(Path(file), project.folder)
-                self._add_named_files(Path(file))
+            files = [Path(file) for file in FileFinder(project.file, excluded).find(roots)]
+            for file in files:
+                self.text(file, project.folder)
+                self._add_named_files(file)
+            for root in roots:
+                if root.is_dir() and not any(file.is_relative_to(root) for file in files):
+                    self.empty_folders.add(os.path.abspath(root))  # noqa: PTH100  does not resolve links
 
     def _add_named_files(self, manifest: Path) -> None:
         """Add the files that the resources in a manifest name, such as the file of a schema."""
@@ -185,14 +191,17 @@ def _is_package(folder: Path) -> bool:
 
 def _build_zip(archive_contents: _ArchiveContents) -> bytes:
     cwd = str(Path.cwd())
-    root = os.path.commonpath([cwd, *map(os.path.dirname, archive_contents.files)])
+    root = os.path.commonpath(
+        [cwd, *archive_contents.empty_folders, *map(os.path.dirname, archive_contents.files)]
+    )
     relative_cwd = os.path.relpath(cwd, root)
     metadata = {"cwd": relative_cwd, "driver": cwd, "variables": archive_contents.variables}
     archive = io.BytesIO()
     try:
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zip_file:
             zip_file.writestr(CONTENTS, json.dumps(metadata))
-            zip_file.mkdir(os.path.normpath(f"{FILES}/{relative_cwd}"))
+            for folder in sorted({cwd, *archive_contents.empty_folders}):
+                zip_file.mkdir(os.path.normpath(f"{FILES}/{os.path.relpath(folder, root)}"))
             for file in sorted(archive_contents.files):
                 _add_member(zip_file, file, f"{FILES}/{os.path.relpath(file, root)}")
     except OSError as problem:

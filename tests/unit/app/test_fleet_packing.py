@@ -159,6 +159,14 @@ def test_archive_contains_files_that_manifests_name(driver_folder: Path) -> None
     assert "files/payments/schemas/order.avsc" in list_names(pack_fleet())
 
 
+def test_archive_contains_empty_manifest_folders(driver_folder: Path) -> None:
+    """Otherwise, tasks would report that the folder does not exist, and could not audit the cluster."""
+    (driver_folder / "ops/lab/a.yaml").unlink()
+    names = list_names(pack_fleet())
+    assert "files/ops/lab/" in names
+    assert "files/payments/manifests/" not in names
+
+
 def test_pack_reports_unreadable_file(driver_folder: Path) -> None:
     fleet = open_fleet(FLEET, ENVIRON)
     store = driver_folder / "payments" / "store.txt"
@@ -255,7 +263,9 @@ def test_task_reads_fleet_named_by_absolute_path(
         assert [row["error"] for row in of_there] == [None] * len(of_here)
 
 
-@pytest.mark.parametrize("end", ["os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)", "os.kill(0, signal.SIGHUP)"])
+@pytest.mark.parametrize(
+    "end", ["os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)", "os.kill(0, signal.SIGHUP)"]
+)
 def test_unpacked_files_are_deleted_when_task_process_ends(
     end: str, driver_folder: Path, tmp_path: Path
 ) -> None:
