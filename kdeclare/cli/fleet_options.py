@@ -39,8 +39,8 @@ class SparkOptions:
         str | None,
         typer.Option(
             metavar="URL",
-            help="Spark master: local[N], spark://…, yarn or k8s://… (default: from Spark's own settings, "
-            "otherwise local[*]).",
+            help="Spark master: local[N], spark://…, yarn or k8s://…, or a Spark Connect server: "
+            "sc://HOST:PORT/;use_ssl=true (default: from Spark's own settings, otherwise local[*]).",
         ),
     ] = None
     conf: Annotated[

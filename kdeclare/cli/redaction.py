@@ -1,5 +1,6 @@
 """Redact the secrets in command lines, for the history and for messages."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
@@ -12,6 +13,8 @@ _SETTING_OPTIONS = frozenset({"--config", "--add-config", "--append-config", "--
 _SPARK_OPTION = "--conf"
 """The option for Spark settings. A Spark setting is secret if its name contains a word of `_SECRET_WORDS`."""
 _SECRET_WORDS = ("access", "credential", "key", "password", "secret", "token")
+_SERVER_PARAMETER = re.compile(rf"(;[^;=]*(?:{'|'.join(_SECRET_WORDS)})[^;=]*=)[^;]*", re.IGNORECASE)
+"""Matches a secret parameter in the address of a Spark Connect server, such as ``sc://host/;token=…``."""
 _SECRET_OPTIONS = ("credential", "passphrase", "password", "secret", "token")
 """Words that identify options with secret values. Options whose names end with ``-file`` are not secret."""
 
@@ -36,7 +39,7 @@ def _redact_each(arguments: Sequence[str]) -> Iterator[str]:
     words = arguments[1:] if list(arguments[:1]) == [_PROGRAM] else arguments
     command = tuple(takewhile(lambda word: not word.startswith("-") and "=" not in word, words))
     pending_option = ""
-    for argument in arguments:
+    for argument in map(_redact_server_address, arguments):
         option, separator, value = argument.partition("=")
         if pending_option:
             yield _redact_value(command, pending_option, argument)
@@ -51,6 +54,10 @@ def _redact_each(arguments: Sequence[str]) -> Iterator[str]:
         else:
             pending_option = option if _has_settings(option) else ""
             yield argument
+
+
+def _redact_server_address(argument: str) -> str:
+    return _SERVER_PARAMETER.sub(rf"\1{REDACTED}", argument) if "sc://" in argument else argument
 
 
 def _has_settings(option: str) -> bool:

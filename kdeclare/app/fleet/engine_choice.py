@@ -37,7 +37,9 @@ def choose_engine(
 
 
 def has_spark_master(environ: Mapping[str, str]) -> bool:
-    """Whether the environment variables or the settings file of Spark select a master."""
+    """Whether the environment variables or the settings file of Spark select a master or a server."""
+    if environ.get("SPARK_REMOTE"):
+        return True
     arguments = environ.get("PYSPARK_SUBMIT_ARGS", "")
     try:
         words = shlex.split(arguments)

@@ -184,11 +184,16 @@ def _start_spark(
     options: FleetOptions, snapshot_folder: str | None = None, *, ships_secrets: bool = False
 ) -> "AbstractContextManager[SparkSession]":
     from kdeclare.fleet.spark import session
-    from kdeclare.fleet.spark.settings import reject_local_folders, reject_unsecured_network
+    from kdeclare.fleet.spark.settings import (
+        reject_local_folders,
+        reject_remote_folders,
+        reject_unsecured_network,
+    )
 
     folders = {"--out": options.out} | ({} if snapshot_folder is None else {"--snapshot": snapshot_folder})
 
     def check_settings(settings: "SparkConf") -> None:
+        reject_remote_folders(settings, folders)
         if not options.shared_folders:
             reject_local_folders(settings, folders)
         if ships_secrets:

@@ -1,13 +1,14 @@
 """Audit a fleet with Spark, and write tables with the findings and the summary of the audit."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
@@ -24,6 +25,7 @@ from kdeclare.fleet.audit_results import (
 from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, Since
 from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
 from kdeclare.fleet.findings import AuditRow, Finding
+from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster, require_all_rows
 from kdeclare.fleet.spark import audit_counts, contested, diff
@@ -34,6 +36,7 @@ from kdeclare.fleet.spark.diff import (
     find_drift_rows,
     find_duplicates,
 )
+from kdeclare.fleet.spark.settings import is_connect_session
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import (
     Workbench,
@@ -69,6 +72,8 @@ _COLUMNS = (
     "body",
     "error",
 )
+_MAX_BATCH_ROWS = 10_000
+"""The maximum number of findings that a task sends to Spark at once."""
 _ROW_ORIGINS = ("cluster", "declared", "live")
 """The possible values of the column ``side``. In sort order, the cluster's own row comes first."""
 
@@ -108,12 +113,39 @@ def find_in_whole_clusters(declared: DataFrame, live: DataFrame, make_evaluator:
         .sortWithinPartitions("cluster", "side", "kind", "name")
     )
     providers = list_providers()
+    if is_connect_session(declared.sparkSession):
+        return _find_with_arrow(cluster_rows, make_evaluator, providers)
     findings = cluster_rows.rdd.mapPartitions(
-        lambda part: _find_in_partition(part, make_evaluator, providers)
+        lambda part: _find_in_partition((row.asDict() for row in part), make_evaluator, providers)
     )
     return declared.sparkSession.createDataFrame(
         findings, to_spark_schema(CLUSTER_FINDINGS_SCHEMA), verifySchema=False
     )
+
+
+def _find_with_arrow(
+    cluster_rows: DataFrame, make_evaluator: MakeEvaluator, providers: Sequence[InstalledProvider]
+) -> DataFrame:
+    """Return the findings of all clusters, for Spark Connect, which has no RDDs.
+
+    Other sessions use an RDD, because there ``mapInArrow`` would require pandas.
+
+    cluster_rows: the rows of each cluster in one partition, sorted.
+    """
+    schema = to_spark_schema(CLUSTER_FINDINGS_SCHEMA)
+    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+
+    def find_in_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict"))
+        found = _find_in_partition(rows, make_evaluator, providers)
+        while chunk := list(islice(found, _MAX_BATCH_ROWS)):
+            columns = (
+                pa.array(values, field.type)
+                for values, field in zip(zip(*chunk, strict=True), arrow_schema, strict=True)
+            )
+            yield pa.RecordBatch.from_arrays(list(columns), schema=arrow_schema)
+
+    return cluster_rows.mapInArrow(find_in_batches, schema)
 
 
 def select_findings(cluster_findings: DataFrame) -> DataFrame:
@@ -132,7 +164,7 @@ def read_notices(cluster_findings: DataFrame) -> dict[str, str]:
 
 
 def _find_in_partition(
-    rows: Iterable[Any], make_evaluator: MakeEvaluator, providers: Sequence[InstalledProvider]
+    rows: Iterable[Row], make_evaluator: MakeEvaluator, providers: Sequence[InstalledProvider]
 ) -> Iterator[tuple[Any, ...]]:
     use_providers(providers)
     for name, group in groupby(rows, key=itemgetter("cluster")):
@@ -141,12 +173,12 @@ def _find_in_partition(
 
 
 def _find_in_group(
-    name: str, rows: Iterator[Any], make_evaluator: MakeEvaluator
+    name: str, rows: Iterator[Row], make_evaluator: MakeEvaluator
 ) -> Iterator[tuple[Any, ...]]:
     cluster_row = next(rows)
     rows_by_side: dict[str, list[dict[str, Any]]] = {side: [] for side in _ROW_ORIGINS}
     for row in rows:
-        rows_by_side[row["side"]].append(row.asDict())
+        rows_by_side[row["side"]].append(row)
     cluster = ClusterTables(
         name, cluster_row["owned"], cluster_row["body"], rows_by_side["declared"], rows_by_side["live"]
     )

@@ -28,7 +28,8 @@ _DENIED = re.compile(r"AccessControlException|AccessDeniedException|Status Code:
 def open_storage(location: str, spark: SparkSession) -> Storage:
     """Return the storage for a location.
 
-    location: a local path, a ``file:`` URI, or a URI that Hadoop supports.
+    location: a local path, a ``file:`` URI, or a URI that Hadoop supports. A Spark Connect session supports
+        only local paths, see `settings.reject_remote_folders`.
     """
     return find_local_storage(location) or HadoopStorage(spark, location.rstrip("/"))
 

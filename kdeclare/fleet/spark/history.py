@@ -1,13 +1,13 @@
 """Read the versions of one live object from the snapshots in a folder."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
 
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.fleet.history import ObjectVersion
+from kdeclare.fleet.local.tables import format_partition
 from kdeclare.fleet.object_versions import build_version, get_cluster
 from kdeclare.fleet.rows import CLUSTER, LIVE
 from kdeclare.fleet.snapshots import SnapshotRecord, require_all_rows
@@ -24,9 +24,7 @@ def read_versions(
     cluster: the name of the cluster. The files of other clusters are not read.
     key: the type and key of the object.
     """
-    paths = [
-        escape_glob(f"{storage.uri}/{r.path}/cluster={_escape_folder_name(spark, cluster)}") for r in records
-    ]
+    paths = [escape_glob(f"{storage.uri}/{r.path}/{format_partition(cluster)}") for r in records]
     with translate_spark_errors():
         table = spark.read.schema(to_spark_schema(LIVE)).parquet(*paths)
         counts = table.groupBy(f.input_file_name().alias("file")).count().collect()
@@ -42,12 +40,6 @@ def read_versions(
         build_version(record, cluster, key, [r.asDict() for r in rows if record.path in r["file"]])
         for record in records
     )
-
-
-def _escape_folder_name(spark: SparkSession, name: str) -> str:
-    """Escape a name in the same way as Spark does for partition folders: ``a:b`` becomes ``a%3Ab``."""
-    jvm: Any = spark.sparkContext._jvm
-    return str(jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName(name))
 
 
 def _build_object_filter(key: LiveKey) -> Column:

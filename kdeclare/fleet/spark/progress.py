@@ -2,13 +2,16 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, StatusTracker
 from pyspark.sql import SparkSession
+
+from kdeclare.fleet.spark.settings import is_connect_session
 
 _log = logging.getLogger(__name__)
 
@@ -25,10 +28,14 @@ JobProgress = Callable[[str, int, int], None]
 def report_progress(spark: SparkSession, progress: JobProgress, text: str) -> Iterator[None]:
     """Report the progress of the Spark jobs that the calling thread runs in the block.
 
-    progress: a function that is called from a separate thread. If it raises an exception, progress is no
-        longer reported, but the jobs continue.
+    progress: a function that is called from a separate thread, or with Spark Connect from the calling thread.
+        If it raises an exception, progress is no longer reported, but the jobs continue.
     text: the description of the work.
     """
+    if is_connect_session(spark):
+        with _report_server_progress(spark, progress, text):
+            yield
+        return
     context, group = spark.sparkContext, uuid4().hex
     finished = threading.Event()
     with _use_job_group(context, group, text):
@@ -43,6 +50,37 @@ def report_progress(spark: SparkSession, progress: JobProgress, text: str) -> It
         finally:
             finished.set()
             reporter.join()
+
+
+@contextmanager
+def _report_server_progress(spark: SparkSession, progress: JobProgress, text: str) -> Iterator[None]:
+    """Report the progress of the requests of a Spark Connect session that run in the block."""
+    session: Any = spark
+    counts_by_request: dict[str, tuple[int, int]] = {}
+
+    def handle(
+        stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, *, done: bool
+    ) -> None:
+        stages = list(stages or ())
+        if not stages:
+            return
+        counts_by_request[operation_id or ""] = (
+            sum(stage.num_completed_tasks for stage in stages),
+            sum(stage.num_tasks for stage in stages),
+        )
+        completed_count, total_count = map(sum, zip(*counts_by_request.values(), strict=True))
+        try:
+            progress(text, completed_count, total_count)
+        except Exception:  # noqa: BLE001  see `_poll_progress`
+            _log.warning("Progress is no longer reported: %s", text, exc_info=True)
+            session.removeProgressHandler(handle)
+
+    session.registerProgressHandler(handle)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # it was removed after an exception
+            session.removeProgressHandler(handle)
 
 
 @contextmanager

@@ -24,8 +24,16 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.fleet.spark.connect import (
+    CONNECT_VARIABLES,
+    REMOTE_VARIABLE,
+    build_remote_setting_error,
+    connect_session,
+    find_connect_url,
+)
 from kdeclare.fleet.spark.settings import (
     APP_NAME,
+    REMOTE_SETTING,
     SECRET_KEY_PATTERN,
     build_session_defaults,
     compute_driver_memory,
@@ -59,17 +67,30 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """Provide a Spark session for the block, and stop the session and its JVM at the end of the block.
 
+    For the address of a Spark Connect server, the session is on this server, and no JVM is started; see
+    `find_connect_url` and `connect_session`.
+
     Raises KdeclareError: ``java-missing``, ``java-too-old``, ``spark-running`` if this process already has a
     session, and the errors of `translate_spark_errors` for Spark's exceptions in the block.
 
-    master: the Spark master; None for the master in Spark's settings or, if no master is set, ``local[*]``.
+    master: the Spark master, or the address of a Spark Connect server; None for the master in Spark's
+        settings or, if no master is set, ``local[*]``.
     conf: the user's settings by key. They override the settings in SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS,
         which override kdeclare's defaults. Tasks run with PYSPARK_PYTHON or, if it is not set, with
         the Python of this process.
     log: the file to which Spark's log is appended; None for a temporary file, which is kept only if Spark
         fails. The error then contains the path of the file.
-    check_settings: a function that is called with all settings before Spark connects to the master.
+    check_settings: a function that is called with all settings before Spark connects to the master; with
+        Spark Connect, before anything but the login is sent to the server.
     """
+    url = find_connect_url(master, conf, os.environ)
+    if url is not None:
+        with (
+            set_variables(CONNECT_VARIABLES),
+            connect_session(url, conf, os.environ, check_settings) as spark,
+        ):
+            yield spark
+        return
     if SparkContext._active_spark_context is not None:
         raise KdeclareError(
             error(
@@ -81,7 +102,7 @@ def spark_session(
         )
     with (
         _open_log_file(log) as file,
-        set_variables(_build_python_variables(conf)),
+        set_variables({**_build_python_variables(conf), REMOTE_VARIABLE: None}),  # --master takes precedence
         open_java_virtual_machine(master, conf, file),
         _restore_interrupts(),
         _silence_py4j(),
@@ -106,6 +127,8 @@ def _create_session(
         settings.setAppName(APP_NAME)
     if master is not None:
         settings.setMaster(master)
+    if settings.get(REMOTE_SETTING):
+        raise build_remote_setting_error()
     for key, value in build_session_defaults(settings.get("spark.master") or "").items():
         settings.setIfMissing(key, value)
     check_settings(settings)
@@ -282,18 +305,25 @@ def _build_start_variables(master: str | None, conf: Mapping[str, str], log4j: P
 
 
 @contextmanager
-def set_variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables of this process, and restore their previous values after the block."""
+def set_variables(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Set environment variables of this process, and restore their previous values after the block.
+
+    values: the values by name; None to unset a variable.
+    """
     previous_values = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
+    _update_variables(values)
     try:
         yield
     finally:
-        for name, value in previous_values.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        _update_variables(previous_values)
+
+
+def _update_variables(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _build_submit_arguments(master: str | None, conf: Mapping[str, str], submit_arguments: str) -> str:

@@ -8,6 +8,7 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.fleet.spark.spark_errors import mask_uri_passwords
 from kdeclare.fleet.storage import find_local_storage
 
 APP_NAME = "kdeclare"
@@ -21,6 +22,9 @@ SECRET_KEY_PATTERN = (
 The regular expression is valid in both Python and Java.
 """
 
+REMOTE_SETTING = "spark.remote"
+"""The Spark setting with the address of a Spark Connect server."""
+
 _PARTITIONS_PER_CORE = 2
 """The number of shuffle partitions per core. With more than one, skewed partitions slow down a job less.
 
@@ -32,6 +36,17 @@ _HEAP_DIVISOR = 6
 
 Python workers need about as much memory as the heap.
 """
+
+SESSION_DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # For joins with small partitions, a hash join is faster than a sort join (by a third, as measured).
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "192MB",
+    # Spark reads cluster names from folder names. The cluster name `007` must not become the number 7.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.parquet.compression.codec": "zstd",
+}
+"""kdeclare's default settings of a session, by key. Spark Connect sessions can set them, too."""
 
 _REMOTE_SETTINGS = {
     # Spark would store larger task code in files on executors. This code contains the secrets of the fleet.
@@ -49,19 +64,16 @@ def build_session_defaults(master: str) -> Mapping[str, str]:
         if cores
         else _REMOTE_SETTINGS
     )
-    return master_settings | {
-        "spark.app.name": APP_NAME,
-        "spark.ui.enabled": "false",
-        "spark.redaction.regex": SECRET_KEY_PATTERN,
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.python.worker.reuse": "true",
-        # For joins with small partitions, a hash join is faster than a sort join (by a third, as measured).
-        "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "192MB",
-        # Spark reads cluster names from folder names. The cluster name `007` must not become the number 7.
-        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-        "spark.sql.parquet.compression.codec": "zstd",
-    }
+    return (
+        master_settings
+        | SESSION_DEFAULTS
+        | {
+            "spark.app.name": APP_NAME,
+            "spark.ui.enabled": "false",
+            "spark.redaction.regex": SECRET_KEY_PATTERN,
+            "spark.python.worker.reuse": "true",
+        }
+    )
 
 
 def find_local_cores(master: str) -> int | None:
@@ -95,25 +107,40 @@ _ENCRYPTION_SETTINGS = (
 """The Spark settings that encrypt network traffic between Spark's processes. One of them is sufficient."""
 
 
+NETWORK_SETTINGS = (_AUTHENTICATION_SETTING, *_ENCRYPTION_SETTINGS)
+"""The Spark settings that `reject_unsecured_network` checks, in addition to the master."""
+
+
+def is_connect_session(spark: SparkSession) -> bool:
+    """Whether the session is on a Spark Connect server, so that this process has no JVM."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
 def has_local_tasks(spark: SparkSession) -> bool:
-    """Whether tasks run on this machine (local master) instead of on remote executors."""
-    return find_local_cores(spark.sparkContext.master or "") is not None
+    """Whether tasks run on this machine (local master) instead of on remote executors.
+
+    A Spark Connect server counts as remote, even if its address is on this machine: it can run in a container
+    or behind a tunnel.
+    """
+    return not is_connect_session(spark) and find_local_cores(spark.sparkContext.master or "") is not None
 
 
 def reject_local_folders(settings: SparkConf, folders: Mapping[str, str]) -> None:
     """Raise KdeclareError if remote executors would write tables to their own disks.
 
     Spark reports no error if the driver cannot see the files that executors wrote. The tables would seem to
-    be empty.
+    be empty. Executors of a Spark Connect server are always remote, see `has_local_tasks`.
 
     folders: the location of each table, by the option that sets the location.
     """
-    master = settings.get("spark.master") or ""
+    remote = settings.get(REMOTE_SETTING) or ""
+    master = remote or settings.get("spark.master") or ""
     local_folders = [
         f"{option} {folder}" for option, folder in folders.items() if find_local_storage(folder) is not None
     ]
     if not local_folders or find_local_cores(master) is not None:
         return
+    use_location = "Pass a location that all executors can reach (s3a://…, hdfs://…), or pass"
     locations_are = "this location is" if len(local_folders) == 1 else "these locations are"
     raise KdeclareError(
         error(
@@ -121,8 +148,53 @@ def reject_local_folders(settings: SparkConf, folders: Mapping[str, str]) -> Non
             "Local folder with remote executors",
             f"Tasks run on {master}, but {locations_are} local to this machine: {', '.join(local_folders)}. "
             "Each executor would write to its own disk, and this machine could not read these files.",
-            hint="Pass a location that all executors can reach (s3a://…, hdfs://…), or pass --shared-folders "
-            "if the folder is mounted at the same path on every executor.",
+            hint=f"{'Pass' if remote else use_location} --shared-folders if the folder is mounted at the "
+            "same path on every executor.",
+        )
+    )
+
+
+def reject_remote_folders(settings: SparkConf, folders: Mapping[str, str]) -> None:
+    """Raise KdeclareError if a Spark Connect session would have to use a location that is not local.
+
+    Only Spark's JVM can list, rename and delete files there, and Spark Connect offers no such functions.
+
+    folders: see `reject_local_folders`.
+    """
+    remote = settings.get(REMOTE_SETTING)
+    locations = [
+        f"{option} {mask_uri_passwords(folder)}"
+        for option, folder in folders.items()
+        if find_local_storage(folder) is None
+    ]
+    if not remote or not locations:
+        return
+    raise KdeclareError(
+        error(
+            "connect-location",
+            "Location not supported with Spark Connect",
+            f"kdeclare cannot publish tables through {remote} in {', '.join(locations)}: Spark Connect gives "
+            "clients no access to Hadoop's file systems.",
+            hint="Pass a local folder that is mounted at the same path on every executor, with "
+            "--shared-folders, or pass another master (spark://…, yarn or k8s://…).",
+        )
+    )
+
+
+def reject_unprotected_server(url: str, *, is_protected: bool) -> None:
+    """Raise KdeclareError if the connection to a Spark Connect server would not be encrypted.
+
+    is_protected: whether the connection uses TLS or does not leave this machine.
+    """
+    if is_protected:
+        return
+    raise KdeclareError(
+        error(
+            "spark-not-secured",
+            "Spark does not protect credentials",
+            f"kdeclare would send code, and the credentials of the clusters, to {url} without encryption.",
+            hint=f"Add the parameter use_ssl: {url}/;use_ssl=true. Without TLS, kdeclare only connects to "
+            "servers on this machine (sc://localhost).",
         )
     )
 
@@ -139,11 +211,13 @@ def reject_unsecured_network(settings: SparkConf) -> None:
         missing_settings.append(f"none of {', '.join(_ENCRYPTION_SETTINGS)} is true")
     if not missing_settings:
         return
+    remote = settings.get(REMOTE_SETTING)
+    executors = master if not remote else f"the executors of {remote} ({master})"
     raise KdeclareError(
         error(
             "spark-not-secured",
             "Spark does not protect credentials",
-            f"Spark would send the credentials of the clusters to {master} without protection, because "
+            f"Spark would send the credentials of the clusters to {executors} without protection, because "
             f"{' and '.join(missing_settings)}.",
             hint=f"Set {_AUTHENTICATION_SETTING}=true and {_ENCRYPTION_SETTINGS[0]}=true "
             "(and spark.authenticate.secret if Spark does not generate one) in spark-defaults.conf of the "

@@ -15,6 +15,9 @@ from pyspark.errors import PySparkException
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 
+_RPC_ERROR = re.compile(r'status = StatusCode\.(?P<status>\w+)\s+details = "(?P<details>.*)"')
+"""Matches the text of an exception of Spark Connect that does not come from Spark, but from gRPC."""
+
 _MAX_CAUSES = 20
 """The maximum number of causes to inspect. Without a limit, a cyclic chain of causes would never end."""
 
@@ -30,8 +33,15 @@ class Cause:
 def list_causes(problem: BaseException) -> tuple[Cause, ...]:
     """Return an exception and its causes, the root cause last.
 
-    For a Python exception that wraps a Java exception, return the Java exception and its causes.
+    For a Python exception that wraps a Java exception, return the Java exception and its causes. An exception
+    of Spark Connect contains the Java exceptions of the server as text.
     """
+    rpc_error = _RPC_ERROR.search(str(problem)) if isinstance(problem, PySparkException) else None
+    if rpc_error is not None:
+        return (Cause(rpc_error["status"], rpc_error["details"]),)
+    server_trace: Any = getattr(problem, "_stacktrace", None)
+    if isinstance(server_trace, str) and server_trace.strip():
+        return _parse_server_trace(getattr(problem, "_message", None) or "", server_trace)
     # py4j and pyspark store the Java exception in attributes with different names.
     java_exception: Any = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
     if not isinstance(java_exception, JavaObject):
@@ -43,6 +53,19 @@ def list_causes(problem: BaseException) -> tuple[Cause, ...]:
             java_exception = java_exception.getCause()
     except (Py4JError, OSError):  # the JVM has ended, so no further causes can be read
         chain = chain or [Cause(type(problem).__name__, "")]  # str() would also call the JVM
+    return tuple(chain)
+
+
+def _parse_server_trace(message: str, trace: str) -> tuple[Cause, ...]:
+    """Return the exceptions in the stack trace of a Spark Connect server.
+
+    message: the message of the first exception, which the trace does not contain.
+    """
+    first, *others = re.split(r"^Caused by: ", trace, flags=re.MULTILINE)
+    chain = [Cause(first.split("\n", 1)[0].strip(), message)]
+    for text in others[: _MAX_CAUSES - 1]:
+        kind, _, cause_message = re.split(r"^\tat ", text, maxsplit=1, flags=re.MULTILINE)[0].partition(":")
+        chain.append(Cause(kind.strip(), cause_message.strip()))
     return tuple(chain)
 
 
@@ -170,6 +193,35 @@ _KNOWN_FAILURES = (
         "A task's Python process, or its executor, died before the task was done. "
         "The most common cause is a lack of memory.",
         _MEMORY_HINT,
+    ),
+    _build_known_failure(
+        r"\[CANNOT_MODIFY_(?:STATIC_)?CONFIG\][^\"]*\"(?P<key>[^\"]+)\"",
+        "server-setting",
+        "Setting of the Spark server",
+        "{key} cannot be set in a session of Spark Connect, because the Spark server is already running.",
+        "Set it where the Spark Connect server is started, and leave out --conf.",
+    ),
+    _build_known_failure(
+        r"(?:^|\n)(?:UNAUTHENTICATED|PERMISSION_DENIED): ",
+        "spark-login-failed",
+        "Spark login failed",
+        "The Spark Connect server rejected the request: {root}.",
+        "Check the token (;token=… in the address, or the variable SPARK_CONNECT_AUTHENTICATE_TOKEN).",
+    ),
+    _build_known_failure(
+        r"(?:^|\n)(?:UNAVAILABLE|DEADLINE_EXCEEDED): ",
+        "spark-unreachable",
+        "Spark unreachable",
+        "The Spark Connect server cannot be reached: {root}.",
+        "Check the address and the network connection. If a private authority signed the certificate of the "
+        "server, set GRPC_DEFAULT_SSL_ROOTS_FILE_PATH to the certificates of this authority.",
+    ),
+    _build_known_failure(
+        r"RESOURCE_EXHAUSTED: .*larger than max",
+        "spark-message-too-large",
+        "Fleet too large for Spark Connect",
+        "A request to the Spark Connect server, which contains the files of the fleet, is too large: {root}.",
+        "Select fewer clusters with --cluster-selector, or pass another master (spark://…, yarn or k8s://…).",
     ),
     _build_known_failure(
         r"Could not parse Master URL|Master must either|Invalid master URL",

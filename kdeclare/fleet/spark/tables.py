@@ -58,7 +58,7 @@ class Workbench:
         if shared_folder is not None:
             table = table.observe(observation, f.count(f.lit(1)).alias("count"))
         with translate_spark_errors():
-            mode = "append" if append else "errorifexists"
+            mode = "append" if append else "error"
             table.write.partitionBy(*partitioned_by).parquet(f"{self.storage.uri}/{path}", mode)
             written_count = observation.get["count"] if shared_folder is not None else 0
         if shared_folder is not None:

@@ -15,7 +15,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdeclare.fleet.spark.settings import find_local_cores
+from kdeclare.fleet.spark.connect import add_python_file
+from kdeclare.fleet.spark.settings import find_local_cores, is_connect_session
 from kdeclare.fleet.spark.tables import to_spark_schema
 from kdeclare.version import VERSION
 
@@ -114,7 +115,12 @@ def _split_into_shares(
 
 
 def _find_task_slots(spark: SparkSession) -> int | None:
-    """Return the maximum number of concurrent tasks; None if the number of executors can vary."""
+    """Return the maximum number of concurrent tasks; None if the number of executors can vary.
+
+    It is also unknown for a Spark Connect server, whose tasks may belong to several sessions.
+    """
+    if is_connect_session(spark):
+        return None
     context = spark.sparkContext
     cores = find_local_cores(context.master or "")
     if cores is None:
@@ -136,6 +142,9 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def ship_package(spark: SparkSession) -> None:
     """Send this version of kdeclare to executors, which then use it instead of an installed version."""
+    if is_connect_session(spark):
+        add_python_file(spark, f"{_PACKAGE}.zip", build_package_zip())
+        return
     context = spark.sparkContext
     # Executors fetch the file during the session. Spark deletes the folder at the end of the session.
     file = Path(context._temp_dir) / f"{_PACKAGE}.zip"

@@ -76,6 +76,15 @@ def test_redact_arguments_masks_spark_settings_by_name() -> None:
     assert redact_arguments(["--conf=a.password=x"]) == ["--conf=a.password=(sensitive)"]
 
 
+def test_redact_arguments_masks_token_of_spark_server() -> None:
+    hidden = "sc://host:15002/;use_ssl=true;token=(sensitive)"
+    address = hidden.replace("(sensitive)", "tick%3D")
+    assert redact_arguments(["fleet", "--master", address, "-q"]) == ["fleet", "--master", hidden, "-q"]
+    assert redact_arguments([f"--master={address};user_id=me"]) == [f"--master={hidden};user_id=me"]
+    assert redact_arguments(["--conf", f"spark.remote={address}"]) == ["--conf", f"spark.remote={hidden}"]
+    assert has_secret(["--master", address])
+
+
 _SECRETS = st.text(alphabet=string.ascii_uppercase, min_size=6).map(lambda text: f"~{text}~")
 
 
