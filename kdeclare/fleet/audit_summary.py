@@ -204,7 +204,7 @@ class AuditSummary:
     ] = ()
     rows: Annotated[
         Mapping[str, int],
-        Field(description="The number of rows in the tables that the next audit reads, by table."),
+        Field(description="The number of rows in the tables of the audit, by table."),
     ] = field(default_factory=dict)
 
     @property

@@ -211,28 +211,29 @@ def require_complete_table(table: str, counts: Mapping[str, int], clusters: Sequ
         )
         if names
     ]
-    raise _build_incomplete_error(
+    raise build_incomplete_error(
         f"The table '{table}' has {'; '.join(reasons)} ({len(clusters) - len(missing_clusters)} "
-        f"of {len(clusters)} clusters are present). The result was discarded."
+        f"of {len(clusters)} clusters are present)."
     )
 
 
 def require_written_rows(table: str, written_count: int, visible_count: int) -> None:
-    """Raise KdeclareError unless the Spark driver sees as many rows as the executors wrote."""
+    """Raise KdeclareError unless this process sees as many rows of a table as were written."""
     if visible_count != written_count:
-        raise _build_incomplete_error(
-            f"The executors wrote {written_count:,} rows of the table '{table}', but this machine sees "
-            f"{visible_count:,} rows. The result was discarded."
+        raise build_incomplete_error(
+            f"{written_count:,} rows of the table '{table}' were written, but this machine sees "
+            f"{visible_count:,} rows."
         )
 
 
-def _build_incomplete_error(detail: str) -> KdeclareError:
+def build_incomplete_error(detail: str) -> KdeclareError:
+    """Return the error about a table that does not have all of its rows or files."""
     return KdeclareError(
         error(
             "incomplete-table",
-            "Spark table incomplete",
-            detail,
+            "Table incomplete",
+            f"{detail} The result was discarded.",
             hint="Pass an --out location that the Spark driver and all executors share, so that executors do "
-            "not write to their own disks.",
+            "not write to their own disks. Do not delete files of the location while a command runs.",
         )
     )

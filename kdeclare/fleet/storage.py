@@ -1,7 +1,6 @@
 """The `Storage` of snapshots and audits, and its implementation for local folders."""
 
 import errno
-import json
 import os
 import re
 import shutil
@@ -33,8 +32,19 @@ class Storage(Protocol):
     def uri(self) -> str:
         """The URI of the folder, in the form that Spark accepts."""
 
+    @property
+    def moves_folders(self) -> bool:
+        """Whether `rename` moves a folder in one step. In object stores, it copies every file."""
+
     def exists(self, path: str) -> bool:
         """Return whether a file or folder exists."""
+
+    def list_files(self, path: str) -> Mapping[str, int]:
+        """Return the sizes of all files in a folder and its subfolders, in bytes, by relative path.
+
+        Return an empty mapping if the folder does not exist. Files and folders whose names start with a dot
+        or an underscore are omitted, as readers of tables do.
+        """
 
     def names(self, path: str) -> tuple[str, ...]:
         """Return the names of the files and folders in a folder, sorted.
@@ -114,6 +124,21 @@ class LocalStorage:
         with _report_read_errors(self._resolve(path)):
             return os.path.lexists(self._resolve(path))
 
+    @property
+    def moves_folders(self) -> bool:
+        """Return True: a folder moves in one step."""
+        return True
+
+    def list_files(self, path: str) -> Mapping[str, int]:
+        """Return the sizes of all files in a folder and its subfolders; see `Storage`."""
+        folder, sizes = self._resolve(path), dict[str, int]()
+        with _report_read_errors(folder):
+            for current_folder, folders, files in os.walk(folder, onerror=_raise_unless_missing):
+                folders[:] = [name for name in folders if is_visible(name)]
+                for file in (Path(current_folder, name) for name in files if is_visible(name)):
+                    sizes[file.relative_to(folder).as_posix()] = file.stat().st_size
+        return sizes
+
     def names(self, path: str) -> tuple[str, ...]:
         """Return the names of the files and folders in a folder, sorted. Hidden files are omitted."""
         folder = self._resolve(path)
@@ -190,6 +215,16 @@ def find_local_storage(location: str) -> LocalStorage | None:
     return None
 
 
+def is_visible(name: str) -> bool:
+    """Whether readers of tables use a file or folder with this name."""
+    return not name.startswith((".", "_"))
+
+
+def _raise_unless_missing(problem: OSError) -> None:
+    if not isinstance(problem, FileNotFoundError):
+        raise problem
+
+
 @contextmanager
 def _report_read_errors(path: Path) -> Iterator[None]:
     try:
@@ -204,43 +239,3 @@ def _report_write_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as cause:
         raise build_write_error(str(path), cause.strerror or str(cause)) from cause
-
-
-SNAPSHOTS, AUDITS = "snapshots", "audits"
-"""The folders with the records of snapshots and of audits. The names of the files sort by time."""
-
-
-def list_record_ids(storage: Storage, folder: str) -> tuple[str, ...]:
-    """Return the ids of all snapshots or audits, oldest first. folder: `SNAPSHOTS` or `AUDITS`."""
-    return tuple(name.removesuffix(".json") for name in storage.names(folder) if name.endswith(".json"))
-
-
-def require_same_fleet(storage: Storage, fleet: str) -> None:
-    """Raise KdeclareError if the newest snapshot or audit belongs to a different fleet.
-
-    Records that cannot be read are ignored.
-    """
-    for folder in (SNAPSHOTS, AUDITS):
-        record_ids = list_record_ids(storage, folder)
-        if not record_ids:
-            continue
-        path = f"{folder}/{record_ids[-1]}.json"
-        recorded_fleet = _find_fleet(storage.read(path))
-        if recorded_fleet not in (None, fleet):
-            raise KdeclareError(
-                error(
-                    "other-fleet",
-                    "Folder belongs to a different fleet",
-                    f"{storage.uri}/{path} belongs to the fleet '{recorded_fleet}', not to '{fleet}'.",
-                    hint="Use a separate folder for each fleet. If you renamed the fleet, restore its old "
-                    "name.",
-                )
-            )
-
-
-def _find_fleet(text: str) -> str | None:
-    try:
-        fleet = json.loads(text)["fleet"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-    return fleet if isinstance(fleet, str) else None

@@ -166,8 +166,8 @@ def test_history_of_an_object_of_another_system(spark: SparkSession, tmp_path: P
         records.append(SnapshotRecord(name, "shop", taken, 1.0, path, (here,)))
         with open_workbench(spark, storage, name) as bench:
             bench.write(build_table(spark, rows, LIVE), "live", ["cluster"])
-            with publish_tables(bench.storage, bench.folder, {"live": path}):
-                pass
+            with publish_tables(bench.tables, {"live": path}, f"{name}.json"):
+                storage.write(f"{name}.json", "")
     key = parse_live_key("Kettle/k1")
     found = read_versions(spark, storage, records, "eu-1", key)
     assert [(turn.turn, turn.error) for turn in list_turns(found, key.sort)] == [

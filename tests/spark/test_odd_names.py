@@ -41,7 +41,8 @@ def test_snapshots_with_odd_names_are_read_back(spark: SparkSession, tmp_path: P
     record = SnapshotRecord("one", "shop", AT, 1.0, path, tuple(clusters))
     with open_workbench(spark, storage, "one") as bench:
         bench.write(spark.createDataFrame(rows, to_spark_schema(LIVE)), "live", ["cluster"])
-        with publish_tables(bench.storage, bench.folder, {"live": path}):
+        with publish_tables(bench.tables, {"live": path}, "record"):
+            storage.write("record", "")
             assert {r["cluster"] for r in read_table(spark, storage, path, LIVE).collect()} == set(NAMES)
     for number, name in enumerate(NAMES, start=1):
         (version,) = read_versions(spark, storage, [record], name, LiveKey("Topic", "orders"))

@@ -124,7 +124,7 @@ def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     errors = failed_commands.errors[:3]
     assert failed_commands.printed[:3] == ["exit code 1"] * 3, errors
     for said, table in zip(errors, ("declared", "live", "plans"), strict=True):
-        assert said.count("error: Spark table incomplete") == 1, said
+        assert said.count("error: Table incomplete") == 1, said
         assert f"of the table '{table}', but this machine sees 0 rows." in said
         assert said.count("Pass an --out location that the Spark driver and all executors share") == 1
     assert read_files(fleet.folder / "out") == failed_commands.before
@@ -136,7 +136,7 @@ def test_audit_fails_when_one_of_two_executors_has_its_own_disk(
 ) -> None:
     said = failed_commands.errors[3]
     assert failed_commands.printed[3:] == ["exit code 1"], said
-    assert "error: Spark table incomplete" in said
+    assert "error: Table incomplete" in said
     assert read_files(fleet.folder / "mixed") == {}
 
 

@@ -15,11 +15,12 @@ from kdeclare.fleet.audit_summary import (
     parse_summary,
     require_all_rows,
 )
+from kdeclare.fleet.records import AUDITS, build_index, build_record_path, list_record_ids
 from kdeclare.fleet.row_builder import Row, build_unreachable_row
 from kdeclare.fleet.rows import DECLARED
 from kdeclare.fleet.snapshots import SnapshotRecord
-from kdeclare.fleet.storage import AUDITS, Storage, list_record_ids
-from kdeclare.fleet.unfinished_tables import publish_tables
+from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.unfinished_tables import UnfinishedTables, publish_tables
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift
 from kdeclare.report.fleet.audit_markdown import render_audit_markdown
 from kdeclare.report.fleet.audit_metrics import render_audit_metrics
@@ -104,13 +105,18 @@ def find_earlier_audits(storage: Storage, since: str | None) -> EarlierAudits | 
 
 def read_audit_summary(storage: Storage, audit_id: str) -> AuditSummary:
     """Read the summary of an audit. Raises KdeclareError."""
-    path = f"{AUDITS}/{audit_id}.json"
+    path = build_record_path(AUDITS, audit_id)
     return parse_summary(storage.read(path), f"{storage.uri}/{path}")
 
 
 def build_table_path(table: str, audit_id: str) -> str:
     """Return the path of a table of an audit in the folder of results."""
     return f"{table}/audit_id={audit_id}"
+
+
+def build_table_paths(audit_id: str) -> Mapping[str, str]:
+    """Return the paths of all tables of an audit, by table name."""
+    return {name: build_table_path(name, audit_id) for name in AUDIT_TABLES}
 
 
 def read_audit_table(storage: Storage, summary: AuditSummary, name: str, read_table: ReadTable) -> list[Row]:
@@ -132,17 +138,21 @@ def build_missing_rows(job: FleetRun, record: SnapshotRecord) -> list[Row]:
     ]
 
 
-def publish_audit(job: FleetRun, folder: str, audit: Audit, *, by_team: bool) -> Audit:
-    """Move the tables of an audit to their final paths, and write its reports. Return the timed audit.
+def publish_audit(job: FleetRun, tables: UnfinishedTables, audit: Audit, *, by_team: bool) -> Audit:
+    """Publish the tables of an audit, and write its reports and its record. Return the timed audit.
 
-    folder: the temporary folder with the tables. by_team: see `AuditOptions`.
+    by_team: see `AuditOptions`.
     """
     summary = replace(audit.summary, seconds=job.seconds)
     audit = replace(audit, summary=summary, links=job.fleet.manifest_links)
-    paths = {name: build_table_path(name, job.identity) for name in AUDIT_TABLES}
     team_reports = dict(render_team_reports(audit)) if by_team else {}
-    with publish_tables(job.storage, folder, paths):
-        job.storage.write_all({**team_reports, **_render_reports(audit)})
+    record = build_record_path(AUDITS, job.identity)
+    with publish_tables(tables, build_table_paths(job.identity), record):
+        index = build_index(job.storage, AUDITS, job.identity)
+        # The record comes last: it marks the audit as complete.
+        job.storage.write_all(
+            {**team_reports, **_render_reports(audit), **index, record: dump_summary(audit.summary)}
+        )
     if by_team:
         _remove_other_team_reports(job.storage, team_reports)
     return audit
@@ -157,12 +167,10 @@ def _remove_other_team_reports(storage: Storage, team_reports: Collection[str]) 
 
 
 def _render_reports(audit: Audit) -> Mapping[str, str]:
-    """Return the contents of the reports by path. The record comes last: it marks the audit as complete."""
-    document = dump_summary(audit.summary)
+    """Return the contents of the reports, by path."""
     return {
         "report.html": render_audit_page(audit),
         "report.md": render_audit_markdown(audit),
         "metrics.prom": render_audit_metrics(audit),
-        "summary.json": document,
-        f"{AUDITS}/{audit.summary.audit_id}.json": document,
+        "summary.json": dump_summary(audit.summary),
     }

@@ -18,7 +18,8 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.installed_providers import list_providers
 from kdeclare.fleet.record_ids import make_record_id
-from kdeclare.fleet.storage import Storage, find_local_storage, require_same_fleet
+from kdeclare.fleet.records import require_same_fleet
+from kdeclare.fleet.storage import Storage, find_local_storage
 from kdeclare.manifests.fleet import Fleet, open_fleet, select_clusters, validate_fleet
 
 if TYPE_CHECKING:
@@ -107,7 +108,10 @@ def open_selected_fleet(options: FleetOptions, environ: Mapping[str, str]) -> Fl
 
 @contextmanager
 def open_fleet_job(
-    options: FleetOptions, environ: Mapping[str, str], progress: Progress, snapshot_folder: str | None = None
+    options: FleetOptions,
+    environ: Mapping[str, str],
+    progress: Progress,
+    snapshot_folder: str | None = None,
 ) -> Iterator[FleetJob]:
     """Open the fleet, start Spark, and yield a job with both.
 

@@ -30,10 +30,11 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits
+from kdeclare.fleet.records import require_same_fleet
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, require_complete_table
 from kdeclare.fleet.snapshots import SnapshotRecord
-from kdeclare.fleet.storage import LocalStorage, require_same_fleet
+from kdeclare.fleet.storage import LocalStorage
 
 if TYPE_CHECKING:
     from kdeclare.fleet.local.audit import LocalTables
@@ -104,7 +105,7 @@ def _compare_locally(
     job.progress("Comparing", 0, 0)
     run = AuditRun(job.identity, job.fleet.name, job.began)
     audit = write_audit(job.bench, tables, run, earlier, partial(make_evaluator, job.locator))
-    return publish_audit(job, job.bench.folder, audit, by_team=audit_options.by_team)
+    return publish_audit(job, job.bench.tables, audit, by_team=audit_options.by_team)
 
 
 def _add_earlier_findings(job: LocalJob, tables: "LocalTables", earlier: EarlierAudits) -> "LocalTables":

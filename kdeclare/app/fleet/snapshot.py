@@ -25,10 +25,11 @@ from kdeclare.core.progress import Progress
 from kdeclare.core.provider.registry import CODECS
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.fleet.history import ObjectVersion
+from kdeclare.fleet.records import SNAPSHOTS, build_index, build_record_path, list_record_ids
 from kdeclare.fleet.rows import LIVE
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path, parse_record
-from kdeclare.fleet.storage import SNAPSHOTS, Storage, list_record_ids
-from kdeclare.fleet.unfinished_tables import publish_tables
+from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.unfinished_tables import UnfinishedTables, publish_tables
 from kdeclare.manifests.policies import TOPIC
 
 LATEST = "latest"
@@ -61,7 +62,7 @@ def _take_local_snapshot(
             for name in sorted(job.names)
             for cluster in summarize_snapshot_clusters(job.bench.read_cluster("live", name, LIVE))
         )
-        return _publish(job, job.bench.folder, clusters)
+        return _publish(job, job.bench.tables, clusters)
 
 
 def _finish_on_spark(job: FleetJob, remaining: Sequence[str] | None = None) -> SnapshotRecord:
@@ -72,18 +73,23 @@ def _finish_on_spark(job: FleetJob, remaining: Sequence[str] | None = None) -> S
     from kdeclare.fleet.spark.audit_counts import read_snapshot_clusters
     from kdeclare.fleet.spark.tables import open_workbench
 
-    with open_workbench(job.spark, job.storage, job.identity) as bench:
+    final_paths = {"live": format_snapshot_path(job.identity, job.began)}
+    with open_workbench(job.spark, job.storage, job.identity, final_paths) as bench:
         collect_table(job, bench, LIVE_TABLE, partial(read_live, job.locator), remaining)
-        return _publish(job, bench.folder, read_snapshot_clusters(bench.read("live", LIVE)))
+        return _publish(job, bench.tables, read_snapshot_clusters(bench.read("live", LIVE)))
 
 
-def _publish(job: FleetRun, folder: str, clusters: tuple[SnapshotCluster, ...]) -> SnapshotRecord:
-    """Move the table from the temporary folder to its final path, and write the record of the snapshot."""
+def _publish(
+    job: FleetRun, tables: UnfinishedTables, clusters: tuple[SnapshotCluster, ...]
+) -> SnapshotRecord:
+    """Publish the table of a snapshot, and write its record."""
     path = format_snapshot_path(job.identity, job.began)
     record = SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
     text = json.dumps(dump_document(record), indent=1) + "\n"
-    with publish_tables(job.storage, folder, {"live": path}):
-        job.storage.write(f"{SNAPSHOTS}/{record.snapshot_id}.json", text)
+    record_path = build_record_path(SNAPSHOTS, record.snapshot_id)
+    with publish_tables(tables, {"live": path}, record_path):
+        index = build_index(job.storage, SNAPSHOTS, record.snapshot_id)
+        job.storage.write_all({**index, record_path: text})
     return record
 
 
@@ -101,7 +107,7 @@ def read_snapshot_record(storage: Storage, snapshot_id: str) -> SnapshotRecord:
                 else "Run kdeclare fleet snapshot to take one.",
             )
         )
-    path = f"{SNAPSHOTS}/{snapshot_ids[-1] if snapshot_id == LATEST else snapshot_id}.json"
+    path = build_record_path(SNAPSHOTS, snapshot_ids[-1] if snapshot_id == LATEST else snapshot_id)
     return parse_record(storage.read(path), f"{storage.uri}/{path}")
 
 

@@ -11,6 +11,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.fleet.record_ids import find_earlier_id
+from kdeclare.fleet.records import SNAPSHOTS, list_record_ids
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import LIVE
 from kdeclare.fleet.snapshot_diff import (
@@ -21,7 +22,7 @@ from kdeclare.fleet.snapshot_diff import (
     select_notes,
 )
 from kdeclare.fleet.snapshots import SnapshotRecord
-from kdeclare.fleet.storage import SNAPSHOTS, LocalStorage, Storage, list_record_ids
+from kdeclare.fleet.storage import LocalStorage, Storage
 
 PREVIOUS = "previous"
 """Names the snapshot before the later one."""

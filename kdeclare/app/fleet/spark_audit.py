@@ -11,6 +11,7 @@ from kdeclare.app.fleet.audit_records import (
     AuditOptions,
     build_missing_rows,
     build_table_path,
+    build_table_paths,
     find_earlier_audits,
     publish_audit,
 )
@@ -20,8 +21,8 @@ from kdeclare.app.fleet.snapshot import LIVE_TABLE, read_snapshot_record
 from kdeclare.core.progress import Progress
 from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, require_all_rows
+from kdeclare.fleet.records import require_same_fleet
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, require_complete_table
-from kdeclare.fleet.storage import require_same_fleet
 
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.audit import ComparedTables
@@ -53,7 +54,7 @@ def compare_on_spark(
     from kdeclare.fleet.spark.progress import report_progress
     from kdeclare.fleet.spark.tables import open_workbench
 
-    with open_workbench(job.spark, job.storage, job.identity) as bench:
+    with open_workbench(job.spark, job.storage, job.identity, build_table_paths(job.identity)) as bench:
         run = AuditRun(job.identity, job.fleet.name, job.began)
         collect_table(job, bench, DECLARED_TABLE, partial(read_declared, job.locator), remaining_declared)
         if audit_options.snapshot is None:
@@ -63,7 +64,7 @@ def compare_on_spark(
             side_results = write_findings(bench, tables, run, partial(make_evaluator, job.locator))
         with report_progress(job.spark, job.progress, "Summing up"):
             audit = summarize_audit(bench, tables, run, earlier, side_results)
-        return publish_audit(job, bench.folder, audit, by_team=audit_options.by_team)
+        return publish_audit(job, bench.tables, audit, by_team=audit_options.by_team)
 
 
 def _build_tables(
@@ -88,8 +89,7 @@ def _build_tables(
 
 def _read_remembered(job: FleetJob, summary: AuditSummary) -> "DataFrame":
     """Read the findings of an audit, including earlier findings that the audit did not check again."""
-    from kdeclare.fleet.spark.audit_counts import count_rows
-    from kdeclare.fleet.spark.tables import read_table
+    from kdeclare.fleet.spark.tables import count_rows, read_table
 
     def read_complete_table(name: str) -> "DataFrame":
         path = build_table_path(name, summary.audit_id)

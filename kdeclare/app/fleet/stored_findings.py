@@ -14,9 +14,10 @@ from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.audit_summary import AuditSummary
 from kdeclare.fleet.findings import AuditRow
 from kdeclare.fleet.record_ids import find_earlier_id
+from kdeclare.fleet.records import AUDITS, list_record_ids
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import FINDINGS
-from kdeclare.fleet.storage import AUDITS, Storage, list_record_ids
+from kdeclare.fleet.storage import Storage
 from kdeclare.fleet.stored_findings import ComparedFindings, compare_findings
 
 

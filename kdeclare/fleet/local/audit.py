@@ -290,7 +290,7 @@ def write_audit(
         trend=build_trend(earlier_audits.newest) if earlier_audits is not None else (),
         groups=build_groups(urgency_counts),
         accepted=count_accepted(tables.accepted, Counter(row["accepted"] for row in all_findings), run.began),
-        rows={"findings": len(all_findings), "unseen": len(unchecked)},
+        rows={"findings": len(all_findings), "unseen": len(unchecked), "summary": len(summary_rows)},
     )
     rows = counts.select_worst(findings, MAX_ROWS)
     fixed_rows = counts.select_worst(fixed, MAX_FIXED_ROWS)

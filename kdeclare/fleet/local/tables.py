@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import pyarrow.parquet as pq
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.rows import require_written_rows
 from kdeclare.fleet.storage import LocalStorage, build_read_error, build_write_error
-from kdeclare.fleet.unfinished_tables import open_unfinished_folder
+from kdeclare.fleet.unfinished_tables import UnfinishedTables, open_unfinished_tables
 
 _FILE = "part-00000.parquet"
 _PARTITION = "cluster="
@@ -30,15 +32,19 @@ ReportCluster = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class LocalWorkbench:
-    """The temporary folder in which a command writes its tables until they are complete."""
+    """Writes the tables of a command, and reads them completely.
+
+    storage: the storage of ``tables``.
+    """
 
     storage: LocalStorage
-    folder: str
+    tables: UnfinishedTables
+    _row_counts: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def write(self, name: str, rows: Iterable[Row], schema: pa.Schema) -> None:
         """Write a table that is not partitioned. Raises KdeclareError."""
         listed = [_to_arrow_maps(row) for row in rows]
-        self._write_file(self._root / name / _FILE, pa.Table.from_pylist(listed, schema))
+        self._write_file(name, _FILE, pa.Table.from_pylist(listed, schema))
 
     def write_cluster(
         self, name: str, cluster: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema
@@ -48,16 +54,21 @@ class LocalWorkbench:
         Raises KdeclareError.
         """
         table = pa.Table.from_batches(list(batches), schema)
-        self._write_file(self._find_cluster_file(name, cluster), table.drop_columns(["cluster"]))
+        self._write_file(name, f"{format_partition(cluster)}/{_FILE}", table.drop_columns(["cluster"]))
         return table
 
     def read(self, name: str, schema: pa.Schema) -> list[Row]:
         """Read a table that this command has written. Raises KdeclareError."""
-        return read_rows(self.storage, f"{self.folder}/{name}", schema)
+        rows = read_rows(self.storage, self.tables.find_path(name), schema)
+        require_written_rows(name, sum(self._row_counts.get(name, {}).values()), len(rows))
+        return rows
 
     def read_cluster(self, name: str, cluster: str, schema: pa.Schema) -> list[Row]:
         """Read the rows that `write_cluster` has written for one cluster. Raises KdeclareError."""
-        return _read_file(self._find_cluster_file(name, cluster), schema, cluster)
+        path = f"{format_partition(cluster)}/{_FILE}"
+        rows = _read_file(self._find_folder(name) / path, schema, cluster)
+        require_written_rows(name, self._row_counts[name][path], len(rows))
+        return rows
 
     def count_rows(self, name: str, kind: str | None = None) -> Counter[str]:
         """Return the number of rows of each cluster in a table that `write_cluster` has written.
@@ -65,7 +76,7 @@ class LocalWorkbench:
         kind: the kind of the rows to count; None for all rows. Raises KdeclareError.
         """
         counts: Counter[str] = Counter()
-        for file in sorted((self._root / name).glob(f"{_PARTITION}*/*.parquet")):
+        for file in sorted(self._find_folder(name).glob(f"{_PARTITION}*/*.parquet")):
             try:
                 rows = pq.ParquetFile(file).read(["kind"] if kind is not None else [])
             except (OSError, pa.ArrowException) as cause:
@@ -74,19 +85,19 @@ class LocalWorkbench:
             counts[parse_partition(file.parent.name)] += count
         return counts
 
-    @property
-    def _root(self) -> Path:
-        return self.storage.folder / self.folder
+    def _find_folder(self, name: str) -> Path:
+        return self.storage.folder / self.tables.find_path(name)
 
-    def _find_cluster_file(self, name: str, cluster: str) -> Path:
-        return self._root / name / format_partition(cluster) / _FILE
-
-    def _write_file(self, file: Path, table: pa.Table) -> None:
+    def _write_file(self, name: str, path: str, table: pa.Table) -> None:
+        """Write a file of a table. path: the path of the file in the table."""
+        file = self._find_folder(name) / path
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(table, file, compression="snappy")
+            self.tables.add_files(name, {path: file.stat().st_size})
         except (OSError, pa.ArrowException) as cause:
             raise build_write_error(str(file), getattr(cause, "strerror", None) or str(cause)) from cause
+        self._row_counts.setdefault(name, {})[path] = table.num_rows
 
 
 def _to_arrow_maps(row: Row) -> Row:
@@ -96,9 +107,9 @@ def _to_arrow_maps(row: Row) -> Row:
 
 @contextmanager
 def open_local_workbench(storage: LocalStorage, command_id: str) -> Iterator[LocalWorkbench]:
-    """Provide a temporary folder for the tables of one command, and delete the folder after the block."""
-    with open_unfinished_folder(storage, command_id) as folder:
-        yield LocalWorkbench(storage, folder)
+    """Provide the tables of one command, and delete what was not published after the block."""
+    with open_unfinished_tables(storage, command_id) as tables:
+        yield LocalWorkbench(storage, tables)
 
 
 def read_rows(

@@ -42,6 +42,7 @@ from kdeclare.fleet.spark.tables import (
     Workbench,
     build_cluster_context,
     count_declared,
+    count_rows,
     select_cluster_rows,
     to_spark_schema,
 )
@@ -355,7 +356,7 @@ def summarize_audit(
             baseline.taken_at,
             count - known_count,
             known_count,
-            audit_counts.count_rows(fixed),
+            count_rows(fixed),
         )
         fixed_rows = audit_counts.select_worst(fixed, MAX_FIXED_ROWS)
     summary = AuditSummary(
@@ -378,7 +379,8 @@ def summarize_audit(
         accepted=count_accepted(tables.accepted, accepted_counts, run.began),
         rows={
             "findings": count + sum(accepted_counts.values()),
-            "unseen": audit_counts.count_rows(unseen) if earlier_audits is not None else 0,
+            "unseen": count_rows(unseen) if earlier_audits is not None else 0,
+            "summary": count_rows(summary_counts),
         },
     )
     return Audit(summary, rows, count - len(rows), fixed_rows, urgency_counts)

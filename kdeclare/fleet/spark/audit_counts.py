@@ -20,7 +20,7 @@ from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
 from kdeclare.fleet.rows import CLUSTER, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
-from kdeclare.fleet.spark.tables import count_declared, select_cluster_rows
+from kdeclare.fleet.spark.tables import count_declared, count_rows, select_cluster_rows
 
 
 def read_snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
@@ -185,12 +185,6 @@ def count_accepted(findings: DataFrame) -> dict[str, int]:
 def count_known(findings: DataFrame) -> int:
     """Return the number of findings that the baseline already contained. Raises KdeclareError."""
     return count_rows(findings.where("status = 'known'"))
-
-
-def count_rows(table: DataFrame) -> int:
-    """Return the number of rows of a table. Raises KdeclareError."""
-    with translate_spark_errors():
-        return table.count()
 
 
 def count_rows_by_cluster(table: DataFrame) -> dict[str, int]:

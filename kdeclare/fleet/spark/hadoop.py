@@ -12,7 +12,13 @@ from pyspark.sql import SparkSession
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.spark.spark_errors import list_causes, mask_uri_passwords
-from kdeclare.fleet.storage import Storage, build_read_error, build_write_error, find_local_storage
+from kdeclare.fleet.storage import (
+    Storage,
+    build_read_error,
+    build_write_error,
+    find_local_storage,
+    is_visible,
+)
 
 _OBJECT_STORE_SCHEMES = frozenset({"s3a", "s3", "s3n", "gs", "oss", "cosn", "obs"})
 """The URI schemes of object stores.
@@ -48,6 +54,32 @@ class HadoopStorage:
         """Return whether a file or folder exists."""
         with self._translate_errors(path, build_read_error):
             return bool(self._get_file_system().exists(self._build_path(path)))
+
+    @property
+    def moves_folders(self) -> bool:
+        """Whether the file system moves a folder in one step."""
+        with self._translate_errors("", build_read_error):
+            return self._get_file_system().getScheme() not in _OBJECT_STORE_SCHEMES
+
+    def list_files(self, path: str) -> Mapping[str, int]:
+        """Return the sizes of all files in a folder and its subfolders; see `Storage`."""
+        with self._translate_errors(path, build_read_error):
+            try:
+                return dict(self._walk(self._build_path(path), ""))
+            except Py4JJavaError as problem:
+                if _is_caused_by(problem, _FILE_NOT_FOUND):
+                    return {}
+                raise
+
+    def _walk(self, folder: Any, prefix: str) -> Iterator[tuple[str, int]]:
+        for status in self._get_file_system().listStatus(folder):
+            name = str(status.getPath().getName())
+            if not is_visible(name):
+                continue
+            if status.isDirectory():
+                yield from self._walk(status.getPath(), f"{prefix}{name}/")
+            else:
+                yield f"{prefix}{name}", int(status.getLen())
 
     def names(self, path: str) -> tuple[str, ...]:
         """Return the names of the files and folders in a folder, sorted. Hidden files are omitted."""

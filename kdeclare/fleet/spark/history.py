@@ -12,7 +12,7 @@ from kdeclare.fleet.object_versions import build_version, get_cluster
 from kdeclare.fleet.rows import CLUSTER, LIVE
 from kdeclare.fleet.snapshots import SnapshotRecord, require_all_rows
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
-from kdeclare.fleet.spark.tables import escape_glob, to_spark_schema
+from kdeclare.fleet.spark.tables import escape_glob, open_reader, to_spark_schema
 from kdeclare.fleet.storage import Storage
 
 
@@ -26,7 +26,7 @@ def read_versions(
     """
     paths = [escape_glob(f"{storage.uri}/{r.path}/{format_partition(cluster)}") for r in records]
     with translate_spark_errors():
-        table = spark.read.schema(to_spark_schema(LIVE)).parquet(*paths)
+        table = open_reader(spark, to_spark_schema(LIVE)).parquet(*paths)
         counts = table.groupBy(f.input_file_name().alias("file")).count().collect()
         rows = (
             table.where(_build_object_filter(key))

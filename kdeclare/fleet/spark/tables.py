@@ -1,13 +1,12 @@
 """Read, write and publish the tables of a fleet with Spark."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import field
 
 import pyarrow as pa
-from pyarrow.parquet import read_metadata
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, Observation, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 from pyspark.sql.types import DataType, StructType
@@ -15,10 +14,9 @@ from pyspark.sql.types import DataType, StructType
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.row_builder import Row, batch_rows
 from kdeclare.fleet.rows import CLUSTER, LIVE, require_written_rows
-from kdeclare.fleet.spark.settings import has_local_tasks
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
-from kdeclare.fleet.storage import LocalStorage, Storage, build_read_error
-from kdeclare.fleet.unfinished_tables import open_unfinished_folder
+from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.unfinished_tables import UnfinishedTables, open_unfinished_tables
 
 
 def to_spark_type(type_: pa.DataType) -> DataType:
@@ -31,56 +29,89 @@ def to_spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(schema)
 
 
-__all__ = ["DataFrame", "Workbench", "escape_glob", "open_workbench", "read_table"]
+__all__ = [
+    "DataFrame",
+    "Workbench",
+    "count_rows",
+    "escape_glob",
+    "open_reader",
+    "open_workbench",
+    "read_table",
+]
 
 _GLOB_CHARACTERS = re.compile(r"[\\{}\[\]*?]")
 
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """The temporary folder in which a command writes its tables until they are complete."""
+    """Writes the tables of a command, and reads them completely."""
 
     spark: SparkSession
     storage: Storage
-    folder: str
+    tables: UnfinishedTables
+    _complete_tables: dict[str, DataFrame] = field(default_factory=dict)
 
     def write(
         self, table: DataFrame, name: str, partitioned_by: Sequence[str] = (), *, append: bool = False
-    ) -> str:
-        """Write a table, and return its path in the storage.
+    ) -> None:
+        """Write a table, and make sure that all of its rows can be read.
 
-        append: whether to add the rows to an existing table, which must be in a folder of this machine.
-        Raises KdeclareError, for example if this machine does not see rows that executors wrote.
+        Spark counts the rows while it writes them. Executors on other machines can write rows to disks that
+        this machine does not see, and files can be lost.
+
+        append: whether to add the rows to an existing table that this command has written without Spark.
+        Raises KdeclareError.
         """
-        path = f"{self.folder}/{name}"
-        shared_folder = self._find_shared_folder()
+        path = self.tables.find_path(name) if append else self.tables.begin_table(name)
+        expected_count = 0
+        if append and self.storage.exists(path):
+            expected_count = count_rows(self._read_table(path, table.schema))
         observation = Observation()
-        if shared_folder is not None:
-            table = table.observe(observation, f.count(f.lit(1)).alias("count"))
+        observed_table = table.observe(observation, f.count(f.lit(1)).alias("count"))
         with translate_spark_errors():
             mode = "append" if append else "error"
-            table.write.partitionBy(*partitioned_by).parquet(f"{self.storage.uri}/{path}", mode)
-            written_count = observation.get["count"] if shared_folder is not None else 0
-        if shared_folder is not None:
-            require_written_rows(name, written_count, _count_rows(shared_folder / name))
-        return path
-
-    def _find_shared_folder(self) -> Path | None:
-        """Return the local path of the folder if remote executors write to the folder; otherwise None."""
-        if not isinstance(self.storage, LocalStorage) or has_local_tasks(self.spark):
-            return None
-        return self.storage.folder / self.folder
+            observed_table.write.partitionBy(*partitioned_by).parquet(f"{self.storage.uri}/{path}", mode)
+            expected_count += observation.get["count"]
+        self.tables.add_files(name, self.storage.list_files(path))
+        written_table = self._read_table(path, table.schema)
+        require_written_rows(name, expected_count, count_rows(written_table))
+        self._complete_tables[name] = written_table
 
     def read(self, name: str, schema: pa.Schema) -> DataFrame:
-        """Read a table that `write` has written."""
-        return read_table(self.spark, self.storage, f"{self.folder}/{name}", schema)
+        """Return a table of this command. Raises KdeclareError.
+
+        Spark lists the files of a table only once. If one of them is lost later, a query of the table fails.
+        """
+        if name not in self._complete_tables:  # written without Spark
+            path = self.tables.find_path(name)
+            self.tables.add_files(name, self.storage.list_files(path))
+            self._complete_tables[name] = self._read_table(path, to_spark_schema(schema))
+        return self._complete_tables[name].select(*schema.names)
+
+    def _read_table(self, path: str, schema: StructType) -> DataFrame:
+        return _read_files(self.spark, f"{self.storage.uri}/{path}", schema)
 
 
 def read_table(spark: SparkSession, storage: Storage, path: str, schema: pa.Schema) -> DataFrame:
     """Read a table, including its partition columns. Raises KdeclareError."""
-    uri = f"{storage.uri}/{path}"
+    return _read_files(spark, f"{storage.uri}/{path}", to_spark_schema(schema))
+
+
+def _read_files(spark: SparkSession, uri: str, schema: StructType) -> DataFrame:
     with translate_spark_errors():
-        return spark.read.schema(to_spark_schema(schema)).option("basePath", uri).parquet(escape_glob(uri))
+        return open_reader(spark, schema).option("basePath", uri).parquet(escape_glob(uri))
+
+
+def open_reader(spark: SparkSession, schema: StructType) -> DataFrameReader:
+    """Return a reader that fails if a file is lost or damaged, regardless of the user's Spark settings."""
+    reader = spark.read.schema(schema)
+    return reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
+
+
+def count_rows(table: DataFrame) -> int:
+    """Return the number of rows of a table. Raises KdeclareError."""
+    with translate_spark_errors():
+        return table.count()
 
 
 def escape_glob(uri: str) -> str:
@@ -88,19 +119,16 @@ def escape_glob(uri: str) -> str:
     return _GLOB_CHARACTERS.sub(r"\\\g<0>", uri)
 
 
-def _count_rows(table: Path) -> int:
-    """Return the number of rows that this machine sees in a table in a local folder."""
-    try:
-        return sum(read_metadata(file).num_rows for file in table.rglob("*.parquet"))
-    except (OSError, pa.ArrowException) as cause:
-        raise build_read_error(str(table), str(cause)) from cause
-
-
 @contextmanager
-def open_workbench(spark: SparkSession, storage: Storage, command_id: str) -> Iterator[Workbench]:
-    """Provide a temporary folder for the tables of one command, and delete the folder after the block."""
-    with open_unfinished_folder(storage, command_id) as folder:
-        yield Workbench(spark, storage, folder)
+def open_workbench(
+    spark: SparkSession, storage: Storage, command_id: str, final_paths: Mapping[str, str] | None = None
+) -> Iterator[Workbench]:
+    """Provide the tables of one command, and delete what was not published after the block.
+
+    final_paths: the final path of each table that the command publishes, by table name.
+    """
+    with open_unfinished_tables(storage, command_id, final_paths) as tables:
+        yield Workbench(spark, storage, tables)
 
 
 def select_cluster_rows(table: DataFrame) -> DataFrame:

@@ -33,5 +33,5 @@ def test_require_complete_table_reports_wrong_counts(counts: dict[str, int], wor
 @pytest.mark.parametrize("found", [0, 4, 6])
 def test_require_written_rows_reports_lost_rows(found: int) -> None:
     require_written_rows("findings", 5, 5)
-    with pytest.raises(KdeclareError, match="wrote 5 rows of the table 'findings'"):
+    with pytest.raises(KdeclareError, match="5 rows of the table 'findings' were written"):
         require_written_rows("findings", 5, found)

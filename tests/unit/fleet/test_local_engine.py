@@ -61,12 +61,12 @@ def test_tables_are_read_as_written(tmp_path: Path) -> None:
             assert bench.write_cluster("live", name, batches, LIVE).num_rows == len(rows)
         assert bench.count_rows("live", CLUSTER) == dict.fromkeys(names, 1)
         assert bench.count_rows("live") == Counter(row["cluster"] for row in live)
-        with publish_tables(bench.storage, bench.folder, {"live": "data/live"}):
-            pass
+        with publish_tables(bench.tables, {"live": "data/live"}, "record"):
+            storage.write("record", "")
         read = read_rows(storage, "data/live", LIVE)
         assert sort_rows(read) == sort_rows([dict.fromkeys(LIVE.names) | row for row in live])
         assert {row["cluster"] for row in read_rows(storage, "data/live", LIVE, names[:1])} == {names[0]}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "record"]
 
 
 def sort_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -88,7 +88,7 @@ def test_failed_publication_removes_tables(tmp_path: Path) -> None:
     def publish() -> None:
         with open_local_workbench(storage, "one") as bench:
             bench.write("findings", [], FINDINGS)
-            with publish_tables(bench.storage, bench.folder, {"findings": "findings/audit_id=one"}):
+            with publish_tables(bench.tables, {"findings": "findings/audit_id=one"}, "record"):
                 assert list(tmp_path.rglob("*.parquet"))
                 raise RuntimeError
 
