@@ -2,11 +2,14 @@
 
 import json
 import shutil
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkConf
@@ -17,10 +20,10 @@ from kdeclare.fleet.local.tables import read_rows
 from kdeclare.fleet.rows import FINDINGS
 from kdeclare.fleet.spark.settings import reject_unsecured_network
 from kdeclare.fleet.storage import LocalStorage
-from tests.spark.programs import run_program
+from tests.spark.programs import run_program, start_program
 from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, make_real_fleet
 from tests.spark.standalone import AUTHENTICATED, ENCRYPTED, SECRET, StandaloneSpark, start_standalone_spark
-from tests.spark.test_separate_disks import SETTINGS, run_command
+from tests.spark.test_separate_disks import ONE_COMMAND, SETTINGS, run_command
 
 pytestmark = pytest.mark.spark
 
@@ -63,15 +66,20 @@ import json, sys, threading
 from pathlib import Path
 from kdeclare.cli.main import main
 
-folder, secret, *line = sys.argv[1:]
-seen, over = set(), threading.Event()
+folder, written, variable, *line = sys.argv[1:]
+seen, leaked, over = set(), set(), threading.Event()
 
 def watch():
     while not over.wait(0.2):
         for path in Path(folder).rglob("*"):
             try:
-                if path.is_file() and secret.encode() in path.read_bytes():
+                if not path.is_file():
+                    continue
+                data = path.read_bytes()
+                if written.encode() in data:
                     seen.add((str(path), oct(path.stat().st_mode & 0o777)))
+                if variable.encode() in data:
+                    leaked.add(str(path))
             except OSError:
                 pass
 
@@ -82,7 +90,7 @@ try:
 finally:
     over.set()
     thread.join()
-print(json.dumps([code, sorted(seen)]), file=sys.stderr)
+print(json.dumps([code, sorted(seen), sorted(leaked)]), file=sys.stderr)
 """
 
 
@@ -91,16 +99,20 @@ def run_audit(
 ) -> tuple[int, str, str]:
     """Run an audit on remote executors; return the exit code, stdout and stderr.
 
-    While it runs the secrets are in files of Spark; when it has ended they are in none.
+    While it runs, the secrets of the fleet file are in files of Spark. When it has ended, they are in none.
+    The value of a variable is never in a file.
     """
     words = f"fleet audit {fleet.file} --snapshot {snapshots} --out {out} --master {standalone.master}"
-    arguments = [str(standalone.local), SECRETS["SASL_PASSWORD"], *words.split(), "--shared-folders", *more]
+    arguments = [str(standalone.local), LITERAL, SECRETS["SASL_PASSWORD"], *words.split(), "--shared-folders"]
+    arguments += more
     done = run_program(fleet.folder, WATCHED, {**SECRETS, **standalone.environ}, *arguments)
     said, _, last = done.stderr.rstrip().rpartition("\n")
     assert last.startswith("["), done.stderr
     assert "0o600" in last or "0o644" in last, "the files are in Spark's temporary folder while it runs"
     assert wait_until_cleaned(standalone) == []
-    return json.loads(last)[0], done.stdout, said
+    code, _, leaked = json.loads(last)
+    assert leaked == []
+    return code, done.stdout, said
 
 
 def test_failed_audit_leaves_no_secret(fleet: RealFleet, standalone: StandaloneSpark) -> None:
@@ -174,6 +186,71 @@ def expect_no_secret(folder: Path, said: list[str]) -> None:
     for text in (*said, *events, *reports, *tables):
         for secret in (LITERAL, *SECRETS.values()):
             assert secret not in text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_killed_driver_leaves_no_file(
+    fleet: RealFleet, standalone: StandaloneSpark, number: signal.Signals
+) -> None:
+    """The driver is killed while its tasks work in the unpacked archive."""
+    words = f"fleet audit {fleet.file} --snapshot {fleet.snapshots} --out killed --master {standalone.master}"
+    program = start_program(
+        fleet.folder, ONE_COMMAND, {**SECRETS, **standalone.environ}, f"{words} --shared-folders"
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not list_unpacked(standalone):
+            assert program.poll() is None, program.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        program.send_signal(number)
+        program.wait(60)
+    finally:
+        program.kill()
+        program.communicate()
+    assert wait_until_cleaned(standalone) == []
+    assert list_unpacked(standalone) == []
+
+
+def test_killed_python_worker_leaves_no_file(fleet: RealFleet, standalone: StandaloneSpark) -> None:
+    """Spark repeats the task in another Python process. The files of the first one are removed."""
+    words = f"fleet audit {fleet.file} --snapshot {fleet.snapshots} --out repeated"
+    program = start_program(
+        fleet.folder,
+        ONE_COMMAND,
+        {**SECRETS, **standalone.environ},
+        f"{words} --master {standalone.master} --shared-folders",
+    )
+    killed: list[Path] = []
+    try:
+        while program.poll() is None:
+            for folder in list_unpacked(standalone) if not killed else []:
+                for process in psutil.process_iter():
+                    with suppress(psutil.Error):
+                        if Path(process.cwd()).is_relative_to(folder) and "python" in process.name():
+                            process.kill()
+                            killed.append(folder)
+            time.sleep(0.01)
+            assert not killed or not killed[0].exists() or wait_for_removal(killed[0])
+        out, err = program.communicate()
+    finally:
+        program.kill()
+    assert killed, "no task was working in its files when it could have been killed"
+    assert out.splitlines()[-1] == "exit code 0", err
+    assert wait_until_cleaned(standalone) == []
+    assert list_unpacked(standalone) == []
+
+
+def list_unpacked(standalone: StandaloneSpark) -> list[Path]:
+    """Return the folders in which tasks have unpacked an archive."""
+    return [path for path in standalone.local.rglob("kdeclare-*") if path.is_dir()]
+
+
+def wait_for_removal(folder: Path) -> bool:
+    deadline = time.monotonic() + 10
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not folder.exists()
 
 
 def test_secrets_are_not_sent_to_unprotected_master(fleet: RealFleet, tmp_path: Path) -> None:

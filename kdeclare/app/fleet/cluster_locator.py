@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from kdeclare.app.fleet.archive import UnpackedArchive, enter_archive, get_entered_archive
+from kdeclare.app.fleet.unpacked_archive import UnpackedArchive, enter_archive, get_entered_archive
 from kdeclare.app.workspace import Workspace, WorkspaceOptions, build_workspace
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass

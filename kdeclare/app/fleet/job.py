@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdeclare.app.fleet.archive import pack
+from kdeclare.app.fleet.archive import TaskNeeds, pack
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, info
 from kdeclare.core.frozen_dataclass import dataclass
@@ -111,11 +111,13 @@ def open_fleet_job(
     options: FleetOptions,
     environ: Mapping[str, str],
     progress: Progress,
+    needs: TaskNeeds,
     snapshot_folder: str | None = None,
 ) -> Iterator[FleetJob]:
     """Open the fleet, start Spark, and yield a job with both.
 
     Raises KdeclareError for an invalid fleet before Spark is started.
+    needs: which files are sent to tasks on other machines.
     snapshot_folder: a folder that is read in addition to ``options.out``, or None.
     """
     from kdeclare.fleet.spark.hadoop import open_storage
@@ -133,7 +135,7 @@ def open_fleet_job(
     with _start_spark(options, snapshot_folder, ships_secrets=True) as spark:
         if not has_local_tasks(spark):
             ship_package(spark)
-            locator = locator.with_archive(pack(fleet, environ))
+            locator = locator.with_archive(pack(fleet, environ, needs=needs))
         storage = open_storage(options.out, spark)
         if local_storage is None:
             require_same_fleet(storage, fleet.name)

@@ -11,6 +11,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from kdeclare.app.fleet.archive import TaskNeeds
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
 from kdeclare.app.fleet.engine_choice import MAX_LOCAL_PLANNED, choose_engine
 from kdeclare.app.fleet.job import (
@@ -80,7 +81,7 @@ def plan_fleet(
     plan_one_cluster = partial(plan_cluster, scope=scope, command=command)
     if choose_engine(options, environ) is Engine.LOCAL:
         return _plan_locally(options, scope, environ, progress, plan_one_cluster, sign)
-    with open_fleet_job(options, environ, progress) as job:
+    with open_fleet_job(options, environ, progress, TaskNeeds.PLAN) as job:
         return _plan_on_spark(job, scope, plan_one_cluster, sign)
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from kdeclare.app.fleet.archive import TaskNeeds
 from kdeclare.app.fleet.cluster_rows import read_live
 from kdeclare.app.fleet.engine_choice import MAX_LOCAL_ROWS, choose_engine
 from kdeclare.app.fleet.job import (
@@ -43,7 +44,7 @@ def take_snapshot(options: FleetOptions, environ: Mapping[str, str], progress: P
     """
     if choose_engine(options, environ) is Engine.LOCAL:
         return _take_local_snapshot(options, environ, progress)
-    with open_fleet_job(options, environ, progress) as job:
+    with open_fleet_job(options, environ, progress, TaskNeeds.LIVE) as job:
         return _finish_on_spark(job)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kdeclare.app.fleet.archive import TaskNeeds
 from kdeclare.app.fleet.audit_policies import make_evaluator
 from kdeclare.app.fleet.audit_records import (
     DECLARED_TABLE,
@@ -34,7 +35,7 @@ def audit_on_spark(
 ) -> Audit:
     """Read the clusters with Spark tasks, and compare the tables on Spark. Raises KdeclareError."""
     snapshot_folder = audit_options.snapshot and audit_options.snapshot[0]
-    with open_fleet_job(options, environ, progress, snapshot_folder) as job:
+    with open_fleet_job(options, environ, progress, TaskNeeds.DECLARED, snapshot_folder) as job:
         return compare_on_spark(job, audit_options, find_earlier_audits(job.storage, audit_options.since))
 
 

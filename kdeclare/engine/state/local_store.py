@@ -36,8 +36,8 @@ _JOURNAL_HINT = "Restore the file from a backup."
 
 STATE = "state.json"
 RUNS = "runs"
+PLAN = "plan.json"
 
-_PLAN = "plan.json"
 _JOURNAL = "journal.jsonl"
 _LOSS_PREFIX = "lock-lost-"
 _ABANDONED = "abandoned.json"
@@ -134,7 +134,7 @@ class LocalStore:
         with explain_os_errors("write", folder):
             make_folder(self._runs)
             try:
-                files = {_PLAN: plan_text.encode(), _JOURNAL: b""}
+                files = {PLAN: plan_text.encode(), _JOURNAL: b""}
                 create_folder(folder, files, find_private_mode(self._runs))
             except FileExistsError:
                 raise build_run_exists_error(run_id)
@@ -220,7 +220,7 @@ class LocalStore:
 
     def read_plan_text(self, run_id: str) -> str:
         """See `StateStore.read_plan_text`."""
-        path = self._get_run_folder(run_id) / _PLAN
+        path = self._get_run_folder(run_id) / PLAN
         data = _read_run_file(path)
         try:
             return data.decode()
@@ -231,7 +231,7 @@ class LocalStore:
 
     def read_plan_lines(self, run_id: str) -> Iterator[str]:
         """See `StateStore.read_plan_lines`."""
-        path = self._get_run_folder(run_id) / _PLAN
+        path = self._get_run_folder(run_id) / PLAN
         with (
             explain_os_errors("read", path),
             path.open(encoding="utf-8", errors="replace", newline="\n") as file,
@@ -262,7 +262,7 @@ class LocalStore:
 
 def _describe_files(folder: Path) -> list[JsonValue]:
     """Return the sizes and the times of the last change of a run's plan and journal."""
-    stats = [(folder / name).stat() for name in (_PLAN, _JOURNAL)]
+    stats = [(folder / name).stat() for name in (PLAN, _JOURNAL)]
     return [number for stat in stats for number in (stat.st_size, stat.st_mtime_ns)]
 
 

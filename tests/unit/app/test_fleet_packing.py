@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -13,14 +14,17 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.fleet.archive import pack
+from kdeclare.app.fleet.archive import TaskNeeds, pack
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
 from kdeclare.app.fleet.cluster_rows import read_declared
+from kdeclare.cli.main import main
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.plans.state import State
 from kdeclare.engine.state.local_store import open_store
 from kdeclare.fleet.spark.tasks import build_package_zip
 from kdeclare.manifests.fleet import open_fleet
+from kdeclare.providers.kafka import connection
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord
 
 FILES = {
@@ -106,8 +110,8 @@ def driver_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 FLEET = Path("../ops/fleet.yaml")
 
 
-def pack_fleet() -> bytes:
-    return pack(open_fleet(FLEET, ENVIRON), ENVIRON)
+def pack_fleet(needs: TaskNeeds = TaskNeeds.PLAN) -> bytes:
+    return pack(open_fleet(FLEET, ENVIRON), ENVIRON, needs=needs)
 
 
 def list_names(archive: bytes) -> set[str]:
@@ -146,6 +150,68 @@ def test_archive_contains_all_files_that_tasks_read(driver_folder: Path) -> None
         "driver": str(driver_folder / "work"),
         "variables": {"TIER": "gold", "PW": "hunter2", "KEY": "k"},
     }
+
+
+STATES = {"payments/state/payments/eu", "states/lab/default"}
+CONNECTIONS = {
+    "ops/fleet.yaml",
+    "payments/kdeclare.yaml",
+    "payments/owner.txt",
+    "payments/eu.properties",
+    "payments/store.txt",
+    "work/certs/ca.pem",
+    "work/certs/key.pem",
+}
+
+
+def test_archive_for_snapshot_contains_only_connections(driver_folder: Path) -> None:
+    names = list_names(pack_fleet(TaskNeeds.LIVE))
+    assert names == {"environ.json", "files/work/", *(f"files/{name}" for name in CONNECTIONS)}
+
+
+def test_archive_for_audit_contains_no_runs(driver_folder: Path) -> None:
+    names = list_names(pack_fleet(TaskNeeds.DECLARED))
+    assert {f"files/{state}/state.json" for state in STATES} < names
+    assert not [name for name in names if "/runs/" in name]
+
+
+def test_archive_for_plan_contains_last_plan_only_if_it_matters(
+    driver_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finished run whose results are in the state has only its journal, once its writes are visible."""
+    project = (
+        "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: lab}\n"
+        "spec: {environments: {default: {bootstrapServers: 'x:1'}}}\n"
+    )
+    (driver_folder / "kdeclare.yaml").write_text(project)
+    (driver_folder / "manifests").mkdir()
+    (driver_folder / "manifests" / "a.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {name: orders}\nspec: {partitions: 1}\n"
+    )
+    monkeypatch.setattr(connection, "connect_cluster", lambda *_: MemoryCluster({1: "a"}))
+    fleet = driver_folder / "fleet.yaml"
+    fleet.write_text(
+        "apiVersion: kdeclare/v1\nkind: Fleet\nmetadata: {name: f}\n"
+        "spec: {clusters: [{name: lab, project: kdeclare.yaml, env: default}]}\n"
+    )
+    assert (
+        main(["apply", "--yes", "--project", str(driver_folder / "kdeclare.yaml"), "--env", "default"]) == 0
+    )
+
+    def list_run_files() -> set[str]:
+        names = list_names(pack(open_fleet(fleet, ENVIRON), ENVIRON))
+        return {name.rpartition("/")[2] for name in names if "/runs/" in name}
+
+    assert list_run_files() >= {"plan.json", "journal.jsonl"}
+    monkeypatch.setattr("kdeclare.app.fleet.archive.VISIBLE_WITHIN_S", -1.0)
+    assert "plan.json" not in list_run_files()
+    assert "journal.jsonl" in list_run_files()
+    states = driver_folder.glob("**/lab/default/state.json")
+    (state,) = (file for file in states if "states" not in file.parts)
+    document = json.loads(state.read_text())
+    assert document["serial"] > 0
+    state.write_text(json.dumps(document | {"lineage": "another"}))
+    assert "plan.json" in list_run_files(), "the state does not include the run"
 
 
 def test_archive_contains_files_that_manifests_name(driver_folder: Path) -> None:
@@ -196,6 +262,7 @@ with reach.files():
     found = [rows, dict(workspace.project.environment.client_config), open("certs/ca.pem").read()]
 assert os.getcwd() == before
 (folder,) = Path(os.environ["SPARK_LOCAL_DIRS"]).iterdir()
+assert [item.name for item in folder.iterdir()] == ["files"]
 assert folder.stat().st_mode & 0o77 == 0
 print(json.dumps(found))
 """
@@ -203,8 +270,6 @@ print(json.dumps(found))
 
 def read_in_other_process(driver: Path, tmp_path: Path, reach: ClusterLocator) -> Any:
     """Run tasks in a process that has only the archive, without the files and variables."""
-    import pickle
-
     here = [read_rows(reach, name) for name in ("eu-1", "lab", "gone")]
     archive = pack_fleet()
     task, temporary = tmp_path / "task", tmp_path / "blockmgr"
@@ -273,7 +338,7 @@ def test_unpacked_files_are_deleted_when_task_process_ends(
     program = f"""
 import os, signal, sys
 from pathlib import Path
-from kdeclare.app.fleet.archive import enter_archive
+from kdeclare.app.fleet.unpacked_archive import enter_archive
 with enter_archive(sys.stdin.buffer.read()):
     print(Path("certs/ca.pem").resolve(), flush=True)
     {end}
