@@ -42,6 +42,10 @@ says "shop.orders" "retention.ms" "shop.payments" "shop.tmp" "bounds" "checkout"
 step "The changes of orders and payments are urgent: records are lost."
 says "high    - missing" "high    ~ changed" "Severity: 2 high"
 
+step "Show the message that would be sent to Slack. Sending it requires the variable SLACK_URL."
+run 0 kdeclare fleet notify fleet.yaml --out audits --dry-run
+says "Fleet shop: 3 new findings (2 high, 1 medium)." "Topic/shop.payments"
+
 step "Accept the experiment in the lab. Audits count it, but no longer report it."
 edit fleet.yaml "  maxConcurrentClusters: 3" "  maxConcurrentClusters: 3
   acceptedDrift: [accepted]"

@@ -138,6 +138,9 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "rollout": "The order in which the clusters are changed.",
         "manifestUrl": "The URL of manifests for links in the reports of audits. {path} is the path of the "
         "manifest, relative to the fleet file, and {line} is the line.",
+        "reportUrl": "The URL of the report of audits for links in notifications, such as the page of a CI "
+        "job. {audit_id} is the id of the audit. It can contain references.",
+        "notifications": "The webhooks to which kdeclare fleet notify sends messages about audits.",
         "acceptedDrift": "Files or folders with documents of kind AcceptedDrift.",
         "clusters": "The clusters of the fleet.",
     },
@@ -154,6 +157,22 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "AcceptedResources": {
         "kind": "The kind of the resources.",
         "names": _NAME_DOC + ".",
+    },
+    "NotificationSpec": {
+        "name": "The name of the notification. kdeclare remembers by name what was sent.",
+        "format": "slack, teams: a message for the webhook of a channel. json: the findings as JSON. "
+        "template: a text of your own.",
+        "url": "The URL of the webhook, as a reference: ${env.NAME} or ${file.PATH}. It is a secret.",
+        "headers": "HTTP headers for every request. Use references as values, as in ${env.TOKEN}.",
+        "events": "What causes a message: new findings, fixed findings, or always: every audit.",
+        "where": "Only findings that meet one of these conditions, such as 'severity>=high, age>7d' "
+        "(default: all findings).",
+        "team": "Only findings about resources with this label 'team'.",
+        "template": "The text of the message, with values in braces, such as {headline}.",
+        "contentType": "The media type of messages from a template (default: application/json).",
+        "caFile": "A PEM file with the CA certificates that verify the server (default: those of the "
+        "system).",
+        "allowHttp": "Whether messages may be sent to another host without encryption.",
     },
     "RolloutSpec": {
         "canary": "The labels of the clusters that are changed first.",

@@ -28,6 +28,8 @@ PRINTED_BY = {
     "fleet-apply": "`kdeclare fleet apply`",
     "fleet-audit": "`kdeclare fleet audit`, and the file `summary.json`",
     "fleet-report": "`kdeclare fleet report`",
+    "fleet-notify": "`kdeclare fleet notify`",
+    "fleet-notification": "`kdeclare fleet notify`, in messages of the format `json`",
     "fleet-diff": "`kdeclare fleet diff`",
     "fleet-history": "`kdeclare fleet history`",
     "fleet-plan": "`kdeclare fleet plan`, and the file `overview.json`",

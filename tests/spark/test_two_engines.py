@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from kdeclare.fleet.local.tables import read_rows
 from kdeclare.fleet.rows import FINDINGS
 from kdeclare.fleet.spark.tasks import read_clusters
 from kdeclare.fleet.storage import LocalStorage
+from tests.http_servers import serve
 from tests.spark.real_fleet import RealFleet, accept_drift, make_real_fleet
 from tests.unit.fleet.test_snapshot_diff import Fleet as SnapshotFleet
 
@@ -238,3 +240,35 @@ def record_collected_clusters(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr("kdeclare.fleet.spark.tasks.read_clusters", read_recorded)
     return counts
+
+
+def test_engines_send_same_messages(
+    in_shared_spark: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fleet, out = make_real_fleet(tmp_path / "fleet", monkeypatch), tmp_path / "audits"
+    notification = "- {name: platform, url: '${env.HOOK_URL}', format: json}"
+    fleet.file.write_text(f"{fleet.file.read_text()}  notifications:\n    {notification}\n")
+    first = audit(fleet, out, "spark")
+    (fleet.folder / "lab" / "all.yaml").unlink()
+    audit(fleet, out, "local")
+    received: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def respond(self) -> None:
+            received.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(200)
+            self.end_headers()
+
+    with serve(Handler, ("POST",)) as url:
+        monkeypatch.setenv("HOOK_URL", url)
+        for engine in ("local", "spark"):
+            line = ["fleet", "notify", str(fleet.file), "--out", str(out), "--engine", engine, "--again"]
+            assert main(line) == 0
+    assert len(received) == 2
+    assert received[0] == received[1]
+    message = json.loads(received[0])
+    assert message["since"]["audit_id"] == first["audit_id"]
+    assert message["new_count"] + message["fixed_count"] > 0

@@ -20,11 +20,11 @@ VERBS = frozenset(
     execute expand explain export fail fetch fill filter find flatten fold follow forget format generate
     get grant group handle hash hide hold identify ignore import improve init insert install intercept
     invert isolate issue iterate join keep kill launch lay leave limit link list load locate lock log
-    look make map mark mask match measure merge migrate move name narrow nest normalize observe open
-    order pack paint parse patch pause permit pin place plan prepare probe produce prompt protect prove prune
-    publish pull push put quote raise rank rate reach read reap reassign rebalance rebuild receive reconcile
-    record recover redact refine refresh register reject release relocate remove rename render reorder
-    replace replay report require reset resize resolve respond restart restore resume reveal review
+    look make map mark mask match measure merge migrate move name narrow nest normalize notify observe
+    open order pack paint parse patch pause permit pin place plan prepare probe produce prompt protect prove
+    prune publish pull push put quote raise rank rate reach read reap reassign rebalance rebuild receive
+    reconcile record recover redact refine refresh register reject release relocate remove rename render
+    reorder replace replay report require reset resize resolve respond restart restore resume reveal review
     rewrite roll run sign
     salvage sanitize save scrub seal select send set settle ship shorten show shuffle silence skip sleep sort
     spawn splice split start stop strip substitute subtract suggest sum summarize sync take terminate

@@ -9,7 +9,8 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -71,7 +72,7 @@ def pack(
     archive_contents = _ArchiveContents(
         environ, {} if command_config is None else {"command-config": str(command_config)}, needs
     )
-    archive_contents.text(fleet.file, fleet.folder)
+    archive_contents.text(fleet.file, fleet.folder, _list_unneeded_texts(fleet))
     read_cached_project = cache(read_project)
     for entry in fleet.clusters:
         try:
@@ -81,6 +82,14 @@ def pack(
         else:
             archive_contents.project(project, state)
     return _build_zip(archive_contents)
+
+
+def _list_unneeded_texts(fleet: Fleet) -> list[str]:
+    """Return the texts of a fleet file whose references no task resolves, such as the URLs of webhooks."""
+    texts = [] if fleet.report_url is None else [fleet.report_url]
+    for target in fleet.notifications:
+        texts += [target.url, *target.headers.values()]
+    return texts
 
 
 class _ArchiveContents:
@@ -104,15 +113,19 @@ class _ArchiveContents:
         if file is not None and file.is_file():
             self.files.add(os.path.abspath(file))  # noqa: PTH100  # does not resolve links
 
-    def text(self, file: Path, folder: Path) -> None:
+    def text(self, file: Path, folder: Path, unneeded: Sequence[str] = ()) -> None:
         """Add a file, with the files and variables that it references.
 
         folder: the folder for relative references to files.
+        unneeded: parts of the file whose references are left out.
         """
         if not self._is_first_visit((file, folder)) or not file.is_file():
             return
         self.add(file)
-        for what, name in _REFERENCE.findall(file.read_text(encoding="utf-8", errors="replace")):
+        references = Counter(_REFERENCE.findall(file.read_text(encoding="utf-8", errors="replace")))
+        for text in unneeded:
+            references.subtract(_REFERENCE.findall(text))
+        for what, name in +references:
             if what == "file":
                 self.add(folder / name)
             elif name in self._environ:

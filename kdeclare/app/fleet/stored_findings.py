@@ -49,13 +49,10 @@ def read_stored_findings(
 
     Raises KdeclareError.
     """
-    with _open_audits(options, environ, progress) as (storage, read_table):
+    with open_audits(options, environ, progress) as (storage, read_table):
         audit_ids = list_record_ids(storage, AUDITS)
-        if not audit_ids or audit_id not in (LATEST, *audit_ids):
-            name = f" '{audit_id}'" if audit_ids else ""
-            raise _build_no_audit_error(f"There is no audit{name} in {storage.uri}.", audit_ids)
-        shown_id = audit_ids[-1] if audit_id == LATEST else audit_id
-        baseline_id = _find_baseline(since, audit_ids, shown_id)
+        shown_id = find_audit(storage, audit_ids, audit_id)
+        baseline_id = find_baseline(since, audit_ids, shown_id)
         summary = read_audit_summary(storage, shown_id)
         baseline = None if baseline_id is None else read_audit_summary(storage, baseline_id)
         progress("Reading findings", 0, 0)
@@ -72,9 +69,13 @@ def read_stored_findings(
 
 
 @contextmanager
-def _open_audits(
+def open_audits(
     options: FleetOptions, environ: Mapping[str, str], progress: Progress
 ) -> Iterator[tuple[Storage, ReadTable]]:
+    """Open the folder of audits with the chosen engine. Yield the folder and a function that reads tables.
+
+    Raises KdeclareError.
+    """
     if choose_engine(options, environ) is Engine.LOCAL:
         from kdeclare.fleet.local.tables import read_rows
 
@@ -94,16 +95,29 @@ def _open_audits(
         yield storage, collect
 
 
-def _find_baseline(since: str | None, audit_ids: tuple[str, ...], shown_id: str) -> str | None:
+def find_audit(storage: Storage, audit_ids: Sequence[str], audit_id: str) -> str:
+    """Return the id of an audit that exists. audit_id: the id, or ``latest``. Raises KdeclareError."""
+    if not audit_ids or audit_id not in (LATEST, *audit_ids):
+        name = f" '{audit_id}'" if audit_ids else ""
+        raise build_no_audit_error(f"There is no audit{name} in {storage.uri}.", audit_ids)
+    return audit_ids[-1] if audit_id == LATEST else audit_id
+
+
+def find_baseline(since: str | None, audit_ids: tuple[str, ...], shown_id: str) -> str | None:
+    """Return the id of the earlier audit that an option names; None if ``since`` is None.
+
+    Raises KdeclareError.
+    """
     if since is None:
         return None
     try:
         return find_earlier_id(since, audit_ids, shown_id, "audit")
     except ValueError as reason:
-        raise _build_no_audit_error(str(reason), audit_ids) from None
+        raise build_no_audit_error(str(reason), audit_ids) from None
 
 
-def _build_no_audit_error(detail: str, audit_ids: Sequence[str]) -> KdeclareError:
+def build_no_audit_error(detail: str, audit_ids: Sequence[str]) -> KdeclareError:
+    """Return the error about an audit that does not exist. audit_ids: the existing audits."""
     hint = (
         f"Use the id of a recent audit: {', '.join(audit_ids[-5:])}."
         if audit_ids

@@ -7,6 +7,7 @@ from pathlib import Path
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.manifests.fleet.manifest_links import ManifestLinks
+from kdeclare.manifests.fleet.notification_target import NotificationTarget
 from kdeclare.manifests.fleet.rollout import Rollout
 from kdeclare.manifests.syntax.substitution import Variable
 
@@ -56,6 +57,8 @@ class Fleet:
     accepted_drift: the files and folders with documents of kind AcceptedDrift, with the positions in the
         fleet file that list them.
     manifest_links: builds the URLs of manifests; None if the fleet file has no template for them.
+    notifications: the webhooks that get messages about audits.
+    report_url: the URL of the report of audits, with unresolved references; None if there is none.
     """
 
     name: str
@@ -68,3 +71,5 @@ class Fleet:
     left_out: tuple[str, ...] = ()
     accepted_drift: Mapping[Path, SourcePosition] = field(default_factory=dict, repr=False, compare=False)
     manifest_links: ManifestLinks | None = None
+    notifications: tuple[NotificationTarget, ...] = ()
+    report_url: str | None = None

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,9 +21,15 @@ from kdeclare.manifests.document_models import (
 )
 from kdeclare.manifests.fleet.fleet_definition import ClusterEntry, Fleet
 from kdeclare.manifests.fleet.manifest_links import ManifestLinks, explain_bad_template
+from kdeclare.manifests.fleet.notification_spec import (
+    NOTIFICATION_MODES,
+    NotificationSpec,
+    build_notification,
+    check_notifications,
+)
 from kdeclare.manifests.fleet.rollout_spec import RolloutSpec, build_rollout, check_rollout
 from kdeclare.manifests.schema_errors import build_diagnostics
-from kdeclare.manifests.syntax.node_reader import KAFKA, TEXT, NodeReader, build_modes_by_name
+from kdeclare.manifests.syntax.node_reader import KAFKA, TEXT, UNIFORM, NodeReader, build_modes_by_name
 from kdeclare.manifests.syntax.nodes import find_node, find_position, get_position
 from kdeclare.manifests.syntax.substitution import UNRESOLVED_CODES, ReferenceContext
 
@@ -58,6 +64,8 @@ class FleetSpec(BaseModel):
     rollout: RolloutSpec = RolloutSpec()
     acceptedDrift: list[str] = []  # noqa: N815
     manifestUrl: Annotated[str, RawText()] | None = None  # noqa: N815
+    reportUrl: Annotated[str, RawText()] | None = None  # noqa: N815
+    notifications: list[NotificationSpec] = []
     clusters: Annotated[list[ClusterSpec], Field(json_schema_extra={"minItems": 1})]
 
 
@@ -93,6 +101,7 @@ def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
     yield from _check_names(spec.clusters, root)
     for n, cluster in enumerate(spec.clusters):
         yield from _check_field_combinations(cluster, ("spec", "clusters", n), root)
+    yield from check_notifications(spec.notifications, root)
     yield from check_rollout(spec.rollout, [cluster.labels for cluster in spec.clusters], root)
 
 
@@ -193,6 +202,12 @@ _MODES = build_modes_by_name(
 )
 """The modes for reading a fleet file. The scalars in the listed fields are read as strings."""
 
+_UNRESOLVED_FIELDS = {"notifications": NOTIFICATION_MODES, "reportUrl": UNIFORM[TEXT]}
+"""Fields whose references only ``fleet notify`` resolves, with the modes for reading them.
+
+Other commands do not need the URLs of webhooks, and other machines do not get them.
+"""
+
 
 def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
     """Read a fleet file without opening the projects of its clusters.
@@ -232,6 +247,10 @@ def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
             for n, path in enumerate(spec.acceptedDrift)
         },
         manifest_links=ManifestLinks(spec.manifestUrl) if spec.manifestUrl is not None else None,
+        notifications=tuple(
+            build_notification(item, n, root, folder) for n, item in enumerate(spec.notifications)
+        ),
+        report_url=spec.reportUrl,
     )
 
 
@@ -248,9 +267,15 @@ def _parse_fleet(
         reader = NodeReader(scope, _MODES)
         return reader.read(root), reader.problems, {}
     reader = NodeReader(scope, _MODES)
-    data = reader.read(_drop_clusters(root))
+    data = reader.read(_drop_fields(root, ("clusters", *_UNRESOLVED_FIELDS)))
     if not isinstance(data, dict) or not isinstance(data.get("spec"), dict):
         return data, reader.problems, {}  # 'spec' occurs twice; the reader has reported it
+    for field, modes in _UNRESOLVED_FIELDS.items():
+        node = find_node(root, ("spec", field))
+        if node is not None:
+            unresolved_reader = NodeReader(None, modes)
+            data["spec"][field] = unresolved_reader.read(node)
+            reader.problems += unresolved_reader.problems
     items, unresolved = [], {}
     for n, node in enumerate(clusters.value):
         problems = len(reader.problems)
@@ -280,16 +305,18 @@ def _is_outside_clusters(problem: Diagnostic, unresolved: Mapping[int, tuple[Dia
     return not any(problem in found for found in unresolved.values())
 
 
-def _drop_clusters(root: Node) -> Node:
-    def empty_clusters(node: Node, path: tuple[str, ...]) -> Node:
+def _drop_fields(root: Node, fields: Iterable[str]) -> Node:
+    """Return a document in which some fields of its spec are empty lists."""
+
+    def empty_fields(node: Node, path: tuple[Collection[str], ...]) -> Node:
         if not path:
             return SequenceNode(node.tag, [], node.start_mark, node.end_mark)
         if not isinstance(node, MappingNode):
             return node  # reading the file reports the problem
-        pairs = [(k, empty_clusters(v, path[1:]) if k.value == path[0] else v) for k, v in node.value]
+        pairs = [(k, empty_fields(v, path[1:]) if k.value in path[0] else v) for k, v in node.value]
         return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
 
-    return empty_clusters(root, ("spec", "clusters"))
+    return empty_fields(root, (("spec",), tuple(fields)))
 
 
 def _build_entry(

@@ -32,6 +32,15 @@ def explain_bad_template(template: str) -> str | None:
         return "it does not start with https:// or http://"
     if _PATH not in template:
         return "it does not contain {path}"
-    if re.search(r"[{}()\s\"<>]", template.replace(_PATH, "").replace(_LINE, "")):
+    if re.search(r"[{}()|\s\"<>]", template.replace(_PATH, "").replace(_LINE, "")):
         return "it contains spaces, quotes, brackets, or braces other than those of {path} and {line}"
+    return None
+
+
+def explain_bad_link(url: str) -> str | None:
+    """Return why a URL cannot be a link in a message; None if it can."""
+    if not url.startswith(("https://", "http://")):
+        return "it does not start with https:// or http://"
+    if re.search(r"[()|\s\"<>\\]", url) or not url.isascii() or not url.isprintable():
+        return "it contains spaces, quotes, brackets, or characters that are not ASCII"
     return None

@@ -34,14 +34,32 @@ class DeadlineTransport(httpx.HTTPTransport):
     timeout.
     """
 
-    def __init__(self, context: ssl.SSLContext, kept_connections: int = 0) -> None:
+    def __init__(
+        self, context: ssl.SSLContext, kept_connections: int = 0, proxy_url: str | None = None
+    ) -> None:
         """Create the connection pool.
 
         kept_connections: the maximum number of idle connections that stay open for later requests. If 0, each
             request starts with a new TLS handshake, and never uses a connection that the server has closed.
+        proxy_url: the URL of an HTTP proxy; None to connect to servers directly.
         """
         super().__init__(verify=context, trust_env=False)
-        self._pool = httpcore.ConnectionPool(
+        if proxy_url is None:
+            self._pool = httpcore.ConnectionPool(
+                ssl_context=context,
+                max_keepalive_connections=kept_connections,
+                network_backend=_DeadlineBackend(),
+            )
+            return
+        proxy = httpx.Proxy(proxy_url)
+        self._pool = httpcore.HTTPProxy(
+            proxy_url=httpcore.URL(
+                scheme=proxy.url.raw_scheme,
+                host=proxy.url.raw_host,
+                port=proxy.url.port,
+                target=proxy.url.raw_path,
+            ),
+            proxy_auth=proxy.raw_auth,
             ssl_context=context,
             max_keepalive_connections=kept_connections,
             network_backend=_DeadlineBackend(),

@@ -86,13 +86,14 @@ def build_findings_document(
         summary.fleet,
         summary.taken_at,
         None if since is None else BaselineAudit(since.audit_id, since.taken_at),
-        tuple(map(_build_finding, sort_worst_first(compared.rows))),
-        tuple(map(_build_finding, sort_worst_first(compared.fixed))),
+        tuple(map(build_reported_finding, sort_worst_first(compared.rows))),
+        tuple(map(build_reported_finding, sort_worst_first(compared.fixed))),
         compared.unseen,
     )
 
 
-def _build_finding(row: AuditRow) -> ReportedFinding:
+def build_reported_finding(row: AuditRow) -> ReportedFinding:
+    """Build the JSON of a finding. Hashes of secrets are masked."""
     return ReportedFinding(
         row.id,
         row.status,

@@ -30,6 +30,8 @@ from kdeclare.report.elements.values import (
 )
 from kdeclare.report.fleet.cluster_table import ClusterCell, render_cluster_table
 from kdeclare.report.fleet.findings_report import FindingsDocument
+from kdeclare.report.fleet.notifications.json_message import NotificationDocument
+from kdeclare.report.fleet.notifications.notify_output import FleetNotifications
 from kdeclare.report.fleet.snapshot_diff_text import SnapshotDiffDocument
 from kdeclare.report.fleet.snapshot_text import TopicHistory
 
@@ -337,6 +339,8 @@ def build_fleet_schemas() -> dict[str, dict[str, Any]]:
             "fleet-history": TopicHistory,
             "fleet-diff": SnapshotDiffDocument,
             "fleet-report": FindingsDocument,
+            "fleet-notify": FleetNotifications,
+            "fleet-notification": NotificationDocument,
         },
         name_enums=True,
     )

@@ -33,6 +33,12 @@ apiVersion: kdeclare/v1
 kind: Fleet
 metadata: {name: f}
 spec:
+  reportUrl: https://ci.example/${env.OTHER}
+  notifications:
+    - name: platform
+      url: ${env.HOOK}
+      format: slack
+      headers: {X-Tier: "${env.TIER}", X-Key: "${file.hook.txt}"}
   clusters:
     - {name: eu-1, labels: {tier: "${env.TIER}"}, project: ../payments/kdeclare.yaml, env: eu}
     - name: lab
@@ -42,6 +48,7 @@ spec:
       state: ABSOLUTE
     - {name: gone, project: none.yaml}
 """,
+    "ops/hook.txt": "secret",
     "ops/lab/a.yaml": "{apiVersion: kdeclare/v1, kind: Topic, metadata: {name: lab}, spec: {partitions: 1}}",
     "payments/kdeclare.yaml": """\
 apiVersion: kdeclare/v1
@@ -87,7 +94,14 @@ spec: {partitions: 2}
     "work/certs/key.pem": "key",
 }
 LAST_RUN = "20260102T000000Z-abcd"
-ENVIRON = {"TIER": "gold", "PW": "hunter2", "KEY": "k", "HOME": "/root", "OTHER": "secret"}
+ENVIRON = {
+    "TIER": "gold",
+    "PW": "hunter2",
+    "KEY": "k",
+    "HOME": "/root",
+    "OTHER": "secret",
+    "HOOK": "https://x/y",
+}
 
 
 @pytest.fixture

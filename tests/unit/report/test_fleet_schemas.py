@@ -15,11 +15,14 @@ from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
 from kdeclare.fleet.stored_findings import FIXED, ComparedFindings
 from kdeclare.report.fleet.findings_report import build_findings_document
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
+from kdeclare.report.fleet.notifications.json_message import build_json_message
+from kdeclare.report.fleet.notifications.notify_output import Delivery, DeliveryStatus, FleetNotifications
 from kdeclare.report.fleet.snapshot_diff_text import build_snapshot_diff_document
 from kdeclare.report.fleet.snapshot_text import build_object_history_document
 from tests.browser.sample_audits import NOON, SILENT, build_big_audit, build_small_audit
 from tests.unit.report.golden_files import check_schema
 from tests.unit.report.test_fleet_texts import APPLIED, PLANS
+from tests.unit.report.test_notification_messages import make_notification
 from tests.unit.report.test_snapshot_text import WHOLE, make_record
 from tests.unit.report.test_topic_history_text import ORDERS, STORY
 
@@ -33,6 +36,15 @@ DIFF = SnapshotDiff(
     (UnknownPart("eu-2", None, None, "refused"), UnknownPart("eu-1", "Topic", "secret", "not authorized")),
 )
 FINDINGS = ComparedFindings(SMALL.rows, tuple(replace(row, status=FIXED) for row in SMALL.mended), 1)
+NOTIFICATIONS = FleetNotifications(
+    "id",
+    "shop",
+    (
+        Delivery("platform", DeliveryStatus.SENT, "earlier", 3, 1),
+        Delivery("pager", DeliveryStatus.FAILED, None, 3, 1, "It did not accept the message."),
+        Delivery("nightly", DeliveryStatus.NOT_SENT, None, 3, 1, None, "{}"),
+    ),
+)
 DOCUMENTS = [
     ("fleet-snapshot", dump_document(make_record(WHOLE, SnapshotCluster("eu-3", error=SILENT)))),
     ("fleet-snapshot", dump_document(SnapshotRecord("id", "none", NOON, 0.0, "data", ()))),
@@ -40,6 +52,9 @@ DOCUMENTS = [
     ("fleet-audit", dump_document(build_big_audit().summary)),
     ("fleet-report", dump_document(build_findings_document(SMALL.summary, None, FINDINGS))),
     ("fleet-report", dump_document(build_findings_document(SMALL.summary, SMALL.summary, FINDINGS))),
+    ("fleet-notify", dump_document(NOTIFICATIONS)),
+    ("fleet-notify", dump_document(FleetNotifications("id", "none", ()))),
+    ("fleet-notification", build_json_message(make_notification("json"))),
     ("fleet-plan", dump_document(PLANS)),
     ("fleet-plan", dump_document(FleetPlan("none", NOON, 0.0, False, ()))),
     ("fleet-apply", dump_document(APPLIED)),

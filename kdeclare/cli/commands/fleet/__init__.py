@@ -4,6 +4,7 @@ import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.commands.fleet.audits import AUDIT_EPILOG, REPORT_EPILOG, audit, report
+from kdeclare.cli.commands.fleet.notifications import NOTIFY_EPILOG, notify
 from kdeclare.cli.commands.fleet.rollouts import (
     ABORT_EPILOG,
     APPLY_EPILOG,
@@ -33,6 +34,7 @@ def register(app: typer.Typer) -> None:
     command(group, "diff", epilog=DIFF_EPILOG)(diff)
     command(group, "audit", epilog=AUDIT_EPILOG)(audit)
     command(group, "report", epilog=REPORT_EPILOG)(report)
+    command(group, "notify", epilog=NOTIFY_EPILOG)(notify)
     command(group, "plan", epilog=PLAN_EPILOG)(plan)
     command(group, "apply", epilog=APPLY_EPILOG)(apply)
     command(group, "pause", epilog=PAUSE_EPILOG)(pause)

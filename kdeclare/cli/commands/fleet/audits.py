@@ -73,6 +73,12 @@ def audit(
             help="Do not report undeclared config keys. This is much faster if many topics have such keys.",
         ),
     ] = False,
+    notify: Annotated[
+        bool,
+        typer.Option(
+            "--notify", help="Then send the messages of 'spec.notifications', as kdeclare fleet notify does."
+        ),
+    ] = False,
     engine: EngineName = "auto",
     output: Format = "text",
     clusters: FleetClusterOptions,
@@ -97,7 +103,12 @@ def audit(
         not no_unmanaged_configs,
         by_team=by == "team",
     )
-    result = audit_fleet(clusters.options(fleet, engine), audit_options, os.environ, console.progress)
+    options = clusters.options(fleet, engine)
+    if notify:
+        from kdeclare.app.fleet.notify import require_notifications
+
+        require_notifications(fleet, os.environ)
+    result = audit_fleet(options, audit_options, os.environ, console.progress)
     if console.is_json:
         console.write_document(result.summary)
     else:
@@ -105,7 +116,16 @@ def audit(
 
         console.out(render_audit_text(result, console.style))
         console.note(f"Report: {clusters.out.rstrip('/')}/report.html")
-    return compute_audit_exit(result.summary, detailed_exitcode=detailed_exitcode, fail_on=conditions)
+    audit_exit = compute_audit_exit(result.summary, detailed_exitcode=detailed_exitcode, fail_on=conditions)
+    if notify:
+        from kdeclare.app.fleet.notify import NotifyOptions, notify_fleet
+        from kdeclare.cli.commands.fleet.notifications import report_failed_messages, report_messages
+
+        notify_options = NotifyOptions(audit=result.summary.audit_id)
+        messages = notify_fleet(options, notify_options, os.environ, console.progress)
+        report_messages(messages, console)
+        return report_failed_messages(messages, console) or audit_exit
+    return audit_exit
 
 
 def report(

@@ -1,0 +1,1 @@
+"""Render messages about audits for webhooks."""
