@@ -10,6 +10,7 @@
 #   KDECLARE_OUT                the folder for all files that the steps write (default: .kdeclare)
 #   KDECLARE_PLAN_FILE          the saved plan (default: kdeclare.plan.json in that folder)
 #   KDECLARE_ISSUES_BY          with audit and a fleet, "team" for one issue per team (default: one issue)
+#   KDECLARE_NOTIFY             with audit and a fleet, "true" to send the messages of the fleet file (default: no messages)
 #   KDECLARE_BASE               the target branch of a pull request; see base.sh
 
 project=${KDECLARE_PROJECT:-kdeclare.yaml}

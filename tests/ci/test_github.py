@@ -1,6 +1,10 @@
 """The steps of the GitHub Action, with a stub of GitHub and an in-memory cluster."""
 
 import json
+import shutil
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,8 @@ from tests.ci.pull_request import (
     plan_pull_request,
     read_outputs,
 )
-from tests.ci.runner import Runner
+from tests.ci.runner import STEPS, Runner
+from tests.http_servers import serve
 
 pytestmark = pytest.mark.slow
 
@@ -399,6 +404,98 @@ def test_fleet_audit_reports_policy_findings(github: Runner) -> None:
     assert run_audit(github) == [("open", "## Audit: 1 policy")]
     assert told.read_text().split("--detailed-exitcode ")[1] == "--fail-on policy\n"
     assert github.service_data["issues"][0]["title"] == "Kafka differs from its manifests: fleet.yaml"
+
+
+def make_fleet(github: Runner, notifications: str = "") -> None:
+    """Write a fleet file with one cluster, which the project of the checkout defines."""
+    github.environ["KDECLARE_FLEET"] = "fleet.yaml"
+    entry = "    - {name: lab, project: kdeclare.yaml, env: lab}\n"
+    head = "apiVersion: kdeclare/v1\nkind: Fleet\nmetadata: {name: shop}\nspec:\n"
+    (github.checkout / "fleet.yaml").write_text(f"{head}{notifications}  clusters:\n{entry}")
+
+
+def audit_fleet(github: Runner, **settings: str) -> dict[str, Any]:
+    """Run the nightly audit on another machine, to which the cache brings the audits. Return the summary."""
+    kept = github.folder / "kept"
+    github.switch_machine()
+    if kept.exists():
+        shutil.copytree(kept, github.out / "audit")
+    github.run_ok("github/run.sh", KDECLARE_COMMAND="audit", **settings)
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(github.out / "audit", kept)
+    summary: dict[str, Any] = json.loads((kept / "summary.json").read_text())
+    return summary
+
+
+def test_fleet_audit_compares_with_last_night(github: Runner) -> None:
+    github.topic("orders")
+    make_fleet(github)
+    first = audit_fleet(github)
+    assert (first["found"], first["since"]) == ({"pending": 1}, None)
+    github.topic("refunds")
+    second = audit_fleet(github)
+    assert second["since"]["audit_id"] == first["audit_id"]
+    assert (second["since"]["new"], second["since"]["known"]) == (1, 1)
+    assert second["groups"][0]["oldest"] == first["groups"][0]["oldest"]
+    assert "1 new, 1 known, 0 fixed" in github.service_data["issues"][0]["body"]
+
+
+def test_failed_fleet_audit_does_not_report_last_night(github: Runner) -> None:
+    github.topic("orders")
+    make_fleet(github)
+    audit_fleet(github)
+    [issue] = github.service_data["issues"]
+    (github.checkout / "fleet.yaml").write_text("kind: Fleet\n")
+    audit_fleet(github)
+    assert github.exit_code == 1
+    assert not (github.out / "report.md").exists()
+    assert github.service_data["issues"] == [issue]
+
+
+def test_fleet_audit_sends_messages_once(github: Runner) -> None:
+    received: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def respond(self) -> None:
+            received.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(200 if len(received) != 2 else 404)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    github.topic("orders")
+    make_fleet(github, "  notifications: [{name: platform, format: slack, url: '${env.HOOK}'}]\n")
+    with serve(Handler, ("POST",)) as url:
+        settings = {"HOOK": f"{url}/secret-path-of-the-hook", "KDECLARE_NOTIFY": "true"}
+        audit_fleet(github, **settings)
+        assert (len(received), github.exit_code) == (1, 0)
+        audit_fleet(github, **settings)
+        assert (len(received), github.exit_code) == (1, 0), "nothing is new"
+        github.topic("refunds")
+        audit_fleet(github, **settings)
+        assert (len(received), github.exit_code) == (2, 1), "the message was refused"
+        assert "refunds" in github.service_data["issues"][0]["body"]
+        audit_fleet(github, **settings)
+        assert (len(received), github.exit_code) == (3, 0)
+    assert "refunds" in received[2]
+
+
+def test_only_latest_audits_are_kept(tmp_path: Path) -> None:
+    ids = [f"202611{day:02}T030000Z-0000" for day in range(1, 31)] * 3
+    ids = [f"{number:02}{id_}" for number, id_ in enumerate(ids)]
+    for id_ in ids:
+        for table in ("findings", "unseen", "summary"):
+            (tmp_path / table / f"audit_id={id_}").mkdir(parents=True)
+            (tmp_path / table / f"audit_id={id_}" / "part.parquet").touch()
+        (tmp_path / "audits").mkdir(exist_ok=True)
+        (tmp_path / "audits" / f"{id_}.json").touch()
+    subprocess.run([sys.executable, STEPS / "audits.py", tmp_path], check=True)
+    assert sorted(file.stem for file in (tmp_path / "audits").iterdir()) == ids[-60:]
+    for table in ("findings", "unseen", "summary"):
+        assert sorted(folder.name for folder in (tmp_path / table).iterdir()) == [
+            f"audit_id={id_}" for id_ in ids[-60:]
+        ]
 
 
 TEAM_AUDIT = """\
