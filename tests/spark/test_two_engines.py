@@ -214,10 +214,14 @@ def list_written(out: Path) -> set[str]:
 def test_history_is_same_with_both_engines(
     in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fleet = make_real_fleet(tmp_path / "fleet", monkeypatch)
+    fleet, audits = make_real_fleet(tmp_path / "fleet", monkeypatch), tmp_path / "audits"
+    audit(fleet, audits, "local")
+    (fleet.folder / "lab" / "all.yaml").unlink()
+    audit(fleet, audits, "local")
     for cluster, name in (("eu-1", "t.1"), ("eu-1", "t.2"), ("eu-2", "BrokerConfig/1"), ("lab", "t.3")):
         capsys.readouterr()
         line = ["fleet", "history", cluster, name, "--out", str(fleet.snapshots), "--format", "json"]
+        line += ["--audits", str(audits)]
         results = [(main([*line, "--engine", engine]), capsys.readouterr()) for engine in ENGINES]
         assert results[0] == results[1] == results[2]
 

@@ -9,10 +9,11 @@ from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.fleet.history import ObjectVersion
 from kdeclare.fleet.local.tables import format_partition
 from kdeclare.fleet.object_versions import build_version, get_cluster
-from kdeclare.fleet.rows import CLUSTER, LIVE
+from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.rows import CLUSTER, FINDINGS, LIVE
 from kdeclare.fleet.snapshots import SnapshotRecord, require_all_rows
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
-from kdeclare.fleet.spark.tables import escape_glob, open_reader, to_spark_schema
+from kdeclare.fleet.spark.tables import escape_glob, open_reader, read_table, to_spark_schema
 from kdeclare.fleet.storage import Storage
 
 
@@ -40,6 +41,21 @@ def read_versions(
         build_version(record, cluster, key, [r.asDict() for r in rows if record.path in r["file"]])
         for record in records
     )
+
+
+def read_resource_findings(
+    spark: SparkSession, storage: Storage, path: str, cluster: str, key: LiveKey
+) -> tuple[int, list[Row]]:
+    """Return the number of findings in a table of an audit, and the findings about one resource.
+
+    path: the table, relative to the folder of audits. Raises KdeclareError.
+    """
+    table = read_table(spark, storage, path, FINDINGS)
+    is_about_resource = (
+        (f.col("cluster") == cluster) & (f.col("kind") == key.sort) & (f.col("name") == key.key)
+    )
+    with translate_spark_errors():
+        return table.count(), [row.asDict() for row in table.where(is_about_resource).collect()]
 
 
 def _build_object_filter(key: LiveKey) -> Column:

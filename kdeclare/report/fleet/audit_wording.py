@@ -263,10 +263,17 @@ def format_change(row: AuditRow) -> str:
 
     If there is no new value, return only ``before``. If no field differs, return an empty string.
     """
-    before, after = format_sides(row)
-    if row.path is None or not before:
+    return format_values(row.path, row.op, row.before, row.after)
+
+
+def format_values(path: str | None, op: str | None, before: str | None, after: str | None) -> str:
+    """Return the values of a finding as text; see `format_change`. before, after: the values as JSON."""
+    if path is None or (before is None and after is None):
         return ""
-    return before if row.op is None and row.after is None else f"{before} → {after}"
+    old, new = _format_side(before, path), _format_side(after, path)
+    if not old:
+        return ""
+    return old if op is None and after is None else f"{old} → {new}"
 
 
 def _format_side(text: str | None, path: str | None) -> str:

@@ -10,6 +10,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, UNKNOWN_HASH
+from kdeclare.fleet.finding_history import FindingEpisode
 from kdeclare.fleet.history import FieldTurn, ObjectTurn, ObjectVersion, Turn, list_turns
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
 from kdeclare.manifests.policies import TOPIC
@@ -22,6 +23,7 @@ from kdeclare.report.elements.values import (
     strip_configs_prefix,
 )
 from kdeclare.report.fleet.audit_wording import format_object_counts
+from kdeclare.report.fleet.finding_history_text import mask_episode
 from kdeclare.report.run.history_text import format_time
 
 _MAX_CLUSTERS = 20
@@ -141,12 +143,22 @@ class TopicHistory:
     topic: str
     snapshots: Annotated[int, Field(description="The number of snapshots.")]
     history: Annotated[tuple[TurnDocument, ...], Field(description="The changes, oldest first.")]
+    findings: Annotated[
+        tuple[FindingEpisode, ...] | None,
+        Field(description="The findings in all audits, oldest first; null without --audits."),
+    ] = None
 
 
 def build_object_history_document(
-    cluster: str, key: LiveKey, versions: Sequence[ObjectVersion]
+    cluster: str,
+    key: LiveKey,
+    versions: Sequence[ObjectVersion],
+    findings: Sequence[FindingEpisode] | None = None,
 ) -> TopicHistory:
-    """Build the JSON document of an object's history. The name of a topic has no ``Topic/`` prefix."""
+    """Build the JSON document of an object's history. The name of a topic has no ``Topic/`` prefix.
+
+    findings: the findings in all audits; None if no audits were read.
+    """
     history = (
         build_document(
             TurnDocument, turn, taken_at=turn.version.taken_at, snapshot_id=turn.version.snapshot_id
@@ -154,7 +166,8 @@ def build_object_history_document(
         for turn in list_turns(versions, key.sort)
     )
     name = key.key if key.sort == TOPIC else f"{key.sort}/{key.key}"
-    return TopicHistory(cluster, name, len(versions), tuple(history))
+    episodes = None if findings is None else tuple(map(mask_episode, findings))
+    return TopicHistory(cluster, name, len(versions), tuple(history), episodes)
 
 
 def _render_turn(turn: ObjectTurn, style: Style) -> Iterator[str]:

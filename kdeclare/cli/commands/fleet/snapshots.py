@@ -25,6 +25,7 @@ DIFF_EPILOG = build_epilog(
 HISTORY_EPILOG = build_epilog(
     "kdeclare fleet history eu-1 orders --out snapshots",
     "kdeclare fleet history eu-1 BrokerConfig/cluster-default --out snapshots",
+    "kdeclare fleet history eu-1 orders --out snapshots --audits audits",
     codes=(0, 1, 64, 130),
 )
 
@@ -116,6 +117,13 @@ def history(
         ),
     ],
     *,
+    audits: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Also show the findings about it in all audits in this folder, and how long each was open.",
+        ),
+    ] = None,
     engine: EngineName = "auto",
     output: Format = "text",
     spark: SparkOptions,
@@ -126,6 +134,7 @@ def history(
     Reads the snapshots in DIR. To show an object that is not a topic, pass its KIND/NAME.
     """
     import os
+    from dataclasses import replace
 
     from kdeclare.app.fleet.snapshot import build_unknown_object_error, parse_live_key, read_object_history
 
@@ -134,14 +143,25 @@ def history(
     cluster, key = words[-2], parse_live_key(words[-1])
     options = spark.results_options(engine)
     versions = read_object_history(options, cluster, key, os.environ, console.progress)
-    if all(version.body is None and version.error is None for version in versions):
+    findings = None
+    if audits is not None:
+        from kdeclare.app.fleet.finding_history import read_finding_history
+
+        audit_options = replace(options, out=audits)
+        findings = read_finding_history(audit_options, cluster, key, os.environ, console.progress)
+    if not findings and all(version.body is None and version.error is None for version in versions):
         raise KdeclareError(build_unknown_object_error(cluster, key, len(versions)))
     if console.is_json:
         from kdeclare.report.fleet.snapshot_text import build_object_history_document
 
-        console.write_document(build_object_history_document(cluster, key, versions))
+        console.write_document(build_object_history_document(cluster, key, versions, findings))
     else:
         from kdeclare.report.fleet.snapshot_text import render_object_history_text
 
-        console.out(render_object_history_text(cluster, key, versions, console.style))
+        text = render_object_history_text(cluster, key, versions, console.style)
+        if findings is not None:
+            from kdeclare.report.fleet.finding_history_text import render_finding_history_text
+
+            text += render_finding_history_text(findings, console.style)
+        console.out(text)
     return ExitCode.OK
