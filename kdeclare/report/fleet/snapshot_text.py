@@ -10,6 +10,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, UNKNOWN_HASH
+from kdeclare.fleet.change_origins import ChangeOrigin, RunWrite, find_origins
 from kdeclare.fleet.finding_history import FindingEpisode
 from kdeclare.fleet.history import FieldTurn, ObjectTurn, ObjectVersion, Turn, list_turns
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
@@ -94,9 +95,16 @@ _MAX_FIELDS = 60
 
 
 def render_object_history_text(
-    cluster: str, key: LiveKey, versions: Sequence[ObjectVersion], style: Style = PLAIN
+    cluster: str,
+    key: LiveKey,
+    versions: Sequence[ObjectVersion],
+    style: Style = PLAIN,
+    writes: Sequence[RunWrite] | None = None,
 ) -> str:
-    """Render the changes of an object in all snapshots as text, oldest first."""
+    """Render the changes of an object in all snapshots as text, oldest first.
+
+    writes: what the runs of the project changed in the object; None if this is unknown.
+    """
     name = (
         f"{sanitize_for_terminal(key.sort)}/{sanitize_for_terminal(key.key)} "
         f"on {sanitize_for_terminal(cluster)}"
@@ -111,7 +119,7 @@ def render_object_history_text(
     summary = f"changed {format_count(change_count, 'time')}" if change_count else "never changed"
     lines = [style.bold(f"{name}: {summary} in {snapshot_count}."), ""]
     for turn in history:
-        lines += _render_turn(turn, style)
+        lines += _render_turn(turn, None if writes is None else find_origins(turn, writes), style)
     last_taken_at = max(version.taken_at for version in versions)
     lines.append(style.dim(f"Last snapshot: {format_time(last_taken_at)}"))
     return "".join(f"{line}\n" for line in lines)
@@ -133,6 +141,13 @@ class TurnDocument:
     ]
     error: Annotated[str | None, Field(description="Why the object could not be read.")]
     fields: tuple[FieldTurn, ...]
+    origins: Annotated[
+        tuple[ChangeOrigin, ...] | None,
+        Field(
+            description="Who made the changes; empty if it cannot be determined, and null if the fleet file "
+            "was not passed."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +169,20 @@ def build_object_history_document(
     key: LiveKey,
     versions: Sequence[ObjectVersion],
     findings: Sequence[FindingEpisode] | None = None,
+    writes: Sequence[RunWrite] | None = None,
 ) -> TopicHistory:
     """Build the JSON document of an object's history. The name of a topic has no ``Topic/`` prefix.
 
     findings: the findings in all audits; None if no audits were read.
+    writes: what the runs of the project changed in the object; None if this is unknown.
     """
     history = (
         build_document(
-            TurnDocument, turn, taken_at=turn.version.taken_at, snapshot_id=turn.version.snapshot_id
+            TurnDocument,
+            turn,
+            taken_at=turn.version.taken_at,
+            snapshot_id=turn.version.snapshot_id,
+            origins=None if writes is None else find_origins(turn, writes),
         )
         for turn in list_turns(versions, key.sort)
     )
@@ -170,7 +191,7 @@ def build_object_history_document(
     return TopicHistory(cluster, name, len(versions), tuple(history), episodes)
 
 
-def _render_turn(turn: ObjectTurn, style: Style) -> Iterator[str]:
+def _render_turn(turn: ObjectTurn, origins: Sequence[ChangeOrigin] | None, style: Style) -> Iterator[str]:
     taken_at = style.bold(format_time(turn.version.taken_at))
     yield (
         f"{taken_at}  "
@@ -183,7 +204,25 @@ def _render_turn(turn: ObjectTurn, style: Style) -> Iterator[str]:
         yield f"  {name:<{width}}  {format_field_change(field, style)}"
     if len(turn.fields) > _MAX_FIELDS:
         yield style.dim(f"  … and {format_count(len(turn.fields) - _MAX_FIELDS, 'more field')}")
+    for origin in origins or ():
+        yield f"  {_format_origin(origin, turn, is_only=len(origins or ()) == 1)}"
     yield ""
+
+
+_MAX_ORIGIN_FIELDS = 5
+
+
+def _format_origin(origin: ChangeOrigin, turn: ObjectTurn, *, is_only: bool) -> str:
+    """Format who made changes. The fields are named unless all changes have the same origin."""
+    fields = ""
+    if not is_only:
+        names = [format_field_name(field) for field in turn.fields if field.path in origin.fields]
+        more = len(names) - _MAX_ORIGIN_FIELDS
+        fields = f"{', '.join(names[:_MAX_ORIGIN_FIELDS])}{f' and {more:,} more' if more > 0 else ''}: "
+    if origin.run_id is None:
+        return f"{fields}by no recorded run of the project"
+    run = sanitize_for_terminal(origin.run_id)
+    return f"{fields}by run {run} ({sanitize_for_terminal(origin.user or '')}, {format_time(origin.at)})"
 
 
 def _format_turn_title(turn: ObjectTurn, style: Style) -> str:

@@ -25,7 +25,7 @@ DIFF_EPILOG = build_epilog(
 HISTORY_EPILOG = build_epilog(
     "kdeclare fleet history eu-1 orders --out snapshots",
     "kdeclare fleet history eu-1 BrokerConfig/cluster-default --out snapshots",
-    "kdeclare fleet history eu-1 orders --out snapshots --audits audits",
+    "kdeclare fleet history fleet.yaml eu-1 orders --out snapshots --audits audits",
     codes=(0, 1, 64, 130),
 )
 
@@ -112,8 +112,8 @@ def history(
         list[str],
         typer.Argument(
             metavar="[FLEET] CLUSTER TOPIC",
-            help="Name of a cluster, and name of a topic (or KIND/NAME of another object). The fleet "
-            "file can be the first argument, but is not needed.",
+            help="Name of a cluster, and name of a topic (or KIND/NAME of another object). With the fleet "
+            "file as the first argument, the output tells which changes were made by runs of kdeclare.",
         ),
     ],
     *,
@@ -151,14 +151,22 @@ def history(
         findings = read_finding_history(audit_options, cluster, key, os.environ, console.progress)
     if not findings and all(version.body is None and version.error is None for version in versions):
         raise KdeclareError(build_unknown_object_error(cluster, key, len(versions)))
+    writes = None
+    if len(words) == 3:
+        from pathlib import Path
+
+        from kdeclare.app.fleet.run_writes import read_run_writes
+
+        last_taken_at = max(version.taken_at for version in versions)
+        writes = read_run_writes(Path(words[0]), cluster, key, last_taken_at)
     if console.is_json:
         from kdeclare.report.fleet.snapshot_text import build_object_history_document
 
-        console.write_document(build_object_history_document(cluster, key, versions, findings))
+        console.write_document(build_object_history_document(cluster, key, versions, findings, writes))
     else:
         from kdeclare.report.fleet.snapshot_text import render_object_history_text
 
-        text = render_object_history_text(cluster, key, versions, console.style)
+        text = render_object_history_text(cluster, key, versions, console.style, writes)
         if findings is not None:
             from kdeclare.report.fleet.finding_history_text import render_finding_history_text
 

@@ -1,0 +1,112 @@
+"""Which changes between two snapshots were made by runs of kdeclare.
+
+Kafka does not record who made a change. The journals of runs record what each run did, and when. A run made a
+change if it succeeded in the period between the two snapshots, and set the field to the value that the later
+snapshot contains. Therefore, a change without such a run was made by another client, by another project, or
+by a run that is no longer in the history.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from pydantic import Field
+
+from kdeclare.core.documents import Second
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.resources.changes import Action
+from kdeclare.fleet.history import FieldTurn, ObjectTurn, Turn
+
+_PRECISION = timedelta(seconds=1)
+"""Journals can contain times in whole seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunWrite:
+    """What one run changed in one live object.
+
+    sent_at, ended_at: when the operations were sent, and when the last one ended.
+    values: the values that the run set, by the path of the field; None for a field that it removed.
+    """
+
+    run_id: str
+    user: str
+    sent_at: datetime
+    ended_at: datetime
+    action: Action
+    values: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOrigin:
+    """A run that made changes, or the changes that no recorded run has made."""
+
+    schema_name = "ChangeOriginDocument"
+
+    run_id: Annotated[
+        str | None, Field(description="null if no recorded run of the project made the changes.")
+    ]
+    user: Annotated[str | None, Field(description="Who started the run.")]
+    at: Annotated[Second | None, Field(description="When the operations of the run ended (UTC, ISO 8601).")]
+    fields: Annotated[
+        tuple[str, ...],
+        Field(description="The changed fields; empty if the object appeared or is gone."),
+    ]
+
+
+def find_origins(turn: ObjectTurn, writes: Sequence[RunWrite]) -> tuple[ChangeOrigin, ...]:
+    """Return the runs that made the change of an object, and the fields that each of them changed.
+
+    Return an empty tuple if the origin cannot be determined: the object could not be read, or there is no
+    earlier snapshot.
+
+    writes: what the runs of the project changed in the object, oldest first.
+    """
+    if turn.turn is Turn.UNKNOWN or turn.seen_before is None:
+        return ()
+    earliest = turn.seen_before - _PRECISION
+    period = [w for w in writes if w.sent_at <= turn.version.taken_at and w.ended_at >= earliest]
+    if turn.turn is not Turn.CHANGED:
+        action = Action.DELETE if turn.turn is Turn.GONE else Action.CREATE
+        return (_build_origin(next((w for w in reversed(period) if w.action is action), None), ()),)
+    by_run: dict[str | None, tuple[RunWrite | None, list[str]]] = {}
+    for field in turn.fields:
+        write = _find_write(field, turn.fields, period)
+        by_run.setdefault(None if write is None else write.run_id, (write, []))[1].append(field.path)
+    return tuple(_build_origin(write, paths) for write, paths in by_run.values())
+
+
+def _find_write(
+    field: FieldTurn, all_fields: Iterable[FieldTurn], writes: Sequence[RunWrite]
+) -> RunWrite | None:
+    """Return the latest write that set a field to its later value; None if there is none."""
+    for write in reversed(writes):
+        if field.path in write.values:
+            return write if _is_equal(write.values[field.path], field.after) else None
+        if field.before is None and field.path.startswith("assignments."):
+            # the brokers of new partitions are chosen by Kafka, so the plan contains only their number
+            count = next((other for other in all_fields if other.path == "partitions"), None)
+            if count is not None and _is_equal(write.values.get("partitions"), count.after):
+                return write
+    return None
+
+
+def _is_equal(planned: JsonValue, live: JsonValue) -> bool:
+    return list(_list_texts(planned)) == list(_list_texts(live))
+
+
+def _list_texts(value: JsonValue) -> Iterator[str]:
+    """Yield the elements of a value as text. Plans contain lists, where snapshots contain texts."""
+    if isinstance(value, list):
+        yield from map(str, value)
+    elif isinstance(value, str):
+        yield from value.split(",")
+    elif value is not None:
+        yield str(value)
+
+
+def _build_origin(write: RunWrite | None, paths: Sequence[str]) -> ChangeOrigin:
+    if write is None:
+        return ChangeOrigin(None, None, None, tuple(paths))
+    return ChangeOrigin(write.run_id, write.user, write.ended_at, tuple(paths))
