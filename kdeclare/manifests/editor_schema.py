@@ -19,7 +19,7 @@ from kdeclare.manifests.defaults import DEFAULTS, DefaultsKind, DefaultsSpec
 from kdeclare.manifests.document_models import Declarable, build_envelope_model
 from kdeclare.manifests.field_docs import find_field_doc
 from kdeclare.manifests.fleet.accepted_drift_file import AcceptedDriftManifest
-from kdeclare.manifests.fleet.fleet_file import FleetManifest
+from kdeclare.manifests.fleet.fleet_file import build_fleet_model
 from kdeclare.manifests.project_schema import build_project_model
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -44,7 +44,7 @@ def build_json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
     models: list[type[BaseModel]] = [build_envelope_model(kind) for kind in kinds.values()]
     models += [
         build_project_model(find_connection_settings(), find_plan_settings(), find_environment_settings()),
-        FleetManifest,
+        build_fleet_model(find_connection_settings(), find_environment_settings()),
         AcceptedDriftManifest,
     ]
     mode: JsonSchemaMode = "validation"

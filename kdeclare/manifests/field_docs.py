@@ -189,6 +189,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "timeout": "How long to wait until the clusters are healthy.",
     },
     "ClusterSpec": {
+        "providers": "Connection settings of systems other than Kafka, by provider name.",
         "name": "The name of the cluster in reports.",
         "labels": "Your own key-value pairs, for --cluster-selector and for the rollout.",
         "project": "The project file, in which an environment defines the cluster.",

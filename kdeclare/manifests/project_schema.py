@@ -124,23 +124,31 @@ def build_project_model(
     environment_settings = environment_settings or {}
     if not settings and not plan_settings and not environment_settings:
         return ProjectManifest
-    providers = _extend_model(ProviderSettings, {name: (model, None) for name, model in settings.items()})
+    providers = add_model_fields(ProviderSettings, {name: (model, None) for name, model in settings.items()})
     plan_fields = {
         s.field: (s.model, Field(s.model(), description=s.environment_description)) for s in plan_settings
     }
-    connection_fields = {
-        name: (model, Field(None, description=f"The named endpoints of the provider '{provider}'."))
-        for name, (provider, model) in environment_settings.items()
-    }
-    environment = _extend_model(
+    connection_fields = build_endpoint_fields(environment_settings)
+    environment = add_model_fields(
         EnvironmentSpec, {"providers": (providers, providers()), **plan_fields, **connection_fields}
     )
     environments: Any = GenericAlias(dict, (str, environment))
     plan_fields = {s.field: (s.model, Field(s.model(), description=s.description)) for s in plan_settings}
-    spec = _extend_model(ProjectSpec, {"environments": (environments, {}), **plan_fields})
-    return _extend_model(ProjectManifest, {"spec": (spec, spec())})
+    spec = add_model_fields(ProjectSpec, {"environments": (environments, {}), **plan_fields})
+    return add_model_fields(ProjectManifest, {"spec": (spec, spec())})
 
 
-def _extend_model(model: type[_Model], fields: dict[str, Any]) -> type[_Model]:
+def build_endpoint_fields(environment_settings: Mapping[str, tuple[str, type[BaseModel]]]) -> dict[str, Any]:
+    """Return the fields with the named endpoints of providers, for `add_model_fields`.
+
+    environment_settings: see `find_environment_settings`.
+    """
+    return {
+        name: (model, Field(None, description=f"The named endpoints of the provider '{provider}'."))
+        for name, (provider, model) in environment_settings.items()
+    }
+
+
+def add_model_fields(model: type[_Model], fields: dict[str, Any]) -> type[_Model]:
     """Return a model with the same name and docstring, and with these fields added or replaced."""
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)

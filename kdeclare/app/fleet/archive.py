@@ -167,10 +167,13 @@ class _ArchiveContents:
             with suppress(KdeclareError):  # the task that connects reports the error
                 settings = read_settings(provider.name, provider.connection, project)
                 for connection_file in provider.connection.list_files(settings, self._options):
+                    path = connection_file.path
+                    if connection_file.is_in_project:
+                        path = project.folder / path
                     if connection_file.holds_references:
-                        self.text(connection_file.path, connection_file.path.parent)
+                        self.text(path, path.parent)
                     else:
-                        self.add(connection_file.path)
+                        self.add(path)
 
     def _add_tree(self, project: Project, roots: tuple[Path, ...], excluded: tuple[Path, ...]) -> None:
         if self._is_first_visit((project.folder, roots, excluded)):

@@ -98,10 +98,13 @@ class SettingsFile:
     """A file that settings refer to.
 
     holds_references: whether the file can contain references to more files and to environment variables.
+    is_in_project: whether a relative path is relative to the folder of the project, and not to the working
+        folder.
     """
 
     path: Path
     holds_references: bool = False
+    is_in_project: bool = False
 
 
 _Settings = TypeVar("_Settings", bound=BaseModel)

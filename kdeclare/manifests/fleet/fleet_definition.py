@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.manifests.fleet.manifest_links import ManifestLinks
@@ -26,6 +28,7 @@ class ClusterEntry:
     places: the position of each field. The key for an element of a list is ``field.index``.
     unresolved: the errors for references that cannot be resolved. They are reported only if the cluster is
         used.
+    providers: the connection settings of systems other than Kafka, by provider name, of an inline cluster.
     """
 
     name: str
@@ -43,6 +46,7 @@ class ClusterEntry:
     source: SourcePosition
     places: Mapping[str, SourcePosition] = field(default_factory=dict, repr=False, compare=False)
     unresolved: tuple[Diagnostic, ...] = ()
+    providers: Mapping[str, BaseModel] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

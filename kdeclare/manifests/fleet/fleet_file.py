@@ -4,12 +4,14 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import GenericAlias
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
+from kdeclare.core.provider.registry import find_connection_settings, find_environment_settings
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.manifests.document_models import (
     Envelope,
@@ -28,6 +30,7 @@ from kdeclare.manifests.fleet.notification_spec import (
     check_notifications,
 )
 from kdeclare.manifests.fleet.rollout_spec import RolloutSpec, build_rollout, check_rollout
+from kdeclare.manifests.project_schema import ProviderSettings, add_model_fields, build_endpoint_fields
 from kdeclare.manifests.schema_errors import build_diagnostics
 from kdeclare.manifests.syntax.node_reader import KAFKA, TEXT, UNIFORM, NodeReader, build_modes_by_name
 from kdeclare.manifests.syntax.nodes import find_node, find_position, get_position
@@ -35,7 +38,7 @@ from kdeclare.manifests.syntax.substitution import UNRESOLVED_CODES, ReferenceCo
 
 _BAD_IN_NAME = re.compile(r"[/\\\x00-\x1f\x7f]")
 _LONGEST_NAME = 200
-_INLINE_ONLY = ("manifests", "overlays", "variables")
+_INLINE_ONLY = ("manifests", "overlays", "variables", "providers")
 
 
 class ClusterSpec(BaseModel):
@@ -54,6 +57,7 @@ class ClusterSpec(BaseModel):
     variables: dict[str, Any] | None = None
     state: str | None = None
     selector: TextMap = {}
+    providers: ProviderSettings | None = None
 
 
 class FleetSpec(BaseModel):
@@ -75,6 +79,43 @@ class FleetManifest(Envelope):
     kind: Literal["Fleet"]
     metadata: Metadata
     spec: FleetSpec
+
+
+def build_fleet_model(
+    settings: Mapping[str, type[BaseModel]], environment_settings: Mapping[str, tuple[str, type[BaseModel]]]
+) -> type[FleetManifest]:
+    """Return the model of fleet files, with the connection settings of providers in each cluster.
+
+    settings, environment_settings: see `build_project_model`.
+    """
+    providers = add_model_fields(ProviderSettings, {name: (model, None) for name, model in settings.items()})
+    cluster = add_model_fields(
+        ClusterSpec,
+        {"providers": (providers | None, None), **build_endpoint_fields(environment_settings)},
+    )
+    clusters: Any = Annotated[GenericAlias(list, (cluster,)), Field(json_schema_extra={"minItems": 1})]
+    spec = add_model_fields(FleetSpec, {"clusters": (clusters, ...)})
+    return add_model_fields(FleetManifest, {"spec": (spec, ...)})
+
+
+def _choose_fleet_model(root: Node) -> type[FleetManifest]:
+    """Return the model for a fleet file. Import the providers only if a cluster has settings of providers."""
+    clusters = find_node(root, ("spec", "clusters"))
+    items = clusters.value if isinstance(clusters, SequenceNode) else ()
+    keys = {key.value for item in items if isinstance(item, MappingNode) for key, _ in item.value}
+    if keys <= ClusterSpec.model_fields.keys() - {"providers"}:
+        return FleetManifest
+    return build_fleet_model(find_connection_settings(), find_environment_settings())
+
+
+def _collect_provider_settings(spec: ClusterSpec) -> dict[str, BaseModel]:
+    """Return the connection settings of systems other than Kafka, by provider name."""
+    if type(spec) is ClusterSpec:
+        return {}  # the fleet file has no settings of providers, so no provider has to be loaded
+    values = dict(spec)
+    named = {provider: values[name] for name, (provider, _) in find_environment_settings().items()}
+    settings = {**dict(spec.providers or ()), **named}
+    return {provider: value for provider, value in settings.items() if isinstance(value, BaseModel)}
 
 
 def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
@@ -157,7 +198,7 @@ def _check_field_combinations(
         )
 
     if cluster.project is not None:
-        for field in _INLINE_ONLY:
+        for field in (*_INLINE_ONLY, *(type(cluster).model_fields.keys() - ClusterSpec.model_fields.keys())):
             if getattr(cluster, field) is not None:
                 detail = (
                     f"'{cluster.name}' has a project, which defines '{field}', so this field is not allowed "
@@ -218,11 +259,11 @@ def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
     root = load_document(file, "Fleet", "Pass the path of a readable fleet file.")
     context = ReferenceContext(file.parent, environ, variables=None)
     data, problems, unresolved = _parse_fleet(root, context)
-    manifest = None
+    manifest, model = None, _choose_fleet_model(root)
     try:
-        manifest = FleetManifest.model_validate(data, strict=True)
+        manifest = model.model_validate(data, strict=True)
     except ValidationError as e:
-        problems += build_diagnostics(e, FleetManifest, data, root)
+        problems += build_diagnostics(e, model, data, root)
     else:
         problems += check_fleet(manifest.spec, root)
     if problems or manifest is None:
@@ -345,6 +386,7 @@ def _build_entry(
         find_position(root, (*cluster_path, "name")),
         dict(_collect_positions(find_node(root, cluster_path))),
         unresolved,
+        _collect_provider_settings(spec),
     )
 
 

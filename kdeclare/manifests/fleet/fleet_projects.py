@@ -83,6 +83,8 @@ def _build_inline_project(entry: ClusterEntry, fleet: Fleet, environ: Mapping[st
         entry.client_config_file,
         entry.variables,
         entry.overlays,
+        providers=entry.providers,
+        place=entry.source,
     )
     return Project(
         entry.name,

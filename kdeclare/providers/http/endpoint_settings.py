@@ -125,7 +125,7 @@ class HttpEndpointSettings(BaseModel):
     def list_files(self) -> tuple[SettingsFile, ...]:
         """Return the TLS files, for tasks on other machines."""
         paths = (self.tls.caFile, self.tls.certFile, self.tls.keyFile)
-        return tuple(SettingsFile(Path(path)) for path in paths if path is not None)
+        return tuple(SettingsFile(Path(path), is_in_project=True) for path in paths if path is not None)
 
 
 def _is_literal(secret: Secret) -> bool:
