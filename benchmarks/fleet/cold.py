@@ -8,6 +8,7 @@ from kdeclare.fleet.audit_summary import AuditRun, dump_summary
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.spark.audit import ComparedTables, summarize_audit, write_findings
 from kdeclare.fleet.spark.diff import AuditCoverage
+from kdeclare.fleet.spark.overview import read_counts
 from kdeclare.fleet.spark.session import spark_session
 from kdeclare.fleet.spark.tables import open_workbench, to_spark_schema
 from kdeclare.fleet.storage import LocalStorage
@@ -23,7 +24,10 @@ def main() -> None:
     with spark_session("local[2]", {}, log=None) as spark, open_workbench(spark, storage, "cold") as bench:
         declared = spark.read.schema(to_spark_schema(DECLARED)).parquet(str(data / "declared"))
         live = spark.read.schema(to_spark_schema(LIVE)).parquet(str(data / "live"))
-        tables = ComparedTables(declared, live, AuditCoverage((), unmanaged_keys="all" in sys.argv[3:]))
+        counts = read_counts(declared, live)
+        overview = counts.require_complete(sorted(counts.rows))
+        coverage = AuditCoverage((), unmanaged_keys="all" in sys.argv[3:])
+        tables = ComparedTables(declared, live, overview, coverage)
         run = AuditRun("cold", "synthetic", began)
         known = write_findings(bench, tables, run, lambda _: None)
         audit = summarize_audit(bench, tables, run, None, known)

@@ -7,6 +7,7 @@ from typing import Any
 
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.spark.diff import find_drift_rows
+from kdeclare.fleet.spark.overview import read_counts
 from kdeclare.fleet.spark.session import spark_session
 from kdeclare.fleet.spark.tables import to_spark_schema
 
@@ -22,6 +23,8 @@ def opened(master: str = "local[2]", *, unmanaged_keys: bool) -> Iterator[Any]:
         def run(data: Path, out: Path) -> None:
             declared = spark.read.schema(to_spark_schema(DECLARED)).parquet(str(data / "declared"))
             live = spark.read.schema(to_spark_schema(LIVE)).parquet(str(data / "live"))
-            find_drift_rows(declared, live, unmanaged_keys=unmanaged_keys).write.parquet(str(out))
+            counts = read_counts(declared, live)
+            overview = counts.require_complete(sorted(counts.rows))
+            find_drift_rows(declared, live, overview, unmanaged_keys=unmanaged_keys).write.parquet(str(out))
 
         yield run

@@ -94,8 +94,8 @@ def build_cluster_summary(
         kind_counts,
         " ".join(problems) or None,
         notice,
-        live.resources,
-        live.others,
+        read=live.resources,
+        others=live.others,
     )
 
 

@@ -56,6 +56,23 @@ Labels = Annotated[Mapping[str, str], Field(description="The labels of the clust
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterFingerprints:
+    """Hashes with which the next audit finds clusters that have not changed; see `fleet.fingerprints`.
+
+    If the first two are the same in the next audit, it carries over the findings of this one.
+    """
+
+    schema_name = "ClusterFingerprintsDocument"
+
+    declared: Annotated[
+        str,
+        Field(description="A hash of the declared and owned resources, policies, options and versions."),
+    ]
+    live: Annotated[str, Field(description="A hash of the live objects.")]
+    findings: Annotated[str, Field(description="A hash of the findings of the cluster.")]
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSummary:
     """One cluster of an audit.
 
@@ -78,6 +95,20 @@ class ClusterSummary:
     ] = None
     notice: Annotated[
         str | None, Field(description="A notice about policies that could not be evaluated.")
+    ] = None
+    unchanged: Annotated[
+        bool,
+        Field(
+            description="Whether nothing had changed since the previous audit, so that its findings were "
+            "carried over."
+        ),
+    ] = False
+    fingerprints: Annotated[
+        ClusterFingerprints | None,
+        Field(
+            description="null if the next audit must compare the cluster again: it was not read, or policies "
+            "of its project run custom code."
+        ),
     ] = None
     read: Annotated[int, Field(exclude=True)] = 0
     others: Annotated[tuple[ObjectCount, ...], Field(exclude=True)] = ()
@@ -215,6 +246,11 @@ class AuditSummary:
         """
         total_counts = ((kind, self.found.get(kind, 0) + self.unseen.get(kind, 0)) for kind in FindingKind)
         return {kind: count for kind, count in total_counts if count}
+
+    @property
+    def unchanged_count(self) -> int:
+        """The number of clusters whose findings were carried over, because nothing had changed."""
+        return sum(cluster.unchanged for cluster in self.clusters)
 
     @property
     def incomplete(self) -> tuple[ClusterSummary, ...]:

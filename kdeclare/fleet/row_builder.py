@@ -254,6 +254,7 @@ def _build_declared_columns(cluster: str, kind: str, name: str) -> Row:
         "cluster_id": None,
         "error": None,
         "contradiction": None,
+        "row_hash": None,
     }
 
 

@@ -72,6 +72,10 @@ DECLARED = pa.schema(
         ("cluster_id", _TEXT),  # for a cluster: the id of the cluster to which the state belongs
         ("error", _TEXT),  # for a cluster: the reason why its project could not be read
         ("contradiction", _TEXT),  # how the resource contradicts another one of the project; else null
+        (
+            "row_hash",
+            pa.int64(),
+        ),  # a hash of the row, see `fleet.fingerprints`; null to always compare the cluster
     ]
 )
 """The table of declared and owned resources, with one row for each resource and one row for each cluster.

@@ -8,11 +8,10 @@ from pyspark.sql import SparkSession
 from kdeclare.fleet.in_process_audit import audit_rows
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.fleet.spark.diff import find_drift_rows
-from kdeclare.fleet.spark.tables import count_declared
+from kdeclare.fleet.spark.overview import read_counts
 from kdeclare.providers.kafka.acl.binding import parse_binding
 from kdeclare.providers.kafka.acl.record import AclRecord
-from tests.spark.test_equality import build_table, sort_rows
+from tests.spark.test_equality import build_table, compare_tables, sort_rows
 from tests.unit.fleet.fleets import make_desired
 from tests.unit.fleet.quotas import QuotaCluster
 
@@ -59,5 +58,5 @@ def test_spark_and_process_find_same_drift_of_acls(spark: SparkSession) -> None:
     removed = [row for row in expected if row[5] == "SUBTRACT"]
     assert {row[2] for row in removed} == {"x", "y"}
     tables = build_table(spark, declared, DECLARED), build_table(spark, live, LIVE)
-    assert sort_rows(row.asDict() for row in find_drift_rows(*tables).collect()) == expected
-    assert not any(row["concerned"] for row in count_declared(tables[0]).collect())
+    assert sort_rows(row.asDict() for row in compare_tables(*tables).collect()) == expected
+    assert not any(item.has_second_pass for item in read_counts(*tables).build_overview().clusters.values())

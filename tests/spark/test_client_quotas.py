@@ -9,8 +9,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.fleet.in_process_audit import audit_rows
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.fleet.spark.diff import find_drift_rows
-from tests.spark.test_equality import build_table, sort_rows
+from tests.spark.test_equality import build_table, compare_tables, sort_rows
 from tests.unit.fleet.quotas import generate_quotas
 
 pytestmark = pytest.mark.spark
@@ -38,5 +37,5 @@ def test_spark_and_process_find_same_quota_drift(spark: SparkSession, unmanaged_
     assert kinds == {"changed", "missing", "orphaned", "unmanaged", "pending", "unreachable"}
     assert any(row[4] == "limits.request_percentage" for row in expected)
     tables = build_table(spark, declared, DECLARED), build_table(spark, live, LIVE)
-    found = find_drift_rows(*tables, unmanaged_keys=unmanaged_keys)
+    found = compare_tables(*tables, unmanaged_keys=unmanaged_keys)
     assert sort_rows(row.asDict() for row in found.collect()) == expected

@@ -25,6 +25,7 @@ from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, FINDING, LIVE
 from kdeclare.fleet.spark.audit import find_in_whole_clusters, read_notices, select_findings
 from kdeclare.fleet.spark.diff import KEY, find_drift_rows, find_duplicates
+from kdeclare.fleet.spark.overview import read_counts
 from tests.unit.fleet.fleets import Fleet, generate_fleet
 from tests.unit.fleet.wholes import NOW, A, RandomCluster, build_tables
 
@@ -44,8 +45,14 @@ def find_with_spark(
 ) -> list[tuple[Any, ...]]:
     """Return the findings of Spark, in order."""
     tables = build_table(spark, fleet.declared, DECLARED), build_table(spark, fleet.live, LIVE)
-    found = find_drift_rows(*tables, unmanaged_keys=unmanaged_keys)
+    found = compare_tables(*tables, unmanaged_keys=unmanaged_keys)
     return sort_rows(row.asDict() for row in found.collect())
+
+
+def compare_tables(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
+    """Return the findings about resources that can be compared independently of others."""
+    overview = read_counts(declared, live).build_overview()
+    return find_drift_rows(declared, live, overview, unmanaged_keys=unmanaged_keys)
 
 
 def sort_rows(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
@@ -66,7 +73,7 @@ def test_spark_and_process_find_same_drift_in_random_fleet(spark: SparkSession, 
 
 def test_spark_audit_skips_unchanged_topics(spark: SparkSession) -> None:
     fleet = generate_fleet(Random(11), clusters=4, topics=200, plain=True)
-    plan = find_drift_rows(build_table(spark, fleet.declared, DECLARED), build_table(spark, fleet.live, LIVE))
+    plan = compare_tables(build_table(spark, fleet.declared, DECLARED), build_table(spark, fleet.live, LIVE))
     assert "ArrowEvalPython" in plan._jdf.queryExecution().toString()
     proved = sum(
         proves_no_drift(mine, seen)
@@ -122,9 +129,8 @@ def test_spark_and_process_find_same_drift_in_whole_clusters(spark: SparkSession
         for id_, labels, item in find_in_cluster(whole, _build_evaluator(name)).found:
             row = {column: getattr(item, column) for column in FINDING.names}
             expected.append({"cluster": name, "kind": id_.kind, "name": id_.name, **row, "labels": labels})
-    wide = find_in_whole_clusters(
-        build_table(spark, declared, DECLARED), build_table(spark, live, LIVE), _build_evaluator
-    )
+    tables = build_table(spark, declared, DECLARED), build_table(spark, live, LIVE)
+    wide = find_in_whole_clusters(*tables, read_counts(*tables).build_overview(), _build_evaluator)
     found = select_findings(wide).collect()
     assert {row["finding"] for row in expected} == {"pending", "changed", "missing", "policy"}
     assert sort_rows(row.asDict() for row in found) == sort_rows(expected)
@@ -144,7 +150,6 @@ def test_spark_audit_skips_clusters_with_errors(spark: SparkSession) -> None:
     made = RandomCluster(Random(1))
     declared, live = build_tables(made.cluster, made.declared, made.state)
     declared[0] |= {"cluster_id": "another", "always": True}
-    found = find_in_whole_clusters(
-        build_table(spark, declared, DECLARED), build_table(spark, live, LIVE), _build_evaluator
-    )
+    tables = build_table(spark, declared, DECLARED), build_table(spark, live, LIVE)
+    found = find_in_whole_clusters(*tables, read_counts(*tables).build_overview(), _build_evaluator)
     assert found.collect() == []

@@ -6,13 +6,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from kdeclare.app.fleet.snapshot import parse_live_key
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.provider.installed_providers import InstalledProvider, find_providers, use_providers
 from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.fleet.audit_results import build_cluster_summary
+from kdeclare.fleet.audit_summary import ClusterSummary
 from kdeclare.fleet.history import Turn, list_turns
 from kdeclare.fleet.in_process_audit import audit_rows
 from kdeclare.fleet.object_counts import ObjectCount
@@ -20,15 +22,14 @@ from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
 from kdeclare.fleet.spark import diff
-from kdeclare.fleet.spark.audit_counts import build_cluster_summaries, read_snapshot_clusters
-from kdeclare.fleet.spark.diff import find_drift_rows
 from kdeclare.fleet.spark.history import read_versions
+from kdeclare.fleet.spark.overview import read_counts, read_snapshot_clusters
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import open_workbench
 from kdeclare.fleet.storage import LocalStorage
 from kdeclare.fleet.unfinished_tables import publish_tables
 from kdeclare.report.fleet.snapshot_text import render_object_history_text
-from tests.spark.test_equality import build_table, sort_rows
+from tests.spark.test_equality import build_table, compare_tables, sort_rows
 from tests.unit.fleet.kitchen import JarsRecord, Kettle, KettleRecord, KitchenState
 from tests.unit.fleet.test_foreign_provider import (
     KITCHEN,
@@ -83,8 +84,16 @@ def test_spark_and_process_find_same_drift_of_other_provider(spark: SparkSession
     kinds = {(row[1], row[3]) for row in expected}
     assert {("Kettle", "changed"), ("Kettle", "missing"), ("Kettle", "unmanaged")} <= kinds
     assert {("Jars", "pending"), ("Jars", "unmanaged"), ("Cluster", "unreachable")} <= kinds
-    found = find_drift_rows(build_table(spark, declared, DECLARED), build_table(spark, live, LIVE))
+    found = compare_tables(build_table(spark, declared, DECLARED), build_table(spark, live, LIVE))
     assert sort_rows(row.asDict() for row in found.collect()) == expected
+
+
+def summarize_clusters(declared: DataFrame, live: DataFrame) -> list[ClusterSummary]:
+    overview = read_counts(declared, live).build_overview()
+    return [
+        build_cluster_summary(item.declared_row, item.objects, item.declared, {}, None)
+        for _, item in sorted(overview.clusters.items())
+    ]
 
 
 def test_task_that_lacks_a_provider_fails_and_names_it(
@@ -93,7 +102,7 @@ def test_task_that_lacks_a_provider_fails_and_names_it(
     absent = InstalledProvider("pantry", "pantry-provider", "1.0", "pantry:PROVIDER")
     monkeypatch.setattr(diff, "list_providers", lambda: (*find_providers(), absent))
     declared, live = build_random_kitchens(Random(1))
-    found = find_drift_rows(build_table(spark, declared, DECLARED), build_table(spark, live, LIVE))
+    found = compare_tables(build_table(spark, declared, DECLARED), build_table(spark, live, LIVE))
     with pytest.raises(KdeclareError) as problem, translate_spark_errors():
         found.collect()
     (diagnostic,) = problem.value.diagnostics
@@ -111,7 +120,7 @@ def test_audit_reports_unread_sorts_with_reasons(spark: SparkSession) -> None:
     topic |= {"body": None, "error": "Its configs cannot be read."}
     declared = [*make_declared_rows([], name="eu-0"), *make_declared_rows([], name="eu-1")]
     tables = build_table(spark, declared, DECLARED), build_table(spark, live, LIVE)
-    summaries = build_cluster_summaries(*tables, {"eu-0": 0, "eu-1": 0}, {}, {})
+    summaries = summarize_clusters(*tables)
     reason = "The system cannot be read: no power (POWER_CUT)."
     assert {cluster.name: cluster.error for cluster in summaries} == {
         "eu-0": None,
@@ -146,7 +155,7 @@ def test_cluster_without_topics_is_read_in_part(spark: SparkSession) -> None:
         build_table(spark, make_declared_rows([make_kettle("tea", "k1", 1)]), DECLARED),
         build_table(spark, live, LIVE),
     )
-    (summary,) = build_cluster_summaries(*tables, {"eu-1": 1}, {}, {})
+    (summary,) = summarize_clusters(*tables)
     assert (summary.topics, summary.read, summary.is_partial) == (0, 1, True)
 
 

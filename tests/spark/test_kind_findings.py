@@ -15,6 +15,7 @@ from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.spark.audit import find_in_whole_clusters, select_findings
 from kdeclare.fleet.spark.diff import find_drift_rows
+from kdeclare.fleet.spark.overview import read_counts
 from tests.spark.test_equality import build_table, sort_rows
 from tests.unit.fleet.kind_scenarios import FINDINGS, FLAGS, SCENARIOS, expect_findings, run_scenario
 
@@ -39,8 +40,9 @@ def found(
         declared += tables.declared
         live += tables.live
     tables_of_spark = build_table(spark, declared, DECLARED), build_table(spark, live, LIVE)
-    rows = find_drift_rows(*tables_of_spark).collect()
-    rows += select_findings(find_in_whole_clusters(*tables_of_spark, _evaluate_nothing)).collect()
+    overview = read_counts(*tables_of_spark).build_overview()
+    rows = find_drift_rows(*tables_of_spark, overview).collect()
+    rows += select_findings(find_in_whole_clusters(*tables_of_spark, overview, _evaluate_nothing)).collect()
     local, _ = find_all(LocalTables(declared, live, list(SCENARIOS)), _evaluate_nothing)
     yield [row.asDict() for row in rows], local
     use_providers(None)

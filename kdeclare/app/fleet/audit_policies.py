@@ -1,7 +1,10 @@
-"""Evaluate policies for the live objects of a cluster in an audit."""
+"""Evaluate policies for live objects in an audit, and recognize when the policies of a project change."""
 
+import json
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
 from kdeclare.app.policies import open_active_policies
@@ -9,6 +12,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.provider.registry import CODECS
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.policy_subjects import Review, ReviewInputs, find_snapshot_subject
 from kdeclare.fleet.cluster_pass import (
     NO_KNOWN_RESOURCES,
@@ -17,6 +21,8 @@ from kdeclare.fleet.cluster_pass import (
     KnownResources,
     LabelsByResource,
 )
+from kdeclare.manifests.policies import PolicyEntry
+from kdeclare.policy.cel.manifest import PolicyBody
 from kdeclare.policy.configured_policy import ConfiguredPolicy, group_by_kind
 from kdeclare.policy.plain_requests import PlainSubjects
 from kdeclare.policy.resource_checks import check_existing
@@ -94,3 +100,44 @@ def _merge_results(results: Sequence[ClusterEvaluation]) -> ClusterEvaluation:
         [policy for found in results for policy in found.open],
         [policy for found in results for policy in found.unread],
     )
+
+
+def describe_policies(
+    policies: Sequence[ConfiguredPolicy],
+    entries: Sequence[PolicyEntry],
+    rules: Sequence[DesiredResource],
+    folder: Path,
+) -> str | None:
+    """Return everything that determines the verdicts of the policies, as text.
+
+    Return None if a policy runs custom code. Such code can depend on the time, on files or on other systems,
+    so that its verdicts can change although nothing in the project does.
+
+    policies: the loaded policies. entries, rules: their declarations in the project file and in manifests.
+    folder: the folder of the project. Tasks on other machines have a copy of it in a temporary folder.
+    """
+    if not all(policy.bounded for policy in policies):
+        return None
+    described: list[list[object]] = [
+        [
+            *(entry.name, entry.class_name, entry.config, entry.severity, sorted(entry.actions)),
+            *(entry.topics, dict(entry.labels), entry.kind, entry.names),
+        ]
+        for entry in entries
+    ]
+    for desired in rules:
+        body, source = (
+            desired.get_body(PolicyBody),
+            desired.source,
+        )  # messages contain the position of the rule
+        position = (
+            () if source is None else (os.path.relpath(source.file, folder), source.line, source.column)
+        )
+        described.append(
+            [
+                *(desired.id.name, body.rule, body.message, body.outcome, sorted(body.actions)),
+                *(body.topics, dict(body.labels), body.kind, body.names, position),
+            ]
+        )
+    # YAML has values that JSON has not, such as dates
+    return json.dumps(described, sort_keys=True, default=repr) if described else ""

@@ -46,6 +46,7 @@ class AuditOptions:
     unmanaged_keys: whether undeclared config keys of declared resources are findings.
     by_team: whether to write a report for each team, too.
     accepted: the accepted drift of the fleet. `audit_fleet` reads it from the files in the fleet file.
+    full: whether to compare all clusters, including those that have not changed since the latest audit.
     """
 
     snapshot: tuple[str, str] | None = None
@@ -53,6 +54,7 @@ class AuditOptions:
     unmanaged_keys: bool = True
     by_team: bool = False
     accepted: tuple[AcceptedDrift, ...] = ()
+    full: bool = False
 
 
 DEFAULT_AUDIT_OPTIONS = AuditOptions()
@@ -125,6 +127,14 @@ def read_audit_table(storage: Storage, summary: AuditSummary, name: str, read_ta
     rows = read_table(path)
     require_all_rows(summary, name, len(rows), f"{storage.uri}/{path}")
     return rows
+
+
+def describe_comparison(unchanged: int, total: int) -> str:
+    """Return the text of the progress display while clusters are compared.
+
+    unchanged: the number of clusters that are not compared, because nothing has changed.
+    """
+    return f"Comparing {total - unchanged:,} of {total:,} clusters" if unchanged else "Comparing"
 
 
 def build_missing_rows(job: FleetRun, record: SnapshotRecord) -> list[Row]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from kdeclare.app.fleet.audit_policies import describe_policies
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
 from kdeclare.app.plan import load_valid_manifests
 from kdeclare.app.policies import open_active_policies
@@ -30,6 +31,7 @@ from kdeclare.core.secrets.secret_hashes import require_key
 from kdeclare.engine.planning.operation_graph import check_exclusive_settings
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.planning.secret_digests import has_secrets, hash_secrets, list_stored_hashes
+from kdeclare.fleet.fingerprints import hash_declared_row
 from kdeclare.fleet.row_builder import (
     Row,
     batch_rows,
@@ -52,7 +54,7 @@ def read_live(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_declared(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
-    """Read the declared and owned resources of one cluster as batches of `rows.DECLARED`.
+    """Read the declared and owned resources of one cluster as batches of `rows.DECLARED`, with their hashes.
 
     If the project or its state is invalid, the only row is the cluster's own row, with the error. If the
     project has policies, ``always`` is set in the cluster's own row, because policies must be evaluated for
@@ -87,22 +89,32 @@ def _generate_declared_rows(locator: ClusterLocator, name: str) -> Iterator[Row]
                 workspace, manifests.rules
             ) as active_policies:  # raises the errors in policies
                 has_policies = bool(active_policies.policies)
+                policies = describe_policies(
+                    active_policies.policies,
+                    workspace.project.policies,
+                    manifests.rules,
+                    workspace.project.folder,
+                )
             desired = _seal_desired(workspace, manifests.desired, state)
             desired = list(_make_sources_relative(desired, locator.fleet().folder))
     except KdeclareError as problem:
         yield build_declared_cluster_row(name, labels, summarize_diagnostics(problem.diagnostics))
     else:
-        yield build_declared_cluster_row(
+        cluster_row = build_declared_cluster_row(
             name,
             labels,
             cluster_id=(state.cluster_id or None) if state is not None else None,
             cleanup=state.pending_cleanup if state is not None else None,
             policies=has_policies,
         )
+        yield cluster_row | {
+            "row_hash": None if policies is None else hash_declared_row(cluster_row, policies)
+        }
         adjust_adoption = allow_adoption if workspace.project.adopts else _return_unchanged
-        yield from _encode_rows(
+        for row in _encode_rows(
             entry, [adjust_adoption(item) for item in desired], _find_owned_records(state)
-        )
+        ):
+            yield row | {"row_hash": hash_declared_row(row)}
 
 
 def _seal_desired(

@@ -248,8 +248,23 @@ def collect_table(
     Raises KdeclareError, for example if a cluster does not have exactly one row of its own in the table.
     """
     from kdeclare.fleet.spark.audit_counts import count_rows_by_cluster
-    from kdeclare.fleet.spark.progress import report_progress
     from kdeclare.fleet.spark.tables import select_cluster_rows
+
+    collect_rows(job, bench, table, read_cluster, remaining)
+    written_table = bench.read(table.name, table.schema)
+    cluster_rows = select_cluster_rows(written_table) if table.of_resources else written_table
+    require_complete_table(table.name, count_rows_by_cluster(cluster_rows), job.names)
+
+
+def collect_rows(
+    job: FleetJob,
+    bench: "Workbench",
+    table: ClusterTable,
+    read_cluster: ReadCluster,
+    remaining: Sequence[str] | None = None,
+) -> None:
+    """Like `collect_table`, but do not check whether the table is complete, which needs another Spark job."""
+    from kdeclare.fleet.spark.progress import report_progress
     from kdeclare.fleet.spark.tasks import read_clusters
 
     names = job.names if remaining is None else remaining
@@ -260,6 +275,3 @@ def collect_table(
         partitioned_by = ["cluster"] if table.by_cluster or remaining is not None else []
         with report_progress(job.spark, job.progress, table.doing):
             bench.write(rows, table.name, partitioned_by, append=remaining is not None)
-    written_table = bench.read(table.name, table.schema)
-    cluster_rows = select_cluster_rows(written_table) if table.of_resources else written_table
-    require_complete_table(table.name, count_rows_by_cluster(cluster_rows), job.names)

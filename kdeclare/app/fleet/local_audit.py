@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import chain
+
+import pyarrow as pa
 
 from kdeclare.app.fleet.audit_policies import make_evaluator
 from kdeclare.app.fleet.audit_records import (
     DECLARED_TABLE,
     AuditOptions,
     build_missing_rows,
+    describe_comparison,
     find_earlier_audits,
     publish_audit,
     read_audit_table,
@@ -28,16 +31,15 @@ from kdeclare.app.fleet.snapshot import LIVE_TABLE, read_snapshot_record
 from kdeclare.app.fleet.spark_audit import compare_on_spark
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
+from kdeclare.core.provider.installed_providers import list_providers
 from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits
+from kdeclare.fleet.fingerprints import ComparisonOptions
 from kdeclare.fleet.records import require_same_fleet
-from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.row_builder import Row, batch_rows
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, require_complete_table
 from kdeclare.fleet.snapshots import SnapshotRecord
 from kdeclare.fleet.storage import LocalStorage
-
-if TYPE_CHECKING:
-    from kdeclare.fleet.local.audit import LocalTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,48 +92,60 @@ def _compare_locally(
     job: LocalJob, audit_options: AuditOptions, earlier: EarlierAudits | None, snapshot: _Snapshot | None
 ) -> Audit:
     from kdeclare.fleet.local.audit import LocalTables, write_audit
+    from kdeclare.fleet.local.unchanged import EarlierFindings, select_compared
 
-    live = job.bench.read("live", LIVE) if snapshot is None else _read_snapshot_rows(job, snapshot)
-    tables = LocalTables(
-        job.bench.read("declared", DECLARED),
+    live = job.bench.read_tables("live", LIVE) if snapshot is None else _read_snapshot_tables(job, snapshot)
+    newest = _read_memory(job, earlier.newest) if earlier is not None else None
+    compared = select_compared(
+        job.bench.read_tables("declared", DECLARED),
         live,
+        ComparisonOptions(audit_options.unmanaged_keys, list_providers()),
+        EarlierFindings(earlier.newest, newest[0])
+        if earlier is not None and newest is not None and not audit_options.full
+        else None,
+    )
+    tables = LocalTables(
+        compared.declared,
+        compared.live,
         job.names,
         tuple(job.fleet.left_out),
         audit_options.unmanaged_keys,
         accepted=audit_options.accepted,
+        unchanged=compared.unchanged,
+        carried=compared.carried,
+        fingerprints=compared.fingerprints,
     )
-    if earlier is not None:
-        tables = _add_earlier_findings(job, tables, earlier)
-    job.progress("Comparing", 0, 0)
+    if earlier is not None and newest is not None:
+        is_same = earlier.since.audit_id == earlier.newest.audit_id
+        since = newest if is_same else _read_memory(job, earlier.since)
+        tables = replace(tables, newest=[*chain(*newest)], since=[*chain(*since)])
+    job.progress(describe_comparison(len(compared.unchanged), len(job.names)), 0, 0)
     run = AuditRun(job.identity, job.fleet.name, job.began)
     audit = write_audit(job.bench, tables, run, earlier, partial(make_evaluator, job.locator))
     return publish_audit(job, job.bench.tables, audit, by_team=audit_options.by_team)
 
 
-def _add_earlier_findings(job: LocalJob, tables: "LocalTables", earlier: EarlierAudits) -> "LocalTables":
+def _read_memory(job: LocalJob, summary: AuditSummary) -> list[list[Row]]:
+    """Read the tables of an audit that later audits are compared with; see `MEMORY_TABLES`."""
     from kdeclare.fleet.local.tables import read_rows
 
     def read_table(path: str) -> list[Row]:
         return read_rows(job.storage, path, FINDINGS)
 
-    def read_remembered(summary: AuditSummary) -> list[Row]:
-        tables = (read_audit_table(job.storage, summary, name, read_table) for name in MEMORY_TABLES)
-        return [row for table in tables for row in table]
-
-    newest = read_remembered(earlier.newest)
-    is_same = earlier.since.audit_id == earlier.newest.audit_id
-    return replace(tables, newest=newest, since=newest if is_same else read_remembered(earlier.since))
+    return [read_audit_table(job.storage, summary, name, read_table) for name in MEMORY_TABLES]
 
 
-def _read_snapshot_rows(job: LocalJob, snapshot: _Snapshot) -> list[Row]:
+def _read_snapshot_tables(job: LocalJob, snapshot: _Snapshot) -> "dict[str, pa.Table]":
     from kdeclare.fleet.local.audit import require_unaltered
     from kdeclare.fleet.local.counts import count_cluster_rows
-    from kdeclare.fleet.local.tables import read_rows
+    from kdeclare.fleet.local.tables import list_rows, read_cluster_tables
 
     storage, record = snapshot.storage, snapshot.record
-    live = read_rows(storage, record.path, LIVE, job.names)
+    tables = read_cluster_tables(storage, record.path, LIVE, job.names)
+    keys = [row for table in tables.values() for row in list_rows(table, ("cluster", "kind", "name"))]
     known_clusters = [cluster for cluster in record.clusters if cluster.name in job.names]
-    require_unaltered(live, known_clusters, f"{storage.uri}/{record.path}")
-    live += build_missing_rows(job, record)
-    require_complete_table("live", count_cluster_rows(live), job.names)
-    return live
+    require_unaltered(keys, known_clusters, f"{storage.uri}/{record.path}")
+    missing_rows = build_missing_rows(job, record)
+    tables |= {row["cluster"]: pa.Table.from_batches(batch_rows([row])) for row in missing_rows}
+    require_complete_table("live", count_cluster_rows([*keys, *missing_rows]), job.names)
+    return tables

@@ -71,7 +71,7 @@ def _finish_on_spark(job: FleetJob, remaining: Sequence[str] | None = None) -> S
 
     remaining: the names of these clusters; None if the table does not exist yet.
     """
-    from kdeclare.fleet.spark.audit_counts import read_snapshot_clusters
+    from kdeclare.fleet.spark.overview import read_snapshot_clusters
     from kdeclare.fleet.spark.tables import open_workbench
 
     final_paths = {"live": format_snapshot_path(job.identity, job.began)}

@@ -36,6 +36,10 @@ class PolicyAction(StrEnum):
     DELETE = "DELETE"
 
 
+RULE_TOO_SLOW = "the rule took too long for other resources, so it is no longer evaluated"
+"""The reason in the message of a verdict that depends on how busy the machine was."""
+
+
 class PolicyViolation(Exception):
     """Raised by a policy to deny a change. The message is displayed to the user."""
 

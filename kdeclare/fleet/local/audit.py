@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.fleet import summary_counts
 from kdeclare.fleet.audit_results import (
     IDENTITY,
     MAX_FIXED_ROWS,
@@ -15,7 +17,15 @@ from kdeclare.fleet.audit_results import (
     count_accepted,
     sum_counts,
 )
-from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, Since
+from kdeclare.fleet.audit_summary import (
+    Audit,
+    AuditRun,
+    AuditSummary,
+    ClusterSummary,
+    EarlierAudits,
+    KindCounts,
+    Since,
+)
 from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
 from kdeclare.fleet.contested import (
     find_claimed_elsewhere,
@@ -28,10 +38,14 @@ from kdeclare.fleet.findings import UNDECLARED_KINDS, Finding, FindingKind, comp
 from kdeclare.fleet.in_process_audit import find_drift_in_rows, get_cluster_body
 from kdeclare.fleet.local import counts
 from kdeclare.fleet.local.tables import LocalWorkbench
+from kdeclare.fleet.local.unchanged import build_fingerprints
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster, require_all_rows
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, find_acceptance, select_valid
+
+_FOUND_COLUMNS = ("taken_at", "cluster", "kind", "name", *FINDING.names, "labels")
+"""The columns of findings before they are compared with earlier audits."""
 
 MakeEvaluator = Callable[[str], ClusterEvaluator | None]
 """A function that returns the policy evaluator of a cluster; None if its project has no policies."""
@@ -45,6 +59,10 @@ class LocalTables:
     unmanaged_keys: whether undeclared config keys of declared resources are findings.
     newest, since: the findings of the latest earlier audit and of the baseline; None without earlier audits.
     accepted: the accepted drift of the fleet.
+    unchanged: the summaries of the clusters that are not compared, because nothing has changed since the
+        latest earlier audit. Their rows are not in ``declared`` and ``live``.
+    carried: the findings of these clusters in the latest earlier audit.
+    fingerprints: see `fleet.fingerprints.compute_fingerprints`.
     """
 
     declared: Sequence[Row]
@@ -55,6 +73,9 @@ class LocalTables:
     newest: Sequence[Row] | None = None
     since: Sequence[Row] | None = None
     accepted: Sequence[AcceptedDrift] = ()
+    unchanged: Sequence[ClusterSummary] = ()
+    carried: Sequence[Row] = ()
+    fingerprints: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def is_checked(self, finding: Row) -> bool:
         """Whether this audit checks an earlier finding again.
@@ -127,6 +148,7 @@ def find_all(tables: LocalTables, make_evaluator: MakeEvaluator) -> tuple[list[R
         )
         if cluster_findings.notices:
             notices[cluster.name] = " ".join(cluster_findings.notices)
+    rows += ({column: row[column] for column in _FOUND_COLUMNS} for row in tables.carried)
     if not tables.unmanaged_keys:
         rows = [row for row in rows if not _is_unmanaged_key(row)]
     return _add_first_seen(rows, tables.newest, tables.since), notices
@@ -249,6 +271,22 @@ def _get_object(row: Row) -> tuple[str, str, str]:
     return row["cluster"], row["kind"], row["name"]
 
 
+def _complete_summaries(
+    tables: LocalTables,
+    findings: Sequence[Row],
+    counts_by_cluster: Mapping[str, KindCounts],
+    notices: Mapping[str, str],
+) -> tuple[ClusterSummary, ...]:
+    """Return the summaries of all clusters, sorted by name. findings: including accepted ones."""
+    fingerprints = build_fingerprints(tables.fingerprints, findings)
+    compared = counts.build_cluster_summaries(tables.declared, tables.live, counts_by_cluster, notices)
+    unchanged = (replace(item, found=counts_by_cluster.get(item.name, {})) for item in tables.unchanged)
+    return tuple(
+        replace(item, fingerprints=fingerprints.get(item.name))
+        for item in sorted((*compared, *unchanged), key=lambda item: item.name)
+    )
+
+
 def write_audit(
     bench: LocalWorkbench,
     tables: LocalTables,
@@ -265,8 +303,8 @@ def write_audit(
     summary_rows = counts.build_summary_rows(findings, run.began)
     bench.write("unseen", unchecked, FINDINGS)
     bench.write("summary", summary_rows, SUMMARY)
-    by_cluster = counts.count_by_finding(summary_rows, "cluster")
-    urgency_counts = counts.count_by_urgency(summary_rows)
+    by_cluster = summary_counts.count_by_finding(summary_rows, "cluster")
+    urgency_counts = summary_counts.count_by_urgency(summary_rows)
     comparison: Since | None = None
     fixed: list[Row] = []
     if tables.since is not None and earlier_audits is not None:
@@ -281,12 +319,12 @@ def write_audit(
         fleet=run.fleet,
         taken_at=run.began,
         seconds=0.0,
-        clusters=counts.build_cluster_summaries(tables.declared, tables.live, by_cluster, notices),
+        clusters=_complete_summaries(tables, all_findings, by_cluster, notices),
         found=sum_counts(by_cluster),
-        teams=counts.count_by_finding(summary_rows, "team"),
-        heat=counts.build_heat_map(summary_rows),
+        teams=summary_counts.count_by_finding(summary_rows, "team"),
+        heat=summary_counts.build_heat_map(summary_rows),
         since=comparison,
-        unseen=counts.count_kinds(row for row in unchecked if row["accepted"] is None),
+        unseen=summary_counts.count_kinds(row for row in unchecked if row["accepted"] is None),
         trend=build_trend(earlier_audits.newest) if earlier_audits is not None else (),
         groups=build_groups(urgency_counts),
         accepted=count_accepted(tables.accepted, Counter(row["accepted"] for row in all_findings), run.began),

@@ -5,19 +5,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from kdeclare.fleet.audit_results import (
-    MAX_HEAT_PATHS,
     build_audit_row,
     build_cluster_summary,
-    build_counts,
     build_snapshot_cluster,
-    order_counts,
 )
-from kdeclare.fleet.audit_summary import ClusterSummary, HeatCell, KindCounts
-from kdeclare.fleet.findings import AuditRow, FindingCount, FindingKind, FindingSeverity
+from kdeclare.fleet.audit_summary import ClusterSummary, KindCounts
+from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
 from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.fleet.snapshots import SnapshotCluster
+from kdeclare.fleet.summary_counts import place_null_first
 
 
 def count_cluster_rows(rows: Iterable[Row]) -> Counter[str]:
@@ -130,44 +128,6 @@ def build_summary_rows(findings: Iterable[Row], taken_at: datetime) -> list[Row]
     ]
 
 
-def count_by_urgency(summary: Iterable[Row]) -> tuple[FindingCount, ...]:
-    """Count findings by cluster, kind, severity and team. summary: the rows of the table `rows.SUMMARY`."""
-    columns = ("cluster", "finding", "severity", "team")
-    totals: dict[tuple[str, ...], Row] = {}
-    for row in summary:
-        key = tuple(row[column] for column in columns)
-        earlier = totals.get(key, {**row, "count": 0})
-        oldest = min(earlier["oldest"], row["oldest"])
-        totals[key] = {**row, "count": earlier["count"] + row["count"], "oldest": oldest}
-    return build_counts(totals.values())
-
-
-def count_by_finding(summary: Iterable[Row], column: str) -> dict[str, KindCounts]:
-    """Return the number of findings by kind, for each value of a column of the summary table."""
-    counts: dict[str, Counter[FindingKind]] = {}
-    for row in summary:
-        counts.setdefault(row[column], Counter())[FindingKind(row["finding"])] += row["count"]
-    return {name: order_counts(counts[name]) for name in sorted(counts)}
-
-
-def count_kinds(findings: Iterable[Row]) -> KindCounts:
-    """Return the number of findings by kind."""
-    return order_counts(Counter(FindingKind(row["finding"]) for row in findings))
-
-
-def build_heat_map(summary: Sequence[Row]) -> tuple[HeatCell, ...]:
-    """Count findings by cluster and path, for the most frequent paths."""
-    by_path: Counter[str | None] = Counter()
-    cells: Counter[tuple[str, str | None]] = Counter()
-    for row in summary:
-        by_path[row["path"]] += row["count"]
-        cells[row["cluster"], row["path"]] += row["count"]
-    ranked = sorted(by_path.items(), key=lambda item: (-item[1], *_place_null_first(item[0])))
-    top_paths = {path for path, _ in ranked[:MAX_HEAT_PATHS]}
-    ordered = sorted(cells.items(), key=lambda item: (item[0][0], *_place_null_first(item[0][1])))
-    return tuple(HeatCell(cluster, path, count) for (cluster, path), count in ordered if path in top_paths)
-
-
 def select_worst(findings: Iterable[Row], count: int) -> tuple[AuditRow, ...]:
     """Return the ``count`` worst findings, in the order of reports."""
     ordered = sorted(
@@ -179,11 +139,7 @@ def select_worst(findings: Iterable[Row], count: int) -> tuple[AuditRow, ...]:
             row["cluster"],
             row["kind"],
             row["name"],
-            *_place_null_first(row["path"]),
+            *place_null_first(row["path"]),
         ),
     )
     return tuple(map(build_audit_row, ordered[:count]))
-
-
-def _place_null_first(text: str | None) -> tuple[bool, str]:
-    return text is not None, text or ""

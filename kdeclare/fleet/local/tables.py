@@ -5,12 +5,11 @@ The files have the same schemas and folders as those of Spark. Each engine can r
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,6 +61,13 @@ class LocalWorkbench:
         rows = read_rows(self.storage, self.tables.find_path(name), schema)
         require_written_rows(name, sum(self._row_counts.get(name, {}).values()), len(rows))
         return rows
+
+    def read_tables(self, name: str, schema: pa.Schema) -> dict[str, pa.Table]:
+        """Read the rows that `write_cluster` has written, by cluster. Raises KdeclareError."""
+        tables = read_cluster_tables(self.storage, self.tables.find_path(name), schema)
+        written_count = sum(self._row_counts.get(name, {}).values())
+        require_written_rows(name, written_count, sum(table.num_rows for table in tables.values()))
+        return tables
 
     def read_cluster(self, name: str, cluster: str, schema: pa.Schema) -> list[Row]:
         """Read the rows that `write_cluster` has written for one cluster. Raises KdeclareError."""
@@ -119,22 +125,61 @@ def read_rows(
 
     Columns that a file lacks are null. clusters: the names of the clusters to read; None for all.
     """
-    folder = storage.folder / path
-    if not folder.is_dir():
-        raise build_read_error(str(folder), "the folder does not exist")
-    rows: list[Row] = []
-    for file in sorted(folder.rglob("*.parquet")):
-        parts = file.relative_to(folder).parts
-        if any(part.startswith(("_", ".")) for part in parts):
-            continue
-        cluster = next((parse_partition(part) for part in parts if part.startswith(_PARTITION)), None)
-        if cluster is not None and clusters is not None and cluster not in clusters:
-            continue
-        rows += _read_file(file, schema, cluster)
+    rows = [
+        row
+        for file, cluster in _list_files(storage, path)
+        if cluster is None or clusters is None or cluster in clusters
+        for row in _read_file(file, schema, cluster)
+    ]
     return rows if clusters is None else [row for row in rows if row["cluster"] in clusters]
 
 
+def read_cluster_tables(
+    storage: LocalStorage, path: str, schema: pa.Schema, clusters: Collection[str] | None = None
+) -> dict[str, pa.Table]:
+    """Read a table that is partitioned by cluster, as one Arrow table for each cluster. Raises KdeclareError.
+
+    An Arrow table is much smaller than its rows, and often most columns are not needed; see `list_rows`.
+    """
+    tables: dict[str, list[pa.Table]] = {}
+    for file, cluster in _list_files(storage, path):
+        if cluster is not None and (clusters is None or cluster in clusters):
+            table = _read_arrow(file, schema)
+            if "cluster" in schema.names:
+                column = pa.repeat(pa.scalar(cluster, pa.string()), table.num_rows)
+                table = table.set_column(table.column_names.index("cluster"), "cluster", column)
+            tables.setdefault(cluster, []).append(table)
+    return {cluster: pa.concat_tables(parts) for cluster, parts in tables.items()}
+
+
+def list_rows(table: pa.Table, columns: Sequence[str] | None = None) -> list[Row]:
+    """Return the rows of an Arrow table, with only the given columns; None returns all columns."""
+    selected = table if columns is None else table.select(list(columns))
+    rows: list[Row] = selected.to_pylist(maps_as_pydicts="strict")
+    return rows
+
+
+def _list_files(storage: LocalStorage, path: str) -> Iterator[tuple[Path, str | None]]:
+    """Yield the files of a table, each with the cluster of its partition; None without partitions."""
+    folder = storage.folder / path
+    if not folder.is_dir():
+        raise build_read_error(str(folder), "the folder does not exist")
+    for file in sorted(folder.rglob("*.parquet")):
+        parts = file.relative_to(folder).parts
+        if not any(part.startswith(("_", ".")) for part in parts):
+            cluster = next((parse_partition(part) for part in parts if part.startswith(_PARTITION)), None)
+            yield file, cluster
+
+
 def _read_file(file: Path, schema: pa.Schema, cluster: str | None) -> list[Row]:
+    rows = list_rows(_read_arrow(file, schema))
+    if cluster is not None:
+        for row in rows:
+            row["cluster"] = cluster
+    return rows
+
+
+def _read_arrow(file: Path, schema: pa.Schema) -> pa.Table:
     try:
         # Spark writes times as INT96, which has no time zone and means UTC.
         table = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
@@ -144,13 +189,9 @@ def _read_file(file: Path, schema: pa.Schema, cluster: str | None) -> list[Row]:
             else pa.nulls(table.num_rows, field.type)
             for field in schema
         ]
-        rows: list[dict[str, Any]] = pa.table(columns, schema=schema).to_pylist(maps_as_pydicts="strict")
+        return pa.table(columns, schema=schema)
     except (OSError, pa.ArrowException) as cause:
         raise build_read_error(str(file), str(cause)) from cause
-    if cluster is not None:
-        for row in rows:
-            row["cluster"] = cluster
-    return rows
 
 
 def format_partition(cluster: str) -> str:

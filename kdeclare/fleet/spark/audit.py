@@ -1,34 +1,46 @@
 """Audit a fleet with Spark, and write tables with the findings and the summary of the audit."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
-from operator import itemgetter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.functions import arrow_udf
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.installed_providers import InstalledProvider, list_providers, use_providers
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.fleet import summary_counts
 from kdeclare.fleet.audit_results import (
     MAX_FIXED_ROWS,
     MAX_ROWS,
+    build_cluster_summary,
     build_groups,
     build_trend,
     count_accepted,
+    order_counts,
     sum_counts,
 )
-from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, Since
+from kdeclare.fleet.audit_summary import (
+    Audit,
+    AuditRun,
+    AuditSummary,
+    ClusterFingerprints,
+    ClusterSummary,
+    EarlierAudits,
+    KindCounts,
+    Since,
+)
 from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
 from kdeclare.fleet.findings import AuditRow, Finding
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
+from kdeclare.fleet.fingerprints import RowsFingerprint, format_findings_fingerprint
+from kdeclare.fleet.rows import CLUSTER, FINDINGS, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster, require_all_rows
 from kdeclare.fleet.spark import audit_counts, contested, diff
+from kdeclare.fleet.spark.audit_counts import FindingGroups
 from kdeclare.fleet.spark.diff import (
     RESULT,
     AuditCoverage,
@@ -36,16 +48,9 @@ from kdeclare.fleet.spark.diff import (
     find_drift_rows,
     find_duplicates,
 )
-from kdeclare.fleet.spark.settings import is_connect_session
+from kdeclare.fleet.spark.overview import FleetOverview
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
-from kdeclare.fleet.spark.tables import (
-    Workbench,
-    build_cluster_context,
-    count_declared,
-    count_rows,
-    select_cluster_rows,
-    to_spark_schema,
-)
+from kdeclare.fleet.spark.tables import Workbench, count_rows, to_spark_type
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, select_valid
 
 MakeEvaluator = Callable[[str], ClusterEvaluator | None]
@@ -57,8 +62,10 @@ The executors call this function with the name of the cluster.
 CLUSTER_FINDINGS_SCHEMA = pa.schema([field for field in FINDINGS if field.name in RESULT])
 """The columns of findings and notices. In a notice, only the cluster and ``message`` have values."""
 
+_FOUND = pa.struct([field for field in CLUSTER_FINDINGS_SCHEMA if field.name not in ("taken_at", "cluster")])
+"""The columns of findings and notices that a task returns."""
+
 _COLUMNS = (
-    "cluster",
     "side",
     "kind",
     "name",
@@ -73,80 +80,67 @@ _COLUMNS = (
     "body",
     "error",
 )
-_MAX_BATCH_ROWS = 10_000
-"""The maximum number of findings that a task sends to Spark at once."""
-_ROW_ORIGINS = ("cluster", "declared", "live")
-"""The possible values of the column ``side``. In sort order, the cluster's own row comes first."""
+_DECLARED_SIDE, _LIVE_SIDE, _OWN_SIDE = "declared", "live", "own"
+"""The possible values of the column ``side``. In sort order, the cluster's own row comes last."""
 
 
-def find_in_whole_clusters(declared: DataFrame, live: DataFrame, make_evaluator: MakeEvaluator) -> DataFrame:
+def find_in_whole_clusters(
+    declared: DataFrame, live: DataFrame, overview: FleetOverview, make_evaluator: MakeEvaluator
+) -> DataFrame:
     """Return the findings that depend on several resources of a cluster, and the violations of policies.
 
     The result has the columns `CLUSTER_FINDINGS_SCHEMA`, and also contains notices (see `read_notices`).
-    Clusters that have neither policies nor such resources are skipped (see `count_declared`).
+    Clusters that have neither policies nor such resources are skipped.
 
-    declared, live: the tables `rows.DECLARED` and `rows.LIVE`.
+    declared, live: the tables `rows.DECLARED` and `rows.LIVE`. overview: the clusters of both tables.
     """
-    is_cluster_row = f.col("kind") == CLUSTER
-    clusters = (
-        build_cluster_context(declared, live)
-        .where("within is not null")
-        .join(count_declared(declared).where("concerned").select("cluster"), "cluster")
-        .join(select_cluster_rows(declared).select("cluster", "owned"), "cluster")
-    )
-    cluster_side, declared_side, live_side = map(f.lit, _ROW_ORIGINS)
-    resources = (
-        declared.where(~is_cluster_row)
-        .withColumn("side", declared_side)
+    clusters = {
+        name: item
+        for name, item in overview.clusters.items()
+        if item.has_second_pass and item.within is not None
+    }
+    own_rows = [
+        {
+            "taken_at": item.live_row["taken_at"],
+            "cluster": name,
+            "side": _OWN_SIDE,
+            "owned": item.declared_row["owned"],
+            "body": item.within,
+        }
+        for name, item in clusters.items()
+    ]
+    is_needed = (f.col("kind") != CLUSTER) & f.col("cluster").isin(list(clusters))
+    rows = (
+        declared.where(is_needed)
+        .withColumn("side", f.lit(_DECLARED_SIDE))
         .unionByName(
-            live.where(~is_cluster_row).drop("taken_at", "labels").withColumn("side", live_side),
+            live.where(is_needed).drop("taken_at", "labels").withColumn("side", f.lit(_LIVE_SIDE)),
             allowMissingColumns=True,
         )
-        .join(f.broadcast(clusters.select("cluster")), "cluster")
-    )
-    cluster_rows = (
-        resources.unionByName(
-            clusters.withColumnRenamed("within", "body").withColumn("side", cluster_side),
+        .unionByName(
+            declared.sparkSession.createDataFrame(pa.Table.from_pylist(own_rows, _OWN_SCHEMA)),
             allowMissingColumns=True,
         )
-        .select("taken_at", *_COLUMNS)
+        .select("taken_at", "cluster", *_COLUMNS)
         .repartition(f.col("cluster"))
         .sortWithinPartitions("cluster", "side", "kind", "name")
     )
-    providers = list_providers()
-    if is_connect_session(declared.sparkSession):
-        return _find_with_arrow(cluster_rows, make_evaluator, providers)
-    findings = cluster_rows.rdd.mapPartitions(
-        lambda part: _find_in_partition((row.asDict() for row in part), make_evaluator, providers)
+    find = arrow_udf(_make_cluster_pass(make_evaluator, list_providers()), to_spark_type(pa.list_(_FOUND)))  # type: ignore[call-overload]
+    # Spark could otherwise move the function below the sort.
+    found = find.asNondeterministic()("cluster", *_COLUMNS)
+    return (
+        rows.select("taken_at", "cluster", found.alias("found"))
+        .select("taken_at", "cluster", f.inline("found"))
+        .select(*CLUSTER_FINDINGS_SCHEMA.names)
     )
-    return declared.sparkSession.createDataFrame(
-        findings, to_spark_schema(CLUSTER_FINDINGS_SCHEMA), verifySchema=False
-    )
 
 
-def _find_with_arrow(
-    cluster_rows: DataFrame, make_evaluator: MakeEvaluator, providers: Sequence[InstalledProvider]
-) -> DataFrame:
-    """Return the findings of all clusters, for Spark Connect, which has no RDDs.
-
-    Other sessions use an RDD, because there ``mapInArrow`` would require pandas.
-
-    cluster_rows: the rows of each cluster in one partition, sorted.
-    """
-    schema = to_spark_schema(CLUSTER_FINDINGS_SCHEMA)
-    arrow_schema = to_arrow_schema(schema, timezone="UTC")
-
-    def find_in_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict"))
-        found = _find_in_partition(rows, make_evaluator, providers)
-        while chunk := list(islice(found, _MAX_BATCH_ROWS)):
-            columns = (
-                pa.array(values, field.type)
-                for values, field in zip(zip(*chunk, strict=True), arrow_schema, strict=True)
-            )
-            yield pa.RecordBatch.from_arrays(list(columns), schema=arrow_schema)
-
-    return cluster_rows.mapInArrow(find_in_batches, schema)
+_OWN_SCHEMA = pa.schema(
+    [
+        ("taken_at", pa.timestamp("us", tz="UTC")),
+        *((name, pa.string()) for name in ("cluster", "side", "owned", "body")),
+    ]
+)
 
 
 def select_findings(cluster_findings: DataFrame) -> DataFrame:
@@ -164,55 +158,51 @@ def read_notices(cluster_findings: DataFrame) -> dict[str, str]:
     return {row["cluster"]: row["message"] for row in rows}
 
 
-def _find_in_partition(
-    rows: Iterable[Row], make_evaluator: MakeEvaluator, providers: Sequence[InstalledProvider]
-) -> Iterator[tuple[Any, ...]]:
-    use_providers(providers)
-    for name, group in groupby(rows, key=itemgetter("cluster")):
-        # This is a separate function, so that only one cluster is in memory at a time.
-        yield from _find_in_group(name, group, make_evaluator)
+def _make_cluster_pass(
+    make_evaluator: MakeEvaluator, providers: Sequence[InstalledProvider]
+) -> Callable[[Iterator[tuple[pa.Array, ...]]], Iterator[pa.Array]]:
+    """Return a function that processes the sorted rows of a partition, one cluster after the other.
+
+    It returns the findings of a cluster with the cluster's own row, which is the last one, and nothing with
+    all other rows. Therefore, only the rows of one cluster are in memory.
+    """
+
+    def find_in_batches(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        use_providers(providers)
+        rows_by_side: dict[str, list[dict[str, Any]]] = {_DECLARED_SIDE: [], _LIVE_SIDE: []}
+        for columns in batches:
+            results: list[list[dict[str, Any]]] = []
+            for cluster, *values in zip(*(column.to_pylist() for column in columns), strict=True):
+                row = dict(zip(_COLUMNS, values, strict=True))
+                if row["side"] != _OWN_SIDE:
+                    rows_by_side[row["side"]].append(row)
+                    results.append([])
+                    continue
+                tables = ClusterTables(
+                    cluster, row["owned"], row["body"], rows_by_side[_DECLARED_SIDE], rows_by_side[_LIVE_SIDE]
+                )
+                results.append(_find_in_tables(tables, make_evaluator))
+                rows_by_side = {_DECLARED_SIDE: [], _LIVE_SIDE: []}
+            yield pa.array(results, type=pa.list_(_FOUND))
+
+    return find_in_batches
 
 
-def _find_in_group(
-    name: str, rows: Iterator[Row], make_evaluator: MakeEvaluator
-) -> Iterator[tuple[Any, ...]]:
-    cluster_row = next(rows)
-    rows_by_side: dict[str, list[dict[str, Any]]] = {side: [] for side in _ROW_ORIGINS}
-    for row in rows:
-        rows_by_side[row["side"]].append(row)
-    cluster = ClusterTables(
-        name, cluster_row["owned"], cluster_row["body"], rows_by_side["declared"], rows_by_side["live"]
-    )
-    cluster_findings = find_in_cluster(cluster, make_evaluator(name))
-    for resource, labels, finding in cluster_findings.found:
-        yield _build_row(cluster_row["taken_at"], name, resource, labels, finding)
+def _find_in_tables(tables: ClusterTables, make_evaluator: MakeEvaluator) -> list[dict[str, Any]]:
+    cluster_findings = find_in_cluster(tables, make_evaluator(tables.name))
+    rows = [_build_row(*item) for item in cluster_findings.found]
     if cluster_findings.notices:
-        yield _build_row(
-            cluster_row["taken_at"], name, ResourceId(CLUSTER, name), {}, " ".join(cluster_findings.notices)
-        )
+        notice = " ".join(cluster_findings.notices)
+        rows.append({"kind": CLUSTER, "name": tables.name, "labels": [], "message": notice})
+    return rows
 
 
-def _build_row(
-    taken_at: Any,
-    cluster: str,
-    resource: ResourceId,
-    labels: Mapping[str, str],
-    finding_or_notice: Finding | str,
-) -> tuple[Any, ...]:
-    values: dict[str, Any] = {
-        "taken_at": taken_at,
-        "cluster": cluster,
+def _build_row(resource: ResourceId, labels: Mapping[str, str], finding: Finding) -> dict[str, Any]:
+    return diff.to_struct(finding) | {
         "kind": resource.kind,
         "name": resource.name,
+        "labels": list(labels.items()),
     }
-    if isinstance(finding_or_notice, str):
-        values["message"] = finding_or_notice
-    else:
-        values |= {column: getattr(finding_or_notice, column) for column in FINDING.names}
-        values["severity"] = str(finding_or_notice.severity)
-        values["finding"] = str(finding_or_notice.finding)  # Spark accepts only plain strings
-    values["labels"] = dict(labels)
-    return tuple(map(values.get, CLUSTER_FINDINGS_SCHEMA.names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,32 +210,51 @@ class ComparedTables:
     """The input tables of an audit.
 
     declared, live: the tables `rows.DECLARED` and `rows.LIVE`.
+    overview: the clusters of both tables.
     coverage: the scope of the audit.
     newest: the findings of the latest earlier audit, including findings that it did not check again. None if
         there is no earlier audit.
     since: the findings of the baseline, the earlier audit that determines which findings are new. Includes
         findings that the baseline did not check again.
     accepted: the accepted drift of the fleet.
+    unchanged: the clusters that have not changed since the latest earlier audit, each with the notice of that
+        audit. They are not compared.
+    carried: the findings of the latest earlier audit in these clusters; None if there are no such clusters.
+    fingerprints: see `fleet.fingerprints.compute_fingerprints`.
     """
 
     declared: DataFrame
     live: DataFrame
+    overview: FleetOverview
     coverage: AuditCoverage
     newest: DataFrame | None = None
     since: DataFrame | None = None
     accepted: Sequence[AcceptedDrift] = ()
+    unchanged: Mapping[str, str | None] = field(default_factory=dict)
+    carried: DataFrame | None = None
+    fingerprints: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    def find_unread_objects(self) -> DataFrame | None:
+        """Return the live rows of objects that could not be read; None if there are none."""
+        if not any(item.objects.failed for item in self.overview.clusters.values()):
+            return None
+        return self.live.where(f.col("error").isNotNull() & (f.col("kind") != CLUSTER))
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterNotes:
-    """Results of `write_findings` that are not in the tables, by cluster name.
+class WrittenFindings:
+    """Results of `write_findings` that are not in the tables.
 
-    declared: the number of declared resources.
-    notices: the notices about policies that could not be evaluated.
+    groups: the numbers of all findings.
+    notices: the notices about policies that could not be evaluated, by cluster name.
+    unseen: the number of earlier findings that were not checked again.
+    unseen_counts: their number by kind, without accepted ones.
     """
 
-    declared: Mapping[str, int]
+    groups: FindingGroups
     notices: Mapping[str, str]
+    unseen: int = 0
+    unseen_counts: KindCounts = field(default_factory=dict)
 
 
 def require_unaltered(live: DataFrame, clusters: Sequence[SnapshotCluster], source: str) -> None:
@@ -255,7 +264,13 @@ def require_unaltered(live: DataFrame, clusters: Sequence[SnapshotCluster], sour
     clusters: the clusters of the snapshot, with the numbers of rows that were written.
     source: the name of the snapshot, for the error.
     """
-    counts = audit_counts.count_rows_by_cluster(live)
+    require_written_counts(live, audit_counts.count_rows_by_cluster(live), clusters, source)
+
+
+def require_written_counts(
+    live: DataFrame, counts: Mapping[str, int], clusters: Sequence[SnapshotCluster], source: str
+) -> None:
+    """Like `require_unaltered`, with the numbers of rows that were read. Raises KdeclareError."""
     for cluster in clusters:
         require_all_rows(cluster, counts.get(cluster.name, 0), source)
     clusters_with_extra_rows = [cluster.name for cluster in clusters if counts[cluster.name] > cluster.rows]
@@ -279,45 +294,77 @@ def _reject_duplicates(live: DataFrame, source: str) -> None:
 
 def write_findings(
     bench: Workbench, tables: ComparedTables, run: AuditRun, make_evaluator: MakeEvaluator
-) -> ClusterNotes:
+) -> WrittenFindings:
     """Write the tables ``findings`` and ``unseen`` of an audit.
 
     ``unseen`` contains the findings of earlier audits that this audit did not check again. Raises
     KdeclareError.
     """
-    coverage = tables.coverage
-    shared = contested.select_shared_objects(tables.declared, tables.live)
-    drift_rows = find_drift_rows(
-        tables.declared,
-        tables.live,
-        unmanaged_keys=coverage.unmanaged_keys,
-        claimed_elsewhere=contested.find_claimed_elsewhere(shared) if shared is not None else None,
-    )
-    drift_rows = drift_rows.unionByName(contested.find_contradictions(tables.declared, tables.live))
-    if shared is not None:
-        drift_rows = drift_rows.unionByName(contested.find_contested(shared, tables.declared, tables.live))
-    undetermined: Mapping[str, str] = {}
-    declared_counts, has_second_pass = audit_counts.count_declared_resources(tables.declared)
-    if has_second_pass:
-        bench.write(find_in_whole_clusters(tables.declared, tables.live, make_evaluator), "wide")
-        cluster_findings = bench.read("wide", CLUSTER_FINDINGS_SCHEMA)
-        undetermined = read_notices(cluster_findings)
-        drift_rows = drift_rows.unionByName(
-            select_findings(cluster_findings)
-            if coverage.unmanaged_keys
-            else drop_unmanaged_keys(select_findings(cluster_findings))
-        )
-    dated_findings = diff.add_first_seen(drift_rows, tables.newest, tables.since)
+    found_rows, notices = _find_all(bench, tables, make_evaluator)
+    if tables.carried is not None:
+        carried = _date_carried(tables.carried, tables.overview)
+        found_rows = carried if found_rows is None else found_rows.unionByName(carried)
+    if found_rows is None:
+        found_rows = bench.spark.createDataFrame(CLUSTER_FINDINGS_SCHEMA.empty_table())
+    dated_findings = diff.add_first_seen(found_rows, tables.newest, tables.since)
     marked_findings = diff.mark_accepted(dated_findings, select_valid(tables.accepted, run.began))
     bench.write(marked_findings.select(*FINDINGS.names), "findings")
     written_findings = bench.read("findings", FINDINGS)
-    unchecked = written_findings.limit(0)
-    if tables.newest is not None:
-        unchecked = diff.find_unchecked(written_findings, tables.newest, tables.live, coverage).withColumn(
-            "status", f.lit("unseen")
-        )
-    bench.write(unchecked.select(*FINDINGS.names), "unseen")
-    return ClusterNotes(declared_counts, undetermined)
+    groups = audit_counts.group_findings(written_findings)
+    unread = tables.find_unread_objects()
+    is_all_read = unread is None and not groups.has_unreachable
+    if tables.newest is None or (tables.coverage.covers_all and is_all_read):
+        bench.write(bench.spark.createDataFrame(FINDINGS.empty_table()), "unseen")
+        return WrittenFindings(groups, notices)
+    unchecked = diff.find_unchecked(written_findings, tables.newest, unread, tables.coverage)
+    bench.write(unchecked.withColumn("status", f.lit("unseen")).select(*FINDINGS.names), "unseen")
+    unseen_count, unseen_counts = audit_counts.count_unseen(bench.read("unseen", FINDINGS))
+    return WrittenFindings(groups, notices, unseen_count, order_counts(unseen_counts))
+
+
+def _find_all(
+    bench: Workbench, tables: ComparedTables, make_evaluator: MakeEvaluator
+) -> tuple[DataFrame | None, Mapping[str, str]]:
+    """Compare the clusters that have changed. Return their findings, and the notices of all clusters.
+
+    Return None instead of findings if no cluster has changed.
+    """
+    unmanaged_keys, overview = tables.coverage.unmanaged_keys, tables.overview
+    earlier_notices = {name: notice for name, notice in tables.unchanged.items() if notice is not None}
+    declared, live = tables.declared, tables.live
+    if tables.unchanged:
+        overview = overview.select(overview.clusters.keys() - tables.unchanged.keys())
+        is_changed = f.col("cluster").isin(list(overview.clusters))
+        declared, live = declared.where(is_changed), live.where(is_changed)
+    if not overview.clusters:
+        return None, earlier_notices
+    # Entries that share a cluster have either all changed or all not, so that none of them is missing here.
+    shared = contested.select_shared_objects(declared, overview.sharing)
+    found_rows = find_drift_rows(
+        declared,
+        live,
+        overview,
+        unmanaged_keys=unmanaged_keys,
+        claimed_elsewhere=contested.find_claimed_elsewhere(shared) if shared is not None else None,
+    )
+    if any(item.has_contradictions for item in overview.clusters.values()):
+        found_rows = found_rows.unionByName(contested.find_contradictions(declared, overview))
+    if shared is not None:
+        found_rows = found_rows.unionByName(contested.find_contested(shared, overview))
+    if not any(item.has_second_pass for item in overview.clusters.values()):
+        return found_rows, earlier_notices
+    bench.write(find_in_whole_clusters(declared, live, overview, make_evaluator), "wide")
+    cluster_findings = bench.read("wide", CLUSTER_FINDINGS_SCHEMA)
+    found_in_clusters = select_findings(cluster_findings)
+    if not unmanaged_keys:
+        found_in_clusters = drop_unmanaged_keys(found_in_clusters)
+    return found_rows.unionByName(found_in_clusters), {**earlier_notices, **read_notices(cluster_findings)}
+
+
+def _date_carried(carried: DataFrame, overview: FleetOverview) -> DataFrame:
+    """Return findings of an earlier audit with the time at which this audit read the cluster."""
+    times = f.broadcast(overview.build_context(carried.sparkSession).select("cluster", "taken_at"))
+    return carried.drop("taken_at").join(times, "cluster").select(*RESULT)
 
 
 def summarize_audit(
@@ -325,62 +372,74 @@ def summarize_audit(
     tables: ComparedTables,
     run: AuditRun,
     earlier_audits: EarlierAudits | None,
-    cluster_notes: ClusterNotes,
+    written: WrittenFindings,
 ) -> Audit:
     """Write the table ``summary``, and return the audit. Call `write_findings` first.
 
     earlier_audits: the earlier audits to compare this audit with; None if there are none.
-    cluster_notes: the result of `write_findings`.
+    written: the result of `write_findings`.
 
     Raises KdeclareError.
     """
-    all_rows = bench.read("findings", FINDINGS)
-    found_rows = all_rows.where("accepted is null")
-    bench.write(audit_counts.build_summary_table(found_rows, run.began).coalesce(1), "summary")
-    summary_counts = bench.read("summary", SUMMARY)
-    by_cluster = audit_counts.count_by_finding(summary_counts, "cluster")
+    groups = written.groups
+    summary_rows = groups.build_summary_rows(run.began)
+    summary_table = bench.spark.createDataFrame(pa.Table.from_pylist(summary_rows, SUMMARY))
+    bench.write(summary_table.coalesce(1), "summary")
+    by_cluster = summary_counts.count_by_finding(summary_rows, "cluster")
     counts = sum_counts(by_cluster)
-    urgency_counts = audit_counts.count_by_urgency(summary_counts)
-    accepted_counts = audit_counts.count_accepted(all_rows) if tables.accepted else {}
-    unseen = bench.read("unseen", FINDINGS)
-    rows = audit_counts.select_worst(found_rows, MAX_ROWS)
+    urgency_counts = summary_counts.count_by_urgency(summary_rows)
+    all_rows = bench.read("findings", FINDINGS)
+    rows = audit_counts.select_worst(all_rows.where("accepted is null"), MAX_ROWS) if counts else ()
     count = sum(counts.values())
     comparison: Since | None = None
     fixed_rows: tuple[AuditRow, ...] = ()
     if tables.since is not None and earlier_audits is not None:
-        fixed = diff.find_fixed(all_rows, tables.since, tables.live, tables.coverage)
-        known_count = audit_counts.count_known(found_rows)
-        baseline = earlier_audits.since
-        comparison = Since(
-            baseline.audit_id,
-            baseline.taken_at,
-            count - known_count,
-            known_count,
-            count_rows(fixed),
+        known_count, baseline = groups.count_known(), earlier_audits.since
+        fixed_rows, fixed_count = _find_fixed(
+            diff.find_fixed(all_rows, tables.since, tables.find_unread_objects(), tables.coverage)
         )
-        fixed_rows = audit_counts.select_worst(fixed, MAX_FIXED_ROWS)
+        comparison = Since(
+            baseline.audit_id, baseline.taken_at, count - known_count, known_count, fixed_count
+        )
     summary = AuditSummary(
         audit_id=run.audit_id,
         fleet=run.fleet,
         taken_at=run.began,
         seconds=0.0,
-        clusters=audit_counts.build_cluster_summaries(
-            tables.declared, tables.live, cluster_notes.declared, by_cluster, cluster_notes.notices
-        ),
+        clusters=_summarize_clusters(tables, written, by_cluster),
         found=counts,
-        teams=audit_counts.count_by_finding(summary_counts, "team"),
-        heat=audit_counts.build_heat_map(summary_counts),
+        teams=summary_counts.count_by_finding(summary_rows, "team"),
+        heat=summary_counts.build_heat_map(summary_rows),
         since=comparison,
-        unseen=audit_counts.count_kinds(unseen.where("accepted is null"))
-        if earlier_audits is not None
-        else {},
+        unseen=written.unseen_counts,
         trend=build_trend(earlier_audits.newest) if earlier_audits is not None else (),
         groups=build_groups(urgency_counts),
-        accepted=count_accepted(tables.accepted, accepted_counts, run.began),
-        rows={
-            "findings": count + sum(accepted_counts.values()),
-            "unseen": count_rows(unseen) if earlier_audits is not None else 0,
-            "summary": count_rows(summary_counts),
-        },
+        accepted=count_accepted(tables.accepted, groups.count_accepted(), run.began),
+        rows={"findings": groups.count, "unseen": written.unseen, "summary": len(summary_rows)},
     )
     return Audit(summary, rows, count - len(rows), fixed_rows, urgency_counts)
+
+
+def _find_fixed(fixed: DataFrame) -> tuple[tuple[AuditRow, ...], int]:
+    """Return the worst fixed findings, and the number of all of them."""
+    rows = audit_counts.select_worst(fixed, MAX_FIXED_ROWS + 1)
+    if len(rows) <= MAX_FIXED_ROWS:
+        return rows, len(rows)
+    return rows[:MAX_FIXED_ROWS], count_rows(fixed)
+
+
+def _summarize_clusters(
+    tables: ComparedTables, written: WrittenFindings, counts: Mapping[str, KindCounts]
+) -> tuple[ClusterSummary, ...]:
+    found_fingerprints = written.groups.compute_fingerprints()
+    summaries = []
+    for name, item in sorted(tables.overview.clusters.items()):
+        summary = build_cluster_summary(
+            item.declared_row, item.objects, item.declared, counts.get(name, {}), written.notices.get(name)
+        )
+        inputs, found = tables.fingerprints.get(name), found_fingerprints.get(name, RowsFingerprint(0, 0))
+        if inputs is not None and found is not None:
+            fingerprints = ClusterFingerprints(*inputs, format_findings_fingerprint(found))
+            summary = replace(summary, fingerprints=fingerprints)
+        summaries.append(replace(summary, unchanged=name in tables.unchanged))
+    return tuple(summaries)

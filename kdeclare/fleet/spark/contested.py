@@ -1,7 +1,7 @@
 """Use Spark to find contradictions and resources that several entries manage; see `fleet.contested`."""
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.functions import arrow_udf
 
@@ -12,16 +12,15 @@ from kdeclare.fleet.contested import (
     CONTRADICTION_SEVERITY,
     Relation,
     Rival,
+    Sharing,
     build_contested_finding,
-    find_sharing,
     list_identified_sorts,
-    map_cluster_ids,
 )
 from kdeclare.fleet.findings import FindingKind
 from kdeclare.fleet.rows import CLUSTER, FINDING
 from kdeclare.fleet.spark.diff import KEY, RESULT, to_struct
-from kdeclare.fleet.spark.spark_errors import translate_spark_errors
-from kdeclare.fleet.spark.tables import build_cluster_context, select_cluster_rows, to_spark_type
+from kdeclare.fleet.spark.overview import FleetOverview
+from kdeclare.fleet.spark.tables import to_spark_type
 
 _RELATION = f"""
     case when b.desired is null then '{Relation.OWNED}'
@@ -43,23 +42,15 @@ class SharedObjects:
     pairs: DataFrame
 
 
-def select_shared_objects(declared: DataFrame, live: DataFrame) -> SharedObjects | None:
+def select_shared_objects(declared: DataFrame, sharing: Sharing) -> SharedObjects | None:
     """Return the objects of shared clusters; None if no two entries share a cluster.
 
-    declared, live: the tables `rows.DECLARED` and `rows.LIVE`. Raises KdeclareError.
+    declared: the table `rows.DECLARED`. sharing: the entries that share a cluster.
     """
-    columns = ("cluster", "cluster_id")
-    with translate_spark_errors():
-        declared_rows, live_rows = (
-            {row["cluster"]: row.asDict() for row in select_cluster_rows(table).select(*columns).collect()}
-            for table in (declared, live)
-        )
-    sharing = find_sharing(map_cluster_ids(declared_rows, live_rows))
     if not sharing:
         return None
-    pairs = declared.sparkSession.createDataFrame(
-        [(own, other) for own, others in sharing.items() for other in others], "own string, other string"
-    )
+    pair_rows = [{"own": own, "other": other} for own, others in sharing.items() for other in others]
+    pairs = declared.sparkSession.createDataFrame(pa.Table.from_pylist(pair_rows))
     keyed = declared.where((f.col("kind") != CLUSTER) & f.col("cluster").isin(list(sharing))).withColumns(
         {
             "object_sort": f.expr("coalesce(live_sort, kind)"),
@@ -82,7 +73,7 @@ def find_claimed_elsewhere(shared: SharedObjects) -> DataFrame:
     return others.selectExpr("own as cluster", *object_columns).distinct().join(own, list(KEY), "left_anti")
 
 
-def find_contested(shared: SharedObjects, declared: DataFrame, live: DataFrame) -> DataFrame:
+def find_contested(shared: SharedObjects, overview: FleetOverview) -> DataFrame:
     """Return the findings about resources whose objects another entry declares or owns.
 
     The result has the columns `RESULT`.
@@ -108,7 +99,7 @@ def find_contested(shared: SharedObjects, declared: DataFrame, live: DataFrame) 
             f.collect_set("rival").alias("rivals"),
         )
     )
-    compared = build_cluster_context(declared, live).where("within is not null").drop("within")
+    compared = _select_compared(overview, shared.objects.sparkSession)
     build_findings = arrow_udf(_build_findings, to_spark_type(FINDING))  # type: ignore[call-overload]
     # Spark would call a deterministic function once for each column of its result.
     found = build_findings.asNondeterministic()("kind", "name", "source", "rivals").alias("found")
@@ -120,12 +111,12 @@ def find_contested(shared: SharedObjects, declared: DataFrame, live: DataFrame) 
     )
 
 
-def find_contradictions(declared: DataFrame, live: DataFrame) -> DataFrame:
+def find_contradictions(declared: DataFrame, overview: FleetOverview) -> DataFrame:
     """Return the findings about resources that contradict another resource of the same project.
 
     The result has the columns `RESULT`.
     """
-    compared = build_cluster_context(declared, live).where("within is not null").drop("within")
+    compared = _select_compared(overview, declared.sparkSession)
     values = {
         "finding": str(FindingKind.CONTESTED),
         "path": CONTRADICTION_PATH,
@@ -140,6 +131,11 @@ def find_contradictions(declared: DataFrame, live: DataFrame) -> DataFrame:
         .withColumns(literals)
         .select(*RESULT)
     )
+
+
+def _select_compared(overview: FleetOverview, spark: SparkSession) -> DataFrame:
+    """Return the clusters whose resources can be compared, with the time at which they were read."""
+    return overview.build_context(spark).where("within is not null").drop("within")
 
 
 def _build_findings(*columns: pa.Array) -> pa.Array:

@@ -15,7 +15,8 @@ from kdeclare.fleet.audit_results import IDENTITY
 from kdeclare.fleet.drift import explain_other_cluster, explain_unmanaged_group, find_drift
 from kdeclare.fleet.findings import UNDECLARED_KINDS, Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.rows import CLUSTER, FINDING
-from kdeclare.fleet.spark.tables import build_cluster_context, to_spark_type
+from kdeclare.fleet.spark.overview import FleetOverview
+from kdeclare.fleet.spark.tables import IS_GROUP_ROW, to_spark_type
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, find_acceptance
 
 KEY = ("cluster", "kind", "name")
@@ -51,6 +52,9 @@ _GROUP_MESSAGE = "concat('{}', count, '{}', group_name, '{}')".format(
 )
 """The message of `explain_unmanaged_group` as an SQL expression."""
 
+_REMOVING_COLUMNS = ("desired", "labels", "source")
+"""The columns of a resource that removes unmanaged objects, besides its key."""
+
 _JOIN_COLUMNS = ("joined_sort", "joined_key")
 _DIFF_COLUMNS = (
     "kind",
@@ -64,13 +68,12 @@ _DIFF_COLUMNS = (
     "source",
     "removed_key",
 )
-_IS_GROUP_ROW = "coalesce(live_sort = '' and live_key <> '', false)"
-"""An SQL condition: whether a declared row is about a group of unmanaged objects that a resource removes."""
 
 
 def find_drift_rows(
     declared: DataFrame,
     live: DataFrame,
+    overview: FleetOverview,
     *,
     unmanaged_keys: bool = True,
     claimed_elsewhere: DataFrame | None = None,
@@ -81,35 +84,41 @@ def find_drift_rows(
     the cluster. The executors must have the same providers as this process; otherwise, the Spark job fails.
 
     declared, live: the tables `rows.DECLARED` and `rows.LIVE`.
+    overview: the clusters of both tables.
     unmanaged_keys: whether to report keys that are neither declared nor owned. If many resources have such
         keys, the audit takes much longer.
     claimed_elsewhere: the objects (cluster, kind, name) that another entry of the fleet declares or owns.
         They are not unmanaged.
     """
     has_groups = any(codec.groups for codec in load_codecs())
+    removes_groups = any(item.removes_groups for item in overview.clusters.values())
     needs_diff = _NEEDS_DIFF.format(keys=_HAS_UNEXPECTED_KEYS if unmanaged_keys else _HAS_KEYS_TO_REMOVE)
     if claimed_elsewhere is not None:
         live = live.join(claimed_elsewhere.withColumn("elsewhere", f.lit(True)), list(KEY), "left")
-    joined = _join_removals(_join_live(declared.where(f"not {_IS_GROUP_ROW}"), live), declared)
+    joined = _join_live(declared.where(f"not {IS_GROUP_ROW}"), live)
+    if removes_groups:
+        joined = _join_removals(joined, declared)
+    removing = {name: f"r.{name}" if removes_groups else "null" for name in (*KEY, *_REMOVING_COLUMNS)}
+    is_known = f"d.name is not null or {removing['name']} is not null"
     if claimed_elsewhere is not None:
-        joined = joined.where("d.name is not null or r.name is not null or l.elsewhere is null")
-    is_counted = "d.name is null and r.name is null and l.group_name is not null"
+        joined = joined.where(f"{is_known} or l.elsewhere is null")
+    is_counted = f"not ({is_known}) and l.group_name is not null"
     pairs = (
         (joined.where(f"not ({is_counted})") if has_groups else joined)
         .where(f.expr("coalesce(d.alone, true)"))
         .where(f.expr(f"coalesce({needs_diff}, true)"))
         .selectExpr(
-            *(f"coalesce(d.{column}, r.{column}, l.{column}) as {column}" for column in KEY),
-            "coalesce(d.desired, r.desired) as desired",
+            *(f"coalesce(d.{column}, {removing[column]}, l.{column}) as {column}" for column in KEY),
+            f"coalesce(d.desired, {removing['desired']}) as desired",
             "d.owned",
             "l.body as live",
             f"nullif(concat_ws(' ', l.error, d.error, {_OTHER_CLUSTER_MESSAGE}), '') as error",
-            "coalesce(d.labels, r.labels) as labels",
-            "coalesce(d.source, r.source) as source",
-            "if(r.name is null, null, l.name) as removed_key",
+            f"coalesce(d.labels, {removing['labels']}) as labels",
+            f"coalesce(d.source, {removing['source']}) as source",
+            f"if({removing['name']} is null, null, l.name) as removed_key",
         )
     )
-    clusters = f.broadcast(build_cluster_context(declared, live))
+    clusters = f.broadcast(overview.build_context(declared.sparkSession))
     diff_input = pairs.join(clusters, "cluster", "left").withColumn(
         "taken_at", f.coalesce("taken_at", f.current_timestamp())
     )
@@ -121,7 +130,7 @@ def find_drift_rows(
         .select("taken_at", *KEY, "labels", f.inline("found"))
         .select(*RESULT)
     )
-    if has_groups:
+    if has_groups and any(item.has_groups for item in overview.clusters.values()):
         groups = joined.where(is_counted).select("l.*")
         findings = findings.unionByName(_count_groups(groups.join(clusters.drop("taken_at"), "cluster")))
     return findings if unmanaged_keys else drop_unmanaged_keys(findings)
@@ -156,10 +165,10 @@ def _join_removals(joined: DataFrame, declared: DataFrame) -> DataFrame:
 
     If several resources remove the same objects, the first resource removes them, as in a plan.
     """
-    group_rows = declared.where(_IS_GROUP_ROW).withColumnRenamed("live_key", "removed_group")
+    group_rows = declared.where(IS_GROUP_ROW).withColumnRenamed("live_key", "removed_group")
     removals = group_rows.groupBy("cluster", "kind", "removed_group").agg(
         f.min("name").alias("name"),
-        *(f.min_by(column, "name").alias(column) for column in ("desired", "labels", "source")),
+        *(f.min_by(column, "name").alias(column) for column in _REMOVING_COLUMNS),
     )
     is_removed = f.expr(
         "d.name is null and l.cluster = r.cluster and l.kind = r.kind and l.group_name = r.removed_group"
@@ -202,7 +211,8 @@ def _make_differ(providers: Sequence[InstalledProvider]) -> Callable[..., pa.Arr
 
 def to_struct(finding: Finding) -> dict[str, object]:
     """Convert a finding to a value of the type `FINDING`."""
-    return {name: getattr(finding, name) for name in FINDING.names}
+    values = {name: getattr(finding, name) for name in FINDING.names}
+    return values | {"finding": str(finding.finding), "severity": str(finding.severity)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +227,11 @@ class AuditCoverage:
     clusters: Collection[str]
     left_out: Collection[str] = ()
     unmanaged_keys: bool = True
+
+    @property
+    def covers_all(self) -> bool:
+        """Whether the audit checks all earlier findings of clusters that can be read."""
+        return not self.left_out and self.unmanaged_keys
 
     def build_coverage_filter(self) -> Column:
         """Return a condition that selects the earlier findings that this audit checks again.
@@ -290,28 +305,30 @@ def _build_id_column() -> Column:
 
 
 def find_fixed(
-    findings: DataFrame, baseline_memory: DataFrame, live: DataFrame, coverage: AuditCoverage
+    findings: DataFrame, baseline_memory: DataFrame, unread: DataFrame | None, coverage: AuditCoverage
 ) -> DataFrame:
     """Return the findings of an earlier audit that this audit checked again and no longer found.
 
-    baseline_memory: the findings of the earlier audit. live: the table `LIVE` of this audit.
+    baseline_memory: the findings of the earlier audit.
+    unread: the live rows of objects that this audit could not read; None if there are none.
     """
     checked_again = _join_unreadable(
-        baseline_memory.where(coverage.build_coverage_filter()), findings, live, "left_anti"
+        baseline_memory.where(coverage.build_coverage_filter()), findings, unread, "left_anti"
     )
     return _exclude_found(checked_again, findings)
 
 
 def find_unchecked(
-    findings: DataFrame, newest_memory: DataFrame, live: DataFrame, coverage: AuditCoverage
+    findings: DataFrame, newest_memory: DataFrame, unread: DataFrame | None, coverage: AuditCoverage
 ) -> DataFrame:
     """Return the findings of an earlier audit that were not checked again, so that their state is unknown.
 
-    newest_memory: the findings of the earlier audit. live: the table `LIVE` of this audit.
+    newest_memory: the findings of the earlier audit.
+    unread: the live rows of objects that this audit could not read; None if there are none.
     """
     fleet_memory = newest_memory.where(coverage.build_fleet_filter())
     unreadable = _join_unreadable(
-        fleet_memory.where(coverage.build_coverage_filter()), findings, live, "left_semi"
+        fleet_memory.where(coverage.build_coverage_filter()), findings, unread, "left_semi"
     )
     return _exclude_found(
         fleet_memory.where(~coverage.build_coverage_filter()).unionByName(unreadable), findings
@@ -322,16 +339,16 @@ def _select_first_seen(memory: DataFrame, name: str) -> DataFrame:
     return memory.groupBy(*IDENTITY).agg(f.min("first_seen").alias(name))
 
 
-def _join_unreadable(memory: DataFrame, findings: DataFrame, live: DataFrame, join_type: str) -> DataFrame:
+def _join_unreadable(
+    memory: DataFrame, findings: DataFrame, unread: DataFrame | None, join_type: str
+) -> DataFrame:
     """Return the earlier findings whose objects could not be read (semi join), or all others (anti join)."""
     columns = ("cluster", "kind", "name")
     resources = findings.where(f.col("finding") == str(FindingKind.UNREACHABLE)).select(*columns)
-    objects = live.where(f.col("error").isNotNull() & (f.col("kind") != CLUSTER)).select(*columns)
-    unreadable = (
-        resources.withColumn("is_object", f.lit(False))
-        .unionByName(objects.withColumn("is_object", f.lit(True)))
-        .alias("now")
-    )
+    unreadable = resources.withColumn("is_object", f.lit(False))
+    if unread is not None:
+        unreadable = unreadable.unionByName(unread.select(*columns).withColumn("is_object", f.lit(True)))
+    unreadable = unreadable.alias("now")
     is_of_cluster = ~f.col("now.is_object") & (f.col("now.kind") == CLUSTER)
     same_kind = f.col("was.kind") == f.col("now.kind")
     same_name = f.col("was.name") == f.col("now.name")

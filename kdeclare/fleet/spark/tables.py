@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import field
 
 import pyarrow as pa
+from pyarrow.parquet import read_metadata
 from pyspark.sql import DataFrame, DataFrameReader, Observation, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
@@ -15,7 +16,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.row_builder import Row, batch_rows
 from kdeclare.fleet.rows import CLUSTER, LIVE, require_written_rows
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.storage import LocalStorage, Storage, build_read_error
 from kdeclare.fleet.unfinished_tables import UnfinishedTables, open_unfinished_tables
 
 
@@ -38,6 +39,9 @@ __all__ = [
     "open_workbench",
     "read_table",
 ]
+
+IS_GROUP_ROW = "coalesce(live_sort = '' and live_key <> '', false)"
+"""An SQL condition: whether a declared row is about a group of unmanaged objects that a resource removes."""
 
 _GLOB_CHARACTERS = re.compile(r"[\\{}\[\]*?]")
 
@@ -65,7 +69,7 @@ class Workbench:
         path = self.tables.find_path(name) if append else self.tables.begin_table(name)
         expected_count = 0
         if append and self.storage.exists(path):
-            expected_count = count_rows(self._read_table(path, table.schema))
+            expected_count = self._count_written(path, self._read_table(path, table.schema))
         observation = Observation()
         observed_table = table.observe(observation, f.count(f.lit(1)).alias("count"))
         with translate_spark_errors():
@@ -74,7 +78,7 @@ class Workbench:
             expected_count += observation.get["count"]
         self.tables.add_files(name, self.storage.list_files(path))
         written_table = self._read_table(path, table.schema)
-        require_written_rows(name, expected_count, count_rows(written_table))
+        require_written_rows(name, expected_count, self._count_written(path, written_table))
         self._complete_tables[name] = written_table
 
     def read(self, name: str, schema: pa.Schema) -> DataFrame:
@@ -87,6 +91,16 @@ class Workbench:
             self.tables.add_files(name, self.storage.list_files(path))
             self._complete_tables[name] = self._read_table(path, to_spark_schema(schema))
         return self._complete_tables[name].select(*schema.names)
+
+    def _count_written(self, path: str, table: DataFrame) -> int:
+        """Return the number of rows that this machine sees; in local folders without a Spark job."""
+        if not isinstance(self.storage, LocalStorage):
+            return count_rows(table)
+        folder = self.storage.folder / path
+        try:
+            return sum(read_metadata(file).num_rows for file in folder.rglob("*.parquet"))
+        except (OSError, pa.ArrowException) as cause:
+            raise build_read_error(str(folder), str(cause)) from cause
 
     def _read_table(self, path: str, schema: StructType) -> DataFrame:
         return _read_files(self.spark, f"{self.storage.uri}/{path}", schema)
@@ -143,41 +157,3 @@ def append_unreachable(live: DataFrame, rows: Sequence[Row]) -> DataFrame:
     row_dicts = [row for batch in batch_rows(rows) for row in batch.to_pylist(maps_as_pydicts="strict")]
     unreachable = live.sparkSession.createDataFrame(row_dicts, to_spark_schema(LIVE))
     return live.unionByName(unreachable)
-
-
-def build_cluster_context(declared: DataFrame, live: DataFrame) -> DataFrame:
-    """Return a table with the columns ``cluster``, ``taken_at`` and ``within``.
-
-    ``taken_at`` is the time at which the cluster was read. ``within`` is the cluster-level live state as
-    JSON. ``within`` is null if the resources of the cluster cannot be compared, because one of the cluster's
-    own rows has an error or is missing, or because the state belongs to a different cluster.
-    """
-    declared_clusters = (
-        select_cluster_rows(declared)
-        .where(f.col("error").isNull())
-        .select("cluster", f.lit(True).alias("well"), f.col("cluster_id").alias("planned_id"))
-    )
-    live_clusters = select_cluster_rows(live).select("cluster", "cluster_id", "taken_at", "body", "error")
-    is_same_cluster = f.col("planned_id").isNull() | (f.col("planned_id") == f.col("cluster_id"))
-    cluster_body = f.when(f.col("well") & f.col("error").isNull() & is_same_cluster, f.col("body")).alias(
-        "within"
-    )
-    return live_clusters.join(declared_clusters, "cluster", "left").select(
-        "cluster", "taken_at", cluster_body
-    )
-
-
-def count_declared(declared: DataFrame) -> DataFrame:
-    """Return the number of declared ``resources`` of each cluster, and whether the cluster is ``concerned``.
-
-    A cluster is ``concerned`` if it needs the second pass of an audit, which processes all its rows together.
-    This is the case if its project has policies (``always`` in the cluster's own row), or if it has resources
-    that cannot be compared independently of others (not ``alone``).
-    """
-    is_resource = f.coalesce(f.col("live_sort") != "", f.lit(True))  # not a group of unmanaged objects
-    is_interdependent = (f.col("alone") == f.lit(False)) & f.col("desired").isNotNull()
-    has_policies = (f.col("kind") == CLUSTER) & f.col("always")
-    return declared.groupBy("cluster").agg(
-        f.count(f.when(is_resource, f.col("desired"))).alias("resources"),
-        (f.count(f.when(is_interdependent | has_policies, f.lit(1))) > 0).alias("concerned"),
-    )

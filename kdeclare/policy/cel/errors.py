@@ -7,6 +7,7 @@ from typing import get_args
 
 from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.resources.policy_subjects import RULE_TOO_SLOW
 from kdeclare.core.suggestions import find_closest, format_suggestion
 from kdeclare.policy.cel.source import tokenize
 from kdeclare.policy.cel.vocabulary import Vocabulary
@@ -328,7 +329,7 @@ _NO_VALUE = re.compile(r'No value with name "(\w+)\.\w+"')
 _PLAIN_REASONS = {
     "Iteration budget exceeded": "the rule takes too many steps",
     "regular expression too large": "a regular expression is too large after its repetitions are expanded",
-    "Too slow": "the rule took too long for other resources, so it is no longer evaluated",
+    "Too slow": RULE_TOO_SLOW,
     "cannot convert string to int": "int(…) was called with a string that is not a whole number",
     "cannot convert string to double": "double(…) was called with a string that is not a number",
     "divide by zero": "the rule divides by zero",

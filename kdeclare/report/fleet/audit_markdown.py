@@ -21,6 +21,7 @@ from kdeclare.report.fleet.audit_wording import (
     format_comparison,
     format_headline,
     format_severities,
+    format_unchanged,
     group_equal_findings,
     list_teams_by_findings,
     sort_by_findings,
@@ -58,7 +59,11 @@ def render_audit_markdown(audit: Audit) -> str:
 
 def _render_header(audit: Audit) -> str:
     severities = format_severities(audit.summary)
-    sentences = (f"Severity: {severities}." if severities else "", format_comparison(audit.summary))
+    sentences = (
+        f"Severity: {severities}." if severities else "",
+        format_comparison(audit.summary),
+        format_unchanged(audit.summary),
+    )
     headline = f"## {escape_prose(format_headline(audit.summary))}\n"
     return headline + "".join(f"\n{escape_prose(sentence)}\n" for sentence in sentences if sentence)
 

@@ -76,6 +76,7 @@ def build_page_data(audit: Audit) -> dict[str, Any]:
         "audit": sanitize_for_terminal(summary.audit_id),
         "taken": format_second(summary.taken_at),
         "took": format_duration(summary.seconds),
+        "unchanged": summary.unchanged_count,
         "kinds": [[kind.value, KIND_MEANINGS[kind]] for kind in FindingKind],
         "clusters": [_build_cluster_data(cluster) for cluster in summary.clusters],
         "objects": choose_object_noun(summary.clusters),

@@ -22,6 +22,7 @@ from kdeclare.report.fleet.audit_wording import (
     format_comparison,
     format_headline,
     format_severities,
+    format_unchanged,
     group_equal_findings,
     list_teams_by_findings,
     sort_by_findings,
@@ -63,6 +64,8 @@ def _render_header(summary: AuditSummary, style: Style) -> Iterator[str]:
         yield f"Severity: {severities}."
     if summary.since is not None:
         yield format_comparison(summary)
+    if summary.unchanged_count:
+        yield format_unchanged(summary)
 
 
 def _render_incomplete(summary: AuditSummary, style: Style) -> Iterator[str]:

@@ -120,6 +120,17 @@ def format_comparison(summary: AuditSummary) -> str:
     return f"{line} {format_count(unseen, 'earlier finding')} not checked again." if unseen else line
 
 
+def format_unchanged(summary: AuditSummary) -> str:
+    """Return a sentence about the clusters that were not compared again; empty if there are none."""
+    count, total = summary.unchanged_count, len(summary.clusters)
+    if not count:
+        return ""
+    if count == total:
+        return "No cluster has changed since the previous audit. All findings were carried over."
+    clusters = f"{count:,} of {format_count(total, 'cluster')}"
+    return f"{clusters} did not change since the previous audit. Their findings were carried over."
+
+
 def format_kind_counts(counts: KindCounts) -> str:
     """Format the number of findings of each kind, worst kind first, such as ``2 missing, 5 changed``.
 

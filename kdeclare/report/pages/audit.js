@@ -100,7 +100,8 @@ function facts() {
   const total = (name) => number.format(DATA.clusters.reduce((count, cluster) => count + cluster[name], 0));
   const pairs = [["taken", minutes(DATA.taken)], ["took", DATA.took],
     ["clusters read", `${number.format(read)} of ${number.format(DATA.clusters.length)}`],
-    [DATA.objects, total("objects")], ["declared", total("declared")], ["audit", DATA.audit]];
+    [DATA.objects, total("objects")], ["declared", total("declared")], ["audit", DATA.audit],
+    ...(DATA.unchanged ? [["clusters unchanged", number.format(DATA.unchanged)]] : [])];
   byId("facts").replaceChildren(...pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
   byId("foot").textContent = `kdeclare ${DATA.version} · fleet ${DATA.fleet} · audit ${DATA.audit}`;
   const quiet = DATA.clusters.every((cluster) => cluster.error === null && !sum(cluster.found));

@@ -17,6 +17,7 @@ from kdeclare.report.fleet.audit_text import render_audit_text
 from kdeclare.report.fleet.audit_wording import (
     format_change,
     format_headline,
+    format_unchanged,
     group_equal_findings,
     sort_worst_first,
 )
@@ -54,6 +55,24 @@ def test_big_audit_text_is_shortened() -> None:
     assert shown > 20
     assert f"  … and {15_000 - shown:,} more findings\n" in text
     assert len(text.splitlines()) < 110
+
+
+def test_audit_tells_how_many_clusters_were_not_compared_again() -> None:
+    audit = build_small_audit()
+    first, *others = audit.summary.clusters
+    some = replace(audit.summary, clusters=(replace(first, unchanged=True), *others))
+    assert format_unchanged(audit.summary) == ""
+    expected = (
+        f"1 of {len(some.clusters)} clusters did not change since the previous audit. "
+        "Their findings were carried over."
+    )
+    assert format_unchanged(some) == expected
+    for render in (render_audit_text, render_audit_markdown):
+        assert expected in render(replace(audit, summary=some))
+    every = replace(some, clusters=tuple(replace(item, unchanged=True) for item in some.clusters))
+    assert format_unchanged(every) == (
+        "No cluster has changed since the previous audit. All findings were carried over."
+    )
 
 
 def test_headline_does_not_claim_unread_clusters_are_clean() -> None:

@@ -79,6 +79,13 @@ def audit(
             "--notify", help="Then send the messages of 'spec.notifications', as kdeclare fleet notify does."
         ),
     ] = False,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            help="Compare all clusters, including those that have not changed since the latest audit.",
+        ),
+    ] = False,
     engine: EngineName = "auto",
     output: Format = "text",
     clusters: FleetClusterOptions,
@@ -102,6 +109,7 @@ def audit(
         since,
         not no_unmanaged_configs,
         by_team=by == "team",
+        full=full,
     )
     options = clusters.options(fleet, engine)
     if notify:

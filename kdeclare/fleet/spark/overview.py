@@ -1,0 +1,277 @@
+"""Read once what an audit has to know about each cluster before it compares the tables."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.fleet.audit_results import build_snapshot_cluster
+from kdeclare.fleet.contested import Sharing, find_sharing, map_cluster_ids
+from kdeclare.fleet.fingerprints import ClusterInputs, RowsFingerprint
+from kdeclare.fleet.in_process_audit import get_cluster_body
+from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
+from kdeclare.fleet.rows import CLUSTER, require_complete_table
+from kdeclare.fleet.snapshots import SnapshotCluster
+from kdeclare.fleet.spark.row_hashes import build_live_hash, merge_hashes
+from kdeclare.fleet.spark.spark_errors import translate_spark_errors
+from kdeclare.fleet.spark.tables import IS_GROUP_ROW
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CONTEXT = pa.schema(
+    [("cluster", pa.string()), ("taken_at", pa.timestamp("us", tz="UTC")), ("within", pa.string())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOverview:
+    """What the driver knows about one cluster.
+
+    declared_row, live_row: the own rows of the cluster, without the columns that an audit does not need.
+    declared_rows, live_rows: the number and the hash of all rows of the cluster.
+    declared: the number of declared resources.
+    has_second_pass: whether the cluster has policies, or resources that depend on each other.
+    has_contradictions: whether resources of the project contradict each other.
+    removes_groups: whether a resource removes the unmanaged objects of a group.
+    has_groups: whether live objects belong to groups, whose unmanaged objects are counted instead of listed.
+    objects: the numbers of live objects.
+    """
+
+    declared_row: Mapping[str, Any]
+    live_row: Mapping[str, Any]
+    declared_rows: RowsFingerprint
+    live_rows: RowsFingerprint
+    declared: int
+    has_second_pass: bool
+    has_contradictions: bool
+    removes_groups: bool
+    has_groups: bool
+    objects: SnapshotCluster
+
+    @property
+    def within(self) -> str | None:
+        """The cluster-level live state as JSON; None if the resources of the cluster cannot be compared."""
+        return get_cluster_body(self.declared_row, self.live_row)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetOverview:
+    """What the driver knows about the clusters of an audit, by name."""
+
+    clusters: Mapping[str, ClusterOverview]
+
+    @property
+    def sharing(self) -> Sharing:
+        """The entries that share a cluster with other entries."""
+        return find_sharing(self.cluster_ids)
+
+    @property
+    def cluster_ids(self) -> Mapping[str, str | None]:
+        """The id of the cluster of each entry; see `map_cluster_ids`."""
+        declared = {name: item.declared_row for name, item in self.clusters.items()}
+        return map_cluster_ids(declared, {name: item.live_row for name, item in self.clusters.items()})
+
+    @property
+    def inputs(self) -> dict[str, ClusterInputs]:
+        """What the findings of each cluster depend on."""
+        ids = self.cluster_ids
+        return {
+            name: ClusterInputs(
+                ids[name],
+                item.declared_rows,
+                item.live_rows,
+                is_read=item.within is not None and not item.objects.failed,
+            )
+            for name, item in self.clusters.items()
+        }
+
+    def select(self, names: Collection[str]) -> "FleetOverview":
+        """Return the overview of some of the clusters."""
+        return FleetOverview({name: item for name, item in self.clusters.items() if name in names})
+
+    def build_context(self, spark: SparkSession) -> DataFrame:
+        """Return a table with the columns ``cluster``, ``taken_at`` and ``within``.
+
+        ``taken_at`` is the time at which the cluster was read; see `ClusterOverview.within`. Spark does not
+        need a job to read this table.
+        """
+        rows = [
+            {"cluster": name, "taken_at": item.live_row["taken_at"], "within": item.within}
+            for name, item in self.clusters.items()
+        ]
+        return spark.createDataFrame(pa.Table.from_pylist(rows, _CONTEXT))
+
+
+@dataclass(frozen=True, slots=True)
+class TableCounts:
+    """The counts of the tables of an audit, before they have been checked.
+
+    rows: the rows of the query, by cluster. Some clusters may lack their own rows.
+    """
+
+    rows: Mapping[str, Mapping[str, Any]]
+    sorts: Sequence[CountedSort]
+
+    def count_live(self) -> dict[str, int]:
+        """Return the number of live rows of each cluster."""
+        return {name: row["live_count"] for name, row in self.rows.items()}
+
+    def require_complete(self, clusters: Sequence[str]) -> FleetOverview:
+        """Return the overview. Raises KdeclareError unless both tables have exactly these clusters."""
+        for table in ("declared", "live"):
+            counts = {name: row[f"{table}_clusters"] for name, row in self.rows.items()}
+            require_complete_table(table, {name: count for name, count in counts.items() if count}, clusters)
+        return self.build_overview()
+
+    def build_overview(self) -> FleetOverview:
+        """Return the overview of the clusters that have their own rows in both tables."""
+        return FleetOverview(
+            {
+                name: _build_overview(row, self.sorts)
+                for name, row in self.rows.items()
+                if row["declared_clusters"] and row["live_clusters"]
+            }
+        )
+
+
+def read_counts(declared: DataFrame, live: DataFrame) -> TableCounts:
+    """Count the rows of both tables by cluster, in one query. Raises KdeclareError."""
+    sorts = list_counted_sorts()
+    both = _select_declared(declared).unionByName(_select_live(live, sorts), allowMissingColumns=True)
+    counts = both.groupBy("cluster").agg(
+        f.first("declared_row", ignorenulls=True).alias("declared_row"),
+        f.first("live_row", ignorenulls=True).alias("live_row"),
+        *(
+            column
+            for side in ("declared", "live")
+            for column in (
+                f.count(f"{side}_row").alias(f"{side}_clusters"),
+                f.count(f"{side}_side").alias(f"{side}_count"),
+                merge_hashes(f.col(f"{side}_hash")).alias(f"{side}_combined"),
+            )
+        ),
+        f.count("declared_hash").alias("hashed"),
+        *(f.count(f.when(f.col(name), f.lit(1))).alias(name) for name in _FLAGS),
+        f.sort_array(f.collect_list("unread")).alias("unread"),
+        *(f.count(f.when(f.col(name), f.lit(1))).alias(name) for name in _list_count_names(sorts)),
+    )
+    with translate_spark_errors():
+        return TableCounts({row["cluster"]: row.asDict() for row in counts.collect()}, sorts)
+
+
+_FLAGS = (
+    "is_declared",
+    "needs_second_pass",
+    "contradicts",
+    "removes_group",
+    "is_grouped",
+    "is_read",
+    "is_failed",
+)
+"""The boolean columns that are counted."""
+
+
+def _list_count_names(sorts: Sequence[CountedSort]) -> Iterable[str]:
+    return (name for number in range(len(sorts)) for name in (f"count_{number}", f"internal_{number}"))
+
+
+def _select_declared(declared: DataFrame) -> DataFrame:
+    is_cluster_row = f.col("kind") == CLUSTER
+    own_row = f.struct("cluster", "labels", "error", "cluster_id", "owned")
+    is_interdependent = (f.col("alone") == f.lit(False)) & f.col("desired").isNotNull()
+    return declared.select(
+        "cluster",
+        f.when(is_cluster_row, own_row).alias("declared_row"),
+        f.lit(1).alias("declared_side"),
+        f.col("row_hash").alias("declared_hash"),
+        # not a set of objects, and not a group of unmanaged objects
+        (f.col("desired").isNotNull() & f.coalesce(f.col("live_sort") != "", f.lit(True))).alias(
+            "is_declared"
+        ),
+        (is_interdependent | (is_cluster_row & f.col("always"))).alias("needs_second_pass"),
+        f.col("contradiction").isNotNull().alias("contradicts"),
+        f.expr(IS_GROUP_ROW).alias("removes_group"),
+    )
+
+
+def _select_live(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFrame:
+    is_cluster_row = f.col("kind") == CLUSTER
+    own_row = f.struct(
+        "cluster", "labels", "error", "cluster_id", "body", f.unix_micros("taken_at").alias("micros")
+    )
+    is_unread_sort = ~is_cluster_row & (f.col("name") == "") & f.col("error").isNotNull()
+    return live.select(
+        "cluster",
+        f.when(is_cluster_row, own_row).alias("live_row"),
+        f.lit(1).alias("live_side"),
+        build_live_hash().alias("live_hash"),
+        f.col("group_name").isNotNull().alias("is_grouped"),
+        (~is_cluster_row & f.col("body").isNotNull()).alias("is_read"),
+        (~is_cluster_row & f.col("error").isNotNull()).alias("is_failed"),
+        f.when(is_unread_sort, f.struct("kind", "error")).alias("unread"),
+        *(
+            column
+            for number, sort in enumerate(sorts)
+            for column in _build_count_columns(number, sort, is_unread_sort)
+        ),
+    )
+
+
+def _build_count_columns(number: int, sort: CountedSort, is_unread_sort: Column) -> tuple[Column, Column]:
+    """Build the conditions for all objects and for the internal objects of a type.
+
+    is_unread_sort: a condition for rows that represent an object type that could not be read. Such rows are
+        not counted.
+    """
+    is_of_sort = (f.col("kind") == sort.sort) & ~is_unread_sort
+    is_internal = f.lit(False)
+    if sort.internal_marker is not None:
+        is_internal = f.contains(f.col("body"), f.lit(sort.internal_marker))
+    return is_of_sort.alias(f"count_{number}"), (is_of_sort & is_internal).alias(f"internal_{number}")
+
+
+def _build_overview(row: Mapping[str, Any], sorts: Sequence[CountedSort]) -> ClusterOverview:
+    live_row = row["live_row"].asDict()
+    live_row["taken_at"] = _EPOCH + timedelta(microseconds=live_row.pop("micros"))
+    has_all_hashes = row["hashed"] == row["declared_count"]
+    return ClusterOverview(
+        row["declared_row"].asDict(),
+        live_row,
+        RowsFingerprint(row["declared_count"], row["declared_combined"] if has_all_hashes else None),
+        RowsFingerprint(row["live_count"], row["live_combined"]),
+        row["is_declared"],
+        bool(row["needs_second_pass"]),
+        bool(row["contradicts"]),
+        bool(row["removes_group"]),
+        bool(row["is_grouped"]),
+        build_snapshot_cluster(
+            live_row, {**row, "resources": row["is_read"], "failed": row["is_failed"]}, sorts
+        ),
+    )
+
+
+def read_snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
+    """Return a summary of each cluster of a snapshot, sorted by name. Raises KdeclareError."""
+    sorts = list_counted_sorts()
+    counts = (
+        _select_live(live, sorts)
+        .groupBy("cluster")
+        .agg(
+            f.first("live_row", ignorenulls=True).alias("live_row"),
+            f.count(f.when(f.col("is_read"), f.lit(1))).alias("resources"),
+            f.count(f.when(f.col("is_failed"), f.lit(1))).alias("failed"),
+            f.sort_array(f.collect_list("unread")).alias("unread"),
+            *(f.count(f.when(f.col(name), f.lit(1))).alias(name) for name in _list_count_names(sorts)),
+        )
+    )
+    with translate_spark_errors():
+        rows = sorted(counts.collect(), key=lambda row: row["cluster"])
+    clusters = []
+    for row in rows:
+        live_row = row["live_row"].asDict()
+        live_row["taken_at"] = _EPOCH + timedelta(microseconds=live_row.pop("micros"))
+        clusters.append(build_snapshot_cluster(live_row, row, sorts))
+    return tuple(clusters)
