@@ -11,6 +11,7 @@ from scripts.reference.documents import documents_page
 from scripts.reference.exits import exits_page
 from scripts.reference.library import library_page
 from scripts.reference.manifests import manifests_page
+from scripts.reference.tables import tables_page
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -23,4 +24,5 @@ def pages() -> Mapping[str, str]:
         "exit-codes.md": exits_page(),
         "documents.md": documents_page(),
         "library.md": library_page(),
+        "tables.md": tables_page(),
     }

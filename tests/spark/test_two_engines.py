@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from kdeclare.cli.main import main
 from kdeclare.fleet.local.tables import read_rows
-from kdeclare.fleet.rows import FINDINGS
+from kdeclare.fleet.rows import FINDINGS, SUMMARY
 from kdeclare.fleet.spark.tasks import read_clusters
 from kdeclare.fleet.storage import LocalStorage
 from tests.http_servers import serve
@@ -61,6 +62,45 @@ def test_engines_write_same_findings_and_continue_each_other(
         again = audit(fleet, out, engine)
         assert again["since"]["new"] == again["since"]["mended"] == 0
         assert again["since"]["known"] == sum(first["local"]["found"].values())
+
+
+def test_engines_write_same_physical_types(
+    in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark would write times as INT96, without a time zone."""
+    fleet = make_real_fleet(tmp_path / "fleet", monkeypatch)
+    for engine in ("local", "spark"):
+        audit(fleet, tmp_path / engine, engine)
+    for table, schema in (("findings", FINDINGS), ("unseen", FINDINGS), ("summary", SUMMARY)):
+        local, spark = (describe_columns(tmp_path / engine / table) for engine in ("local", "spark"))
+        assert local == spark
+        assert set(local) >= set(schema.names) - {"labels"}
+        times = [field.name for field in schema if pa.types.is_timestamp(field.type)]
+        assert {local[name] for name in times} == {
+            (
+                "INT64",
+                "Timestamp(isAdjustedToUTC=true, timeUnit=microseconds, is_from_converted_type=false, "
+                "force_set_converted_type=false)",
+            )
+        }
+        for engine in ("local", "spark"):
+            files = list((tmp_path / engine / table).rglob("*.parquet"))
+            assert files
+            assert {pq.read_schema(file).field("taken_at").type for file in files} == {
+                pa.timestamp("us", "UTC")
+            }
+
+
+def describe_columns(table: Path) -> dict[str, tuple[str, str]]:
+    """Return the physical and the logical type of each column in the files of a table."""
+    columns: dict[str, tuple[str, str]] = {}
+    for file in table.rglob("*.parquet"):
+        schema = pq.ParquetFile(file).schema
+        for number in range(len(schema)):
+            column = schema.column(number)
+            types = (column.physical_type, str(column.logical_type))
+            assert columns.setdefault(column.path, types) == types
+    return columns
 
 
 def test_engines_report_same_stored_findings(

@@ -18,6 +18,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.suggestions import format_alternatives
 from kdeclare.fleet.spark.settings import (
+    FIXED_SETTINGS,
     NETWORK_SETTINGS,
     REMOTE_SETTING,
     SESSION_DEFAULTS,
@@ -173,7 +174,7 @@ def connect_session(
         spark = _open_session(url)
         try:
             check_settings(_read_settings(spark, server))
-            for key, value in {**SESSION_DEFAULTS, **session_settings}.items():
+            for key, value in {**SESSION_DEFAULTS, **session_settings, **FIXED_SETTINGS}.items():
                 spark.conf.set(key, value)
             yield spark
         finally:

@@ -33,6 +33,7 @@ from kdeclare.fleet.spark.connect import (
 )
 from kdeclare.fleet.spark.settings import (
     APP_NAME,
+    FIXED_SETTINGS,
     REMOTE_SETTING,
     SECRET_KEY_PATTERN,
     build_session_defaults,
@@ -131,6 +132,8 @@ def _create_session(
         raise build_remote_setting_error()
     for key, value in build_session_defaults(settings.get("spark.master") or "").items():
         settings.setIfMissing(key, value)
+    for key, value in FIXED_SETTINGS.items():
+        settings.set(key, value)
     check_settings(settings)
     context = SparkContext(conf=settings)
     # If the JVM dies, the failed call reports the error. The accumulator server must not print it again.

@@ -72,8 +72,18 @@ def build_session_defaults(master: str) -> Mapping[str, str]:
             "spark.ui.enabled": "false",
             "spark.redaction.regex": SECRET_KEY_PATTERN,
             "spark.python.worker.reuse": "true",
+            # In object stores, a rename copies the file. Version 1 renames each file twice, version 2 once.
+            # Partial files after a failure, its disadvantage, do no harm: kdeclare counts the rows it reads.
+            "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
         }
     )
+
+
+FIXED_SETTINGS = {
+    # Spark's default is INT96, which has no time zone, and which other readers do not expect.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+"""The settings that users cannot change, because readers of kdeclare's files rely on them."""
 
 
 def find_local_cores(master: str) -> int | None:

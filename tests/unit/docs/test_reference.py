@@ -11,7 +11,7 @@ from kdeclare.core.exit_codes import ExitCode
 from scripts.reference import FOLDER, pages
 from scripts.reference.documents import PRINTED_BY
 
-NAMES = ("cli.md", "documents.md", "exit-codes.md", "library.md", "manifests.md")
+NAMES = ("cli.md", "documents.md", "exit-codes.md", "library.md", "manifests.md", "tables.md")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -27,6 +27,7 @@ from kdeclare.fleet.rows import CLUSTER, FINDINGS, LIVE
 from kdeclare.fleet.snapshots import SnapshotCluster
 from kdeclare.fleet.storage import LocalStorage
 from kdeclare.fleet.unfinished_tables import publish_tables
+from scripts.reference.tables import READ_AUDITS
 from tests.spark.real_fleet import SECRETS, accept_drift, make_real_fleet
 from tests.unit.fleet.fleets import generate_fleet
 
@@ -163,6 +164,21 @@ def test_missing_and_copied_snapshot_rows_are_errors() -> None:
         require_unaltered([row], [SnapshotCluster("eu", resources=1)], "DIR")
     with pytest.raises(KdeclareError, match="more than one row for Topic/a of eu"):
         require_unaltered([row, row, row], [SnapshotCluster("eu", resources=1)], "DIR")
+
+
+def test_documented_program_reads_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    fleet = make_real_fleet(tmp_path / "fleet", monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    line = ["fleet", "audit", str(fleet.file), "--out", "audits", "--engine", "local"]
+    assert main([*line, "--snapshot", str(fleet.snapshots)]) == 0
+    summary = json.loads((tmp_path / "audits" / "summary.json").read_text())
+    capsys.readouterr()
+    exec(READ_AUDITS, {})
+    assert capsys.readouterr().out == f"{summary['audit_id']} {summary['rows']['findings']}\n"
 
 
 @pytest.mark.parametrize("options", [["--engine", "local"], []], ids=["local", "auto"])

@@ -41,6 +41,15 @@ class StorageContract:
         assert storage.names("") == ("a", "b", "c")
         assert storage.names("nowhere") == ()
 
+    def test_list_files_returns_sizes_of_visible_files(self, storage: Storage, folder: Path) -> None:
+        for name in ("t/a", "t/x=1/b", "t/_temporary/c", "t/_SUCCESS", "t/.d", "u/e"):
+            storage.write(name, name)
+        assert storage.list_files("t") == {"a": 3, "x=1/b": 7}
+        assert storage.list_files("nowhere") == {}
+
+    def test_folders_on_disk_are_moved_in_one_step(self, storage: Storage) -> None:
+        assert storage.moves_folders
+
     def test_rename_moves_folder(self, storage: Storage) -> None:
         storage.write("fresh/1/a", "text")
         storage.rename("fresh/1", "live/x=1/2")
