@@ -16,7 +16,7 @@ from kdeclare.fleet.audit_summary import (
 )
 from kdeclare.fleet.findings import AuditRow, FindingCount, FindingKind, FindingSeverity
 from kdeclare.fleet.object_counts import CountedSort, ObjectCount
-from kdeclare.fleet.snapshots import SnapshotCluster
+from kdeclare.fleet.snapshots import SnapshotCluster, UnreadObjects
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift
 from kdeclare.manifests.policies import TOPIC
 
@@ -65,7 +65,7 @@ def build_snapshot_cluster(cluster_row: Any, count_row: Any, sorts: Sequence[Cou
         count_row["resources"],
         count_row["failed"],
         cluster_row["error"],
-        tuple((row["kind"], row["error"]) for row in count_row["unread"]),
+        tuple(UnreadObjects(row["kind"], row["error"], bool(row["is_part"])) for row in count_row["unread"]),
         tuple(count for count in counts.values() if count.count),
     )
 
@@ -81,7 +81,10 @@ def build_cluster_summary(
     """
     failed_count = live.failed - len(live.unread)
     partial_note = f"{failed_count:,} of its resources could not be read." if failed_count else None
-    unread_notes = (f"No {sort} objects were read: {reason}" for sort, reason in live.unread)
+    unread_notes = (
+        f"{'Not all' if item.is_part else 'No'} {item.sort} objects were read: {item.reason}"
+        for item in live.unread
+    )
     problems = [text for text in (cluster_row["error"], live.error, partial_note, *unread_notes) if text]
     return ClusterSummary(
         cluster_row["cluster"],

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from kdeclare.core.diagnostics import SourcePosition
+from kdeclare.core.diagnostics import ENDPOINT_UNREACHABLE, SourcePosition
 from kdeclare.core.jsontypes import JsonValue, as_object, dump_canonical_json, parse_json
+from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.parts import LiveState
 from kdeclare.core.provider.registry import CODECS, KINDS
@@ -141,16 +142,33 @@ def collect_findings(
 
     desired, owned, live: the states that were compared.
     """
+    source = None if desired is None or desired.source is None else str(desired.source)
+    unread_reasons = [d.detail for d in difference.diagnostics if d.code == ENDPOINT_UNREACHABLE]
+    if unread_reasons:
+        return (build_unreachable_finding(" ".join(unread_reasons), source),)
+    try:
+        findings = _find_compared(resource, difference, desired, owned, live)
+    except Fault as fault:  # whether the live object exists is unknown
+        return (build_unreachable_finding(fault.message or fault.error, source),)
+    return tuple(replace(finding, source=source) for finding in findings)
+
+
+def _find_compared(
+    resource: ResourceId,
+    difference: Difference,
+    desired: DesiredResource | None,
+    owned: OwnedRecord | None,
+    live: LiveState,
+) -> tuple[Finding, ...]:
+    """Return the findings of a resource whose endpoint was read. Raises Fault."""
     replacement = _find_replacement(resource, desired, owned, live)
     if desired is None:
         return (replacement or _build_orphan_finding(resource, difference, owned, live),)
-    findings = (
+    return (
         *((replacement,) if replacement is not None else ()),
         *_find_differences(resource, difference, desired, owned if replacement is None else None, live),
         *_find_unmanaged_fields(resource, difference, live),
     )
-    source = None if desired.source is None else str(desired.source)
-    return tuple(replace(finding, source=source) for finding in findings)
 
 
 def _find_replacement(
@@ -312,7 +330,10 @@ def _find_unmanaged_fields(
 
 
 def _is_present(key: LiveKey | None, live: LiveState) -> bool:
-    """Whether the live object with this key exists. True for a resource that is not one object (no key)."""
+    """Whether the live object with this key exists. True for a resource that is not one object (no key).
+
+    Raises Fault if this is unknown.
+    """
     return key is None or CODECS[key.sort].has_object(key, live)
 
 

@@ -9,7 +9,7 @@ from kdeclare.core.provider.registry import CODECS
 from kdeclare.fleet.history import ObjectVersion
 from kdeclare.fleet.live_state import explain_unread
 from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.rows import CLUSTER, find_unread_row
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
 
 
@@ -18,16 +18,21 @@ def build_version(record: SnapshotRecord, cluster: str, key: LiveKey, rows: Sequ
 
     cluster: the name of the cluster.
     key: the type and key of the object.
-    rows: the rows of the object, of its type and of the cluster, with the columns ``kind``, ``name``,
-        ``body`` and ``error``.
+    rows: the rows of the object and of the cluster, and those about several objects of its type that could
+        not be read, with the columns ``kind``, ``name``, ``body``, ``error`` and ``is_part``.
     """
     cluster_record = get_cluster(record, cluster)
     bodies = {(row["kind"], row["name"]): row["body"] for row in rows}
     errors = {(row["kind"], row["name"]): row["error"] for row in rows}
     text = bodies.get(key)
     error = cluster_record.error or errors.get(key)
-    if text is None and error is None:
-        error = errors.get((key.sort, "")) or _explain_unread(key, bodies.get((CLUSTER, cluster)))
+    if error is None:
+        unread_row = find_unread_row((row for row in rows if row["error"] is not None), key)
+        error = unread_row["error"] if unread_row is not None else None
+    if error is not None:
+        text = None  # the object may be incomplete
+    elif text is None:
+        error = _explain_unread(key, bodies.get((CLUSTER, cluster)))
     body = as_object(parse_json(text)) if text is not None else None
     return ObjectVersion(
         (cluster_record.taken_at or record.taken_at).astimezone(UTC), record.snapshot_id, body, error

@@ -12,7 +12,14 @@ from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, dump_canonical_json
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.live.live_codec import DeclaredFacts, LiveCodec, LiveKey, LiveListing, LiveObject
+from kdeclare.core.live.live_codec import (
+    DeclaredFacts,
+    LiveCodec,
+    LiveKey,
+    LiveListing,
+    LiveObject,
+    UnreadPart,
+)
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.state import PendingCleanup
 from kdeclare.core.provider.connection import is_not_configured
@@ -70,6 +77,15 @@ def build_live_row(origin: RowOrigin, live_object: LiveObject) -> Row:
 def build_unread_row(origin: RowOrigin, kind: str, name: str, reason: str) -> Row:
     """Build the row of an object, or of a whole cluster (kind `CLUSTER`), that could not be read."""
     return _build_live_columns(origin, kind, name, None) | {"error": reason}
+
+
+def build_part_rows(origin: RowOrigin, parts: Iterable[UnreadPart]) -> Iterator[Row]:
+    """Build the rows of the parts that could not be read. Parts with the same keys share a row."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for part in parts:
+        reasons.setdefault((part.sort, part.prefix), []).append(part.reason)
+    for (sort, prefix), texts in sorted(reasons.items()):
+        yield build_unread_row(origin, sort, prefix, " ".join(texts)) | {"is_part": True}
 
 
 def build_declared_rows(
@@ -230,6 +246,7 @@ def _build_live_columns(origin: RowOrigin, kind: str, name: str, body: JsonValue
         "has": None,
         "keys": None,
         "group_name": None,
+        "is_part": None,
     }
 
 
@@ -267,7 +284,7 @@ def read_live_rows(
     """Read a cluster, and yield the cluster's own row, then the rows of its live objects.
 
     Raises Fault before the first row if the cluster cannot be read. If a different system of the environment
-    cannot be read, yield one row with the error for each object type of that system.
+    cannot be read, yield one row with the error for each object type of that system, or for each unread part.
 
     name, labels: the name and labels of the cluster in the fleet file.
     now: the time at which reading starts.
@@ -300,6 +317,7 @@ def read_live_rows(
     for listing in listings:
         for item in listing.objects:
             yield build_live_row(origin, item)
+        yield from build_part_rows(origin, listing.unread)
     for codec, reason in unread_codecs:
         for sort in sorted(codec.sorts):
             yield build_unread_row(origin, sort, "", reason)

@@ -1,7 +1,7 @@
 """The tables of snapshots and audits: schemas, format version, and checks for missing rows."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ FORMAT_VERSION = "1.0"
 """The format version of snapshots and audits."""
 
 _Shape = TypeVar("_Shape")
+_Row = TypeVar("_Row", bound=Mapping[str, Any])
 
 CLUSTER = "Cluster"
 """The kind of a cluster's own row, which describes the cluster instead of one of its objects.
@@ -43,9 +44,14 @@ LIVE = pa.schema(
         ("has", _HASHES),  # the facts about the object, see `LiveFacts`; null if unknown
         ("keys", _HASHES),  # the hashes of the keys of the object, see `LiveFacts`; null if unknown
         ("group_name", _TEXT),  # the group in which an unmanaged object is counted; null if it is listed
+        ("is_part", pa.bool_()),  # whether the row is about all objects whose names begin with ``name``
     ]
 )
 """The table of live objects, with one row for each object and one row for each cluster.
+
+Rows with an error can also be about several objects that could not be read: about all objects of a type, if
+``name`` is empty and the whole system could not be read, or about a part of the system (`UnreadPart`), if
+``is_part`` is true.
 
 ``kind`` and ``name`` are the type and the key of the object (`LiveKey`). If a snapshot by an older kdeclare
 lacks a column or a fact, the object is compared in full.
@@ -187,6 +193,18 @@ class FileFormat:
         """Return the error about a file with invalid contents."""
         detail = f"{source} was not written by '{self.command}', or is damaged."
         return KdeclareError(error(self.code, self.broken, detail, hint=self.invalid_hint))
+
+
+def find_unread_row(rows: Iterable[_Row], key: LiveKey) -> _Row | None:
+    """Return the row about several objects that could not be read, if the object is one of them.
+
+    rows: the rows of one cluster in the table `LIVE` that have an error.
+    """
+    return next((row for row in rows if row["kind"] == key.sort and _covers(row, key.key)), None)
+
+
+def _covers(row: Mapping[str, Any], name: str) -> bool:
+    return name.startswith(row["name"]) if row.get("is_part") else row["name"] == ""
 
 
 def get_declared_live_key(declared: Mapping[str, Any]) -> LiveKey:

@@ -38,13 +38,21 @@ class UnknownPart:
     """A part of a fleet that one of the snapshots does not contain, so that its changes are unknown.
 
     kind: the type of the objects; None for a whole cluster.
-    name: the key of the only object; None for all objects of the cluster or of the type.
+    name: the key of the only object; None for all objects of the cluster, of the type or with the prefix.
+    prefix: the string with which the keys of the objects begin; None for all objects.
     """
 
     cluster: str
     kind: str | None
     name: str | None
     reason: str
+    prefix: str | None = None
+
+    def covers(self, kind: str, name: str) -> bool:
+        """Whether an object of the cluster belongs to the part."""
+        if self.kind is None:
+            return True
+        return self.kind == kind and self.name in (None, name) and name.startswith(self.prefix or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +93,28 @@ def select_notes(rows: Iterable[Row]) -> list[Row]:
 
 def build_snapshot_diff(before: SnapshotSide, after: SnapshotSide, pairs: Iterable[RowPair]) -> SnapshotDiff:
     """Build the difference between two snapshots. pairs: see `find_differing_rows`."""
-    unknown = _index_unknown(before, after)
+    unread = _index_parts(_list_unread(before, after))
+    unsupported = _index_parts(_list_unsupported(before, after))
+    single_objects = {(part.cluster, part.kind, part.name): part for part in unread.values()}
+    several_objects = [part for part in (*unread.values(), *unsupported.values()) if part.name is None]
+    by_cluster: dict[str, list[UnknownPart]] = {}
+    for part in several_objects:
+        by_cluster.setdefault(part.cluster, []).append(part)
     changes: list[ObjectChange] = []
-    affected: dict[tuple[str, str | None, str | None], UnknownPart] = {
-        key: part for key, part in unknown.items() if key[1] is None or key[2] is not None
-    }
+    unknown = dict(unread)
     for earlier, later in pairs:
         row = later if later is not None else earlier
         assert row is not None, "a pair has at least one row"
         cluster, kind, name = _get_key(row)
-        scopes = ((cluster, None, None), (cluster, kind, None), (cluster, kind, name))
-        part = next((unknown[scope] for scope in scopes if scope in unknown), None)
-        if part is not None:
-            affected[part.cluster, part.kind, part.name] = part
+        covering_parts = (part for part in by_cluster.get(cluster, ()) if part.covers(kind, name))
+        unknown_part = next(covering_parts, single_objects.get((cluster, kind, name)))
+        if unknown_part is not None:
+            unknown[_get_part_key(unknown_part)] = unknown_part
         elif name != "" and (change := _build_change(earlier, later)) is not None:
             changes.append(change)
     return SnapshotDiff(
         tuple(sorted(changes, key=lambda item: (item.cluster, item.kind, item.name))),
-        tuple(sorted(affected.values(), key=lambda item: (item.cluster, item.kind or "", item.name or ""))),
+        tuple(unknown[key] for key in sorted(unknown)),
     )
 
 
@@ -118,29 +130,44 @@ def _build_change(earlier: Row | None, later: Row | None) -> ObjectChange | None
     return ObjectChange(*key, Turn.CHANGED, fields) if fields else None
 
 
-def _index_unknown(
-    before: SnapshotSide, after: SnapshotSide
-) -> dict[tuple[str, str | None, str | None], UnknownPart]:
-    """Return what cannot be compared: clusters, types of objects, and single objects."""
-    unknown: dict[tuple[str, str | None, str | None], UnknownPart] = {}
-
-    def add(cluster: str, kind: str | None, name: str | None, reason: str) -> None:
-        unknown.setdefault((cluster, kind, name), UnknownPart(cluster, kind, name, reason))
-
+def _list_unread(before: SnapshotSide, after: SnapshotSide) -> Iterator[UnknownPart]:
+    """Yield what could not be read: clusters, types of objects, parts of systems, and single objects."""
     names = {item.name for side in (before, after) for item in side.record.clusters}
     for side in (before, after):
         for missing in sorted(names - {item.name for item in side.record.clusters}):
-            add(missing, None, None, f"Snapshot {side.record.snapshot_id} does not include this cluster.")
+            reason = f"Snapshot {side.record.snapshot_id} does not include this cluster."
+            yield UnknownPart(missing, None, None, reason)
         for row in side.notes:
             cluster, kind, name = _get_key(row)
-            if kind == CLUSTER and row["error"] is not None:
-                add(cluster, None, None, row["error"])
-            elif kind == CLUSTER:
-                for sort, reason in _list_unread_sorts(row["body"]):
-                    add(cluster, sort, None, reason)
+            if row["error"] is None:
+                continue
+            if kind == CLUSTER:
+                yield UnknownPart(cluster, None, None, row["error"])
+            elif row["is_part"]:
+                yield UnknownPart(cluster, kind, None, row["error"], name or None)
             else:
-                add(cluster, kind, name or None, row["error"])
-    return unknown
+                yield UnknownPart(cluster, kind, name or None, row["error"])
+
+
+def _list_unsupported(before: SnapshotSide, after: SnapshotSide) -> Iterator[UnknownPart]:
+    """Yield the types of objects that were not read. Only those with objects in a snapshot matter."""
+    for side in (before, after):
+        for row in side.notes:
+            if row["kind"] == CLUSTER:
+                for sort, reason in _list_unread_sorts(row["body"]):
+                    yield UnknownPart(row["cluster"], sort, None, reason)
+
+
+def _index_parts(parts: Iterable[UnknownPart]) -> dict[tuple[str, ...], UnknownPart]:
+    """Return the parts by key. If both snapshots lack the same part, the first reason counts."""
+    indexed: dict[tuple[str, ...], UnknownPart] = {}
+    for part in parts:
+        indexed.setdefault(_get_part_key(part), part)
+    return indexed
+
+
+def _get_part_key(part: UnknownPart) -> tuple[str, ...]:
+    return part.cluster, part.kind or "", part.name or part.prefix or ""
 
 
 def _list_unread_sorts(body: str | None) -> Iterator[tuple[str, str]]:

@@ -27,12 +27,24 @@ _Time = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadObjects:
+    """A type of objects that could not be read.
+
+    is_part: whether only a part of these objects could not be read.
+    """
+
+    sort: str
+    reason: str
+    is_part: bool = False
+
+
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True)
 class SnapshotCluster:
     """One cluster of a snapshot.
 
-    unread: the object types that could not be read, with the reasons. Each type counts as one resource in
+    unread: the object types that could not be read, or not completely. Each counts as one resource in
         ``failed``. Not in the file.
     others: the counts of live objects other than topics, by object type. Not in the file.
     """
@@ -47,7 +59,7 @@ class SnapshotCluster:
     resources: Annotated[int, Field(description="The number of live objects that were read.")] = 0
     failed: Annotated[int, Field(description="The number of resources that could not be read.")] = 0
     error: Annotated[str | None, Field(description="Why the cluster could not be read.")] = None
-    unread: Annotated[tuple[tuple[str, str], ...], Field(exclude=True)] = ()
+    unread: Annotated[tuple[UnreadObjects, ...], Field(exclude=True)] = ()
     others: Annotated[tuple[ObjectCount, ...], Field(exclude=True)] = ()
 
     @property

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from kdeclare.cli.main import main
 from kdeclare.fleet.rows import FINDINGS, LIVE
@@ -116,6 +117,22 @@ def test_findings_of_unread_undeclared_objects_are_not_fixed(
     """An object that could not be read, or a type of objects (without a name) that could not be listed."""
     found, earlier = build_findings(spark, []), build_findings(spark, [before], MONDAY)
     live = build_unread_rows(spark, ("eu", "Topic", name))
+    assert read_shorts(diff.find_fixed(found, earlier, live, FLEET)) == (set() if is_unseen else {before})
+    assert read_shorts(diff.find_unchecked(found, earlier, live, FLEET)) == ({before} if is_unseen else set())
+
+
+@pytest.mark.parametrize(
+    ("prefix", "source", "is_unseen"),
+    [("d/", None, True), ("", None, True), ("e/", None, False), ("d/", "all.yaml:1:1", False)],
+)
+def test_findings_of_unread_parts_are_not_fixed(
+    spark: SparkSession, prefix: str, source: str | None, is_unseen: bool
+) -> None:
+    """A part without a prefix concerns all undeclared objects. Declared resources were compared."""
+    before = ("eu", "Topic/d/1", "policy", None)
+    found = build_findings(spark, [])
+    earlier = build_findings(spark, [before], MONDAY).withColumn("source", f.lit(source).cast("string"))
+    live = build_unread_rows(spark, ("eu", "Topic", prefix)).withColumn("is_part", f.col("error").isNotNull())
     assert read_shorts(diff.find_fixed(found, earlier, live, FLEET)) == (set() if is_unseen else {before})
     assert read_shorts(diff.find_unchecked(found, earlier, live, FLEET)) == ({before} if is_unseen else set())
 

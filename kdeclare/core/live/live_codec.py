@@ -78,17 +78,39 @@ class LiveObject:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadPart:
+    """A part of a system that could not be read, such as one of several named endpoints.
+
+    A listing may lack the objects of the part, or contain them incompletely. Audits therefore do not report
+    earlier findings about undeclared objects of the part as fixed, and the changes of its objects are
+    unknown. For declared and owned resources, `Kind.diff` decides: it reports `ENDPOINT_UNREACHABLE`.
+
+    sort: the type of the objects. A part with objects of several types is listed once for each type.
+    prefix: the string with which the keys and groups of these objects begin, which is not itself a key. Empty
+        if keys do not show to which part an object belongs; the part then concerns all objects of the type.
+    reason: why the part could not be read, as a sentence.
+    """
+
+    sort: str
+    prefix: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class LiveListing:
     """All live objects of one collector.
 
     system: data that all objects share, such as members and versions, for `LiveCodec.decode`. If the data has
         the key ``version``, its value is displayed.
     system_id: the id of the system; None if the system has no id.
+    unread: the parts of the system that could not be read. If nothing could be read, `LiveCodec.list_objects`
+        raises Fault instead.
     """
 
     system: JsonValue
     objects: Iterator[LiveObject]
     system_id: str | None = None
+    unread: Sequence[UnreadPart] = ()
 
 
 class LiveCodec(Protocol):
@@ -111,7 +133,10 @@ class LiveCodec(Protocol):
         return id(self)
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all live objects. Raises Fault. An object that cannot be read has an ``error``."""
+        """Read all live objects. Raises Fault if nothing can be read.
+
+        An object that cannot be read has an ``error``. Parts that cannot be read are in ``unread``.
+        """
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> object:
         """Convert objects from JSON to the part of the `LiveState` that contains them.
@@ -120,7 +145,7 @@ class LiveCodec(Protocol):
         """
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
-        """Whether the object exists."""
+        """Whether the object exists. Raises Fault if this is unknown, because a part was not read."""
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
         """Return an id that distinguishes the object from later objects with the same key.

@@ -82,6 +82,14 @@ def report_missing_endpoint(choice: EndpointChoice, resource: str | None = None)
     )
 
 
+def explain_unreachable_endpoint(name: str, problem: str) -> str:
+    """Return the sentence about an endpoint that did not respond.
+
+    name: the full name of the endpoint, such as ``connect/eu``. problem: see `EndpointStatus`.
+    """
+    return f"{name} did not respond: {problem.rstrip('.')}."
+
+
 def report_unreachable_endpoint(name: str, problem: str, resource: str) -> Diagnostic:
     """Return the error about a resource whose endpoint did not respond. The error blocks only this resource.
 
@@ -90,7 +98,7 @@ def report_unreachable_endpoint(name: str, problem: str, resource: str) -> Diagn
     return error(
         ENDPOINT_UNREACHABLE,
         "Endpoint did not respond",
-        f"{name} did not respond: {problem.rstrip('.')}.",
+        explain_unreachable_endpoint(name, problem),
         hint="Check that the system is running and that its settings in the environment are correct. Then "
         "plan again.",
         resource=resource,

@@ -253,15 +253,24 @@ def _make_unreadable_filter(findings: Iterable[Row], live: Iterable[Row]) -> Cal
     unreadable = [row for row in findings if row["finding"] == str(FindingKind.UNREACHABLE)]
     clusters = {row["cluster"] for row in unreadable if row["kind"] == CLUSTER}
     resources = {_get_object(row) for row in unreadable}
+    unread_rows = [row for row in live if row["error"] is not None and row["kind"] != CLUSTER]
     # A row without a name represents all objects of a type that could not be listed.
-    objects = {_get_object(row) for row in live if row["error"] is not None and row["kind"] != CLUSTER}
+    objects = {_get_object(row) for row in unread_rows if not row.get("is_part")}
+    parts = [row for row in unread_rows if row.get("is_part")]
 
     def is_unreadable(row: Row) -> bool:
         if row["cluster"] in clusters or _get_object(row) in resources:
             return True
-        is_of_undeclared = row["finding"] in UNDECLARED_KINDS
-        return is_of_undeclared and not objects.isdisjoint(
-            (_get_object(row), (row["cluster"], row["kind"], ""))
+        if row["finding"] not in UNDECLARED_KINDS:
+            return False
+        if not objects.isdisjoint((_get_object(row), (row["cluster"], row["kind"], ""))):
+            return True
+        # Declared resources of an unread part are unreachable. All others were compared, even if their keys
+        # do not show to which part they belong.
+        return row["source"] is None and any(
+            (part["cluster"], part["kind"]) == (row["cluster"], row["kind"])
+            and row["name"].startswith(part["name"])
+            for part in parts
         )
 
     return is_unreadable

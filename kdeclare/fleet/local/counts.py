@@ -44,12 +44,12 @@ def summarize_snapshot_clusters(live: Sequence[Row]) -> tuple[SnapshotCluster, .
 
 def _count_objects(rows: Sequence[Row], sorts: Sequence[CountedSort]) -> dict[str, object]:
     resources = [row for row in rows if row["kind"] != CLUSTER]
-    unread = [row for row in resources if row["name"] == "" and row["error"] is not None]
-    objects = [row for row in resources if row["name"] != "" or row["error"] is None]
+    unread = [row for row in resources if _is_about_several(row)]
+    objects = [row for row in resources if not _is_about_several(row)]
     counts: dict[str, object] = {
         "resources": sum(row["body"] is not None for row in resources),
         "failed": sum(row["error"] is not None for row in resources),
-        "unread": sorted(unread, key=lambda row: (row["kind"], row["error"])),
+        "unread": sorted(unread, key=lambda row: (row["kind"], row["error"], _is_part(row))),
     }
     by_sort = Counter(row["kind"] for row in objects)
     for number, sort in enumerate(sorts):
@@ -61,6 +61,15 @@ def _count_objects(rows: Sequence[Row], sorts: Sequence[CountedSort]) -> dict[st
             else 0
         )
     return counts
+
+
+def _is_about_several(row: Row) -> bool:
+    """Whether the row represents several objects that could not be read: a type of objects, or a part."""
+    return _is_part(row) or (row["name"] == "" and row["error"] is not None)
+
+
+def _is_part(row: Row) -> bool:
+    return bool(row.get("is_part"))
 
 
 def count_declared_resources(declared: Iterable[Row]) -> dict[str, int]:

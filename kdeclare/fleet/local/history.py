@@ -28,6 +28,7 @@ def _read_version(storage: LocalStorage, record: SnapshotRecord, cluster: str, k
     itself = [
         row
         for row in rows
-        if row["kind"] == CLUSTER or (row["kind"] == key.sort and row["name"] in (key.key, ""))
+        if row["kind"] == CLUSTER
+        or (row["kind"] == key.sort and (row["name"] in (key.key, "") or row["is_part"]))
     ]
     return build_version(record, cluster, key, itself)

@@ -345,17 +345,22 @@ def _join_unreadable(
     """Return the earlier findings whose objects could not be read (semi join), or all others (anti join)."""
     columns = ("cluster", "kind", "name")
     resources = findings.where(f.col("finding") == str(FindingKind.UNREACHABLE)).select(*columns)
-    unreadable = resources.withColumn("is_object", f.lit(False))
+    unreadable = resources.withColumns({"is_object": f.lit(False), "is_part": f.lit(False)})
     if unread is not None:
-        unreadable = unreadable.unionByName(unread.select(*columns).withColumn("is_object", f.lit(True)))
+        objects = unread.select(*columns, "is_part").withColumn("is_object", f.lit(True))
+        unreadable = unreadable.unionByName(objects)
     unreadable = unreadable.alias("now")
     is_of_cluster = ~f.col("now.is_object") & (f.col("now.kind") == CLUSTER)
     same_kind = f.col("was.kind") == f.col("now.kind")
     same_name = f.col("was.name") == f.col("now.name")
     is_of_undeclared = f.col("was.finding").isin(*map(str, sorted(UNDECLARED_KINDS)))
     # A row without a name represents all objects of a type that could not be listed.
-    is_of_object = is_of_undeclared & (same_name | (f.col("now.name") == ""))
-    is_same = same_kind & f.when(f.col("now.is_object"), is_of_object).otherwise(same_name)
+    is_of_object = same_name | (f.col("now.name") == "")
+    # Declared resources of an unread part are unreachable. All others were compared, even if their keys do
+    # not show to which part they belong.
+    is_of_part = f.col("was.source").isNull() & f.startswith("was.name", "now.name")
+    is_unread = f.when(f.coalesce("now.is_part", f.lit(False)), is_of_part).otherwise(is_of_object)
+    is_same = same_kind & f.when(f.col("now.is_object"), is_of_undeclared & is_unread).otherwise(same_name)
     is_affected = (f.col("was.cluster") == f.col("now.cluster")) & (is_of_cluster | is_same)
     return memory.alias("was").join(unreadable, is_affected, join_type)
 

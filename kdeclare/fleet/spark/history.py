@@ -31,7 +31,7 @@ def read_versions(
         counts = table.groupBy(f.input_file_name().alias("file")).count().collect()
         rows = (
             table.where(_build_object_filter(key))
-            .select("kind", "name", "body", "error", f.input_file_name().alias("file"))
+            .select("kind", "name", "body", "error", "is_part", f.input_file_name().alias("file"))
             .collect()
         )
     for record in records:
@@ -61,8 +61,8 @@ def read_resource_findings(
 def _build_object_filter(key: LiveKey) -> Column:
     """Return a condition that selects the rows of the live object and of its type, and the cluster's own row.
 
-    The row of the type contains an error if the type could not be read. The cluster's own row shows which
-    systems were read.
+    The rows of the type contain an error if the type could not be read, or not completely. The cluster's own
+    row shows which systems were read.
     """
-    itself = (f.col("kind") == key.sort) & f.col("name").isin(key.key, "")
-    return itself | (f.col("kind") == CLUSTER)
+    is_of_type = f.col("name").isin(key.key, "") | f.coalesce("is_part", f.lit(False))
+    return ((f.col("kind") == key.sort) & is_of_type) | (f.col("kind") == CLUSTER)

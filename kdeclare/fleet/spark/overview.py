@@ -202,7 +202,8 @@ def _select_live(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFrame:
     own_row = f.struct(
         "cluster", "labels", "error", "cluster_id", "body", f.unix_micros("taken_at").alias("micros")
     )
-    is_unread_sort = ~is_cluster_row & (f.col("name") == "") & f.col("error").isNotNull()
+    is_part = f.coalesce("is_part", f.lit(False))
+    is_unread = ~is_cluster_row & ((f.col("name") == "") | is_part) & f.col("error").isNotNull()
     return live.select(
         "cluster",
         f.when(is_cluster_row, own_row).alias("live_row"),
@@ -211,22 +212,22 @@ def _select_live(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFrame:
         f.col("group_name").isNotNull().alias("is_grouped"),
         (~is_cluster_row & f.col("body").isNotNull()).alias("is_read"),
         (~is_cluster_row & f.col("error").isNotNull()).alias("is_failed"),
-        f.when(is_unread_sort, f.struct("kind", "error")).alias("unread"),
+        f.when(is_unread, f.struct("kind", "error", is_part.alias("is_part"))).alias("unread"),
         *(
             column
             for number, sort in enumerate(sorts)
-            for column in _build_count_columns(number, sort, is_unread_sort)
+            for column in _build_count_columns(number, sort, is_unread)
         ),
     )
 
 
-def _build_count_columns(number: int, sort: CountedSort, is_unread_sort: Column) -> tuple[Column, Column]:
+def _build_count_columns(number: int, sort: CountedSort, is_unread: Column) -> tuple[Column, Column]:
     """Build the conditions for all objects and for the internal objects of a type.
 
-    is_unread_sort: a condition for rows that represent an object type that could not be read. Such rows are
-        not counted.
+    is_unread: a condition for rows that represent several objects that could not be read. Such rows are not
+        counted.
     """
-    is_of_sort = (f.col("kind") == sort.sort) & ~is_unread_sort
+    is_of_sort = (f.col("kind") == sort.sort) & ~is_unread
     is_internal = f.lit(False)
     if sort.internal_marker is not None:
         is_internal = f.contains(f.col("body"), f.lit(sort.internal_marker))

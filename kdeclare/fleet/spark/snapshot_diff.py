@@ -12,7 +12,7 @@ from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import read_table
 from kdeclare.fleet.storage import Storage
 
-_COLUMNS = (*KEY, "fingerprint", "body", "error")
+_COLUMNS = (*KEY, "fingerprint", "body", "error", "is_part")
 
 
 def diff_on_spark(

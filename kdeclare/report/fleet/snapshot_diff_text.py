@@ -54,7 +54,11 @@ class UnknownObjects:
 
     cluster: str
     kind: Annotated[str | None, Field(description="The type of the objects; null for the whole cluster.")]
-    name: Annotated[str | None, Field(description="The only object; null for all objects.")]
+    name: Annotated[str | None, Field(description="The only object; null for several objects.")]
+    prefix: Annotated[
+        str | None,
+        Field(description="The string with which the names of the objects begin; null for all objects."),
+    ]
     reason: str
 
 
@@ -78,7 +82,10 @@ def build_snapshot_diff_document(
         ComparedSnapshot(before.snapshot_id, before.taken_at),
         ComparedSnapshot(after.snapshot_id, after.taken_at),
         tuple(ChangedObject(c.cluster, c.kind, c.name, c.change, c.fields) for c in diff.changes),
-        tuple(UnknownObjects(part.cluster, part.kind, part.name, part.reason) for part in diff.unknown),
+        tuple(
+            UnknownObjects(part.cluster, part.kind, part.name, part.prefix, part.reason)
+            for part in diff.unknown
+        ),
     )
 
 
@@ -122,4 +129,6 @@ def _render_changes(changes: Sequence[ObjectChange], style: Style) -> Iterator[s
 def _render_unknown(part: UnknownPart) -> str:
     kind = f"  {part.kind}" if part.kind is not None else ""
     name = f"/{part.name}" if part.name is not None else ""
+    if part.prefix is not None:
+        name = f"/{part.prefix}…"
     return "  " + sanitize_for_terminal(f"{part.cluster}{kind}{name}  {part.reason}")

@@ -16,6 +16,7 @@ from kdeclare.core.live.live_codec import (
     LiveKey,
     LiveListing,
     LiveObject,
+    UnreadPart,
     hash_fact,
 )
 from kdeclare.core.operations.argument_binding import OMIT_NONE
@@ -50,10 +51,11 @@ class KitchenState:
 
 @dataclass
 class KitchenConnection:
-    """A kitchen, or the fault that prevents reading it."""
+    """A kitchen, or the fault that prevents reading it. unread: the parts that cannot be read."""
 
     state: KitchenState
     fault: Fault | None = None
+    unread: Sequence[UnreadPart] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class KitchenCodec:
         if kitchen.fault is not None:
             raise kitchen.fault
         state = kitchen.state
-        return LiveListing({"volts": state.volts}, self._objects(state))
+        return LiveListing({"volts": state.volts}, self._objects(state), unread=kitchen.unread)
 
     def _objects(self, state: KitchenState) -> Iterator[LiveObject]:
         for serial, kettle in state.kettles.items():

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from random import Random
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.live.live_codec import LiveKey, UnreadPart
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.provider.connection import NOT_CONFIGURED
 from kdeclare.core.provider.installed_providers import (
@@ -35,6 +36,7 @@ from kdeclare.fleet.cluster_pass import (
 )
 from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
 from kdeclare.fleet.live_state import decode_cluster, decode_object
+from kdeclare.fleet.local.audit import LocalTables, find_all, find_fixed, find_unchecked
 from kdeclare.fleet.row_builder import (
     Row,
     batch_rows,
@@ -70,13 +72,42 @@ def _kitchen_provider() -> Iterator[None]:
 
 
 def make_live_rows(state: KitchenState, fault: Fault | None = None, name: str = "eu-1") -> list[Row]:
+    """Return the rows of a cluster with a topic and a kitchen."""
+    return read_rows(KitchenConnection(state, fault), name)
+
+
+def read_rows(connection: KitchenConnection, name: str = "eu-1") -> list[Row]:
     """Return the rows of a cluster with a topic and a kitchen, after a round trip through Arrow."""
     cluster = MemoryCluster(cluster_id="id-1")
     cluster.create_topics([NewTopic("orders", 1, 1, None, {})])
-    connections = connections_to(cluster).with_part(KitchenConnection(state, fault))
+    connections = connections_to(cluster).with_part(connection)
     batches = batch_rows(read_live_rows(connections, name, {}, NOW))
     rows = pa.Table.from_batches(batches, LIVE).to_pylist(maps_as_pydicts="strict")
     return [dict(row) for row in rows]
+
+
+def test_findings_of_unread_parts_are_unknown() -> None:
+    state = KitchenState(
+        {"b1": Kettle(5, "a"), "t1": Kettle(5, "a")}, frozenset({"top/salt", "low/a", "low/b"})
+    )
+    audited = [build_declared_cluster_row("eu-1", {}, cluster_id="id-1")]
+    clusters = ["eu-1"]
+    first, _ = find_all(LocalTables(audited, make_live_rows(state), clusters), lambda _: None)
+    first = [row for row in first if row["kind"] != "Topic"]
+    assert [row["name"] for row in first] == ["low", "top", "b1", "t1"]
+    part = UnreadPart("Jars", "top", "The ladder is broken.")
+    unread = [part, replace(part, sort="Kettle", prefix="t"), replace(part, reason="It is dark.")]
+    connection = KitchenConnection(replace(state, kettles={}, jars=frozenset()), None, unread)
+    live = read_rows(connection)
+    assert [(row["kind"], row["name"], row["error"]) for row in live if row["is_part"]] == [
+        ("Jars", "top", "The ladder is broken. It is dark."),
+        ("Kettle", "t", "The ladder is broken."),
+    ]
+    tables = LocalTables(audited, live, clusters, newest=first, since=first)
+    second, _ = find_all(tables, lambda _: None)
+    assert [row["kind"] for row in second] == ["Topic"]
+    assert [row["name"] for row in find_unchecked(second, tables)] == ["top", "t1"]
+    assert [row["name"] for row in find_fixed(second, tables)] == ["low", "b1"]
 
 
 def make_kettle(name: str, serial: str, heat: int) -> DesiredResource:

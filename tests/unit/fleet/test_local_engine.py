@@ -144,6 +144,20 @@ def test_findings_of_unread_undeclared_objects_are_not_fixed(
     assert find_unchecked([], tables) == ([earlier | {"status": "unseen"}] if is_unseen else [])
 
 
+@pytest.mark.parametrize(
+    ("prefix", "source", "is_unseen"),
+    [("d/", None, True), ("", None, True), ("e/", None, False), ("d/", "all.yaml:1:1", False)],
+)
+def test_findings_of_unread_parts_are_not_fixed(prefix: str, source: str | None, is_unseen: bool) -> None:
+    """A part without a prefix concerns all undeclared objects. Declared resources were compared."""
+    (earlier,) = build_findings(("eu", "d/1", "policy", None))
+    earlier["source"] = source
+    part = {"cluster": "eu", "kind": "Topic", "name": prefix, "error": "No response.", "is_part": True}
+    tables = LocalTables([], [part], ["eu"], newest=[earlier], since=[earlier])
+    assert find_fixed([], tables) == ([] if is_unseen else [earlier])
+    assert find_unchecked([], tables) == ([earlier | {"status": "unseen"}] if is_unseen else [])
+
+
 def test_known_finding_keeps_its_first_seen_time() -> None:
     fleet = generate_fleet(Random(4), clusters=2, topics=20)
     names = sorted({row["cluster"] for row in fleet.live})

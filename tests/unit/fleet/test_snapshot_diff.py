@@ -129,7 +129,7 @@ def test_unread_cluster_is_unknown_and_not_gone(fleet: Fleet, capsys: pytest.Cap
     document = read_document(capsys)
     assert document["changes"] == []
     assert document["unknown"] == [
-        {"cluster": "us-1", "kind": None, "name": None, "reason": "connection refused"}
+        {"cluster": "us-1", "kind": None, "name": None, "prefix": None, "reason": "connection refused"}
     ]
     assert fleet.diff("--cluster", "eu-1") == 0
 

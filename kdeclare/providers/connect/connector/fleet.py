@@ -5,9 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_list, as_object, as_text
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject
+from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject, UnreadPart
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint
+from kdeclare.core.resources.endpoint_choice import (
+    EndpointChoice,
+    choose_endpoint,
+    explain_unreachable_endpoint,
+)
 from kdeclare.providers.connect.client.connectors_port import (
     ConnectCluster,
     LiveConnector,
@@ -55,20 +59,22 @@ class ConnectorCodec:
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all connectors.
-
-        The field ``system`` of the result contains the reason why a Connect cluster was not read.
-        """
+        """Read all connectors. A Connect cluster that does not respond is an unread part."""
         clients = connections.get(ConnectClients)
         problems: dict[str, JsonValue] = {}
         objects: list[LiveObject] = []
+        unread: list[UnreadPart] = []
         for endpoint in sorted(clients.clusters):
             problems[endpoint] = None
             try:
                 objects += _list_objects(clients.open_cluster(endpoint), endpoint)
             except Fault as fault:
                 problems[endpoint] = describe_fault(fault)
-        return LiveListing(problems, iter(objects))
+                reason = explain_unreachable_endpoint(
+                    f"{ENVIRONMENT_FIELD}/{endpoint}", describe_fault(fault)
+                )
+                unread.append(UnreadPart(CONNECTOR, make_live_key(endpoint, "").key, reason))
+        return LiveListing(problems, iter(objects), unread=unread)
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> ConnectorState:
         """Return the live state of connectors from their JSON."""
@@ -90,10 +96,9 @@ class ConnectorCodec:
         return ConnectorState({**snapshots, None: only_snapshot})
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
-        """Whether the connector exists."""
+        """Whether the connector exists. Raises Fault if its Connect cluster was not read."""
         endpoint, name = split_live_key(key)
-        snapshot = live.get(ConnectorState).get_cluster(endpoint)
-        return name in snapshot.connectors
+        return live.get(ConnectorState).get_cluster(endpoint).find(name) is not None
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
         """Return None, because connectors have no ids."""

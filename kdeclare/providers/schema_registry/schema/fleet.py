@@ -17,11 +17,15 @@ from kdeclare.core.jsontypes import (
 )
 from kdeclare.core.live.collector import Collector
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject
+from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject, UnreadPart
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import FieldChange
-from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint
+from kdeclare.core.resources.endpoint_choice import (
+    EndpointChoice,
+    choose_endpoint,
+    explain_unreachable_endpoint,
+)
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.providers.schema_registry.client.port import (
     UNREACHABLE,
@@ -70,10 +74,14 @@ class SchemaCodec:
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all subjects. The result names the registries that do not respond."""
+        """Read all subjects. A registry that does not respond is an unread part.
+
+        The part concerns all subjects, because the key of a subject does not name its registry.
+        """
         state = read_schemas(connections, SchemaSelection(has_all=True))
         names = list_subjects(snapshot for snapshot in state.registries.values() if snapshot.problem is None)
-        return LiveListing(_dump_registries(state), _list_objects(state, names))
+        unread = [UnreadPart(SCHEMA, "", reason) for reason in _list_problems(LiveState(state))]
+        return LiveListing(_dump_registries(state), _list_objects(state, names), unread=unread)
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> SchemaState:
         """Return the live state from the JSON of subjects."""
@@ -90,12 +98,17 @@ class SchemaCodec:
         return SchemaState({**registries, None: only or RegistrySnapshot(choice)})
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
-        """Return whether any registry has the subject."""
-        return any(
-            subject is not None and subject.latest is not None
-            for snapshot in live.get(SchemaState).registries.values()
-            for subject in [snapshot.find(key.key)]
-        )
+        """Return whether any registry has the subject.
+
+        Raises Fault if none of the registries that were read has it, and a registry was not read.
+        """
+        for snapshot in live.get(SchemaState).registries.values():
+            subject = snapshot.find(key.key)
+            if subject is not None and subject.latest is not None:
+                return True
+        for reason in _list_problems(live):
+            raise Fault(UNREACHABLE, reason)
+        return False
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
         """Return None: the versions of a subject that is created again continue the earlier versions."""
@@ -135,6 +148,15 @@ class SchemaAuditRules(AuditRules):
         if len(words) > _MAX_WORDS:
             words = f"{words[:_MAX_WORDS]}…"
         return f"From the registry to the manifest: {words}." if words else ""
+
+
+def _list_problems(live: LiveState) -> list[str]:
+    """Return why registries were not read, one sentence for each registry."""
+    return [
+        explain_unreachable_endpoint(name, status.problem)
+        for name, status in find_endpoints(live).items()
+        if status.problem
+    ]
 
 
 def _list_objects(state: SchemaState, names: Iterable[str]) -> Iterator[LiveObject]:
