@@ -12,6 +12,7 @@ from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, dump_canonical_json
 from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.known_resources import FindKnownResources, ListsKnownObjects, find_no_resources
 from kdeclare.core.live.live_codec import (
     DeclaredFacts,
     LiveCodec,
@@ -279,7 +280,11 @@ ROWS_A_BATCH = 5_000
 
 
 def read_live_rows(
-    connections: Connections, name: str, labels: Mapping[str, str], now: datetime
+    connections: Connections,
+    name: str,
+    labels: Mapping[str, str],
+    now: datetime,
+    find_known: FindKnownResources = find_no_resources,
 ) -> Iterator[Row]:
     """Read a cluster, and yield the cluster's own row, then the rows of its live objects.
 
@@ -288,6 +293,7 @@ def read_live_rows(
 
     name, labels: the name and labels of the cluster in the fleet file.
     now: the time at which reading starts.
+    find_known: returns the resources of the project; called only for systems that need them to be read.
     """
     listings: list[LiveListing] = []
     unread_codecs: list[tuple[LiveCodec, str]] = []
@@ -301,7 +307,7 @@ def read_live_rows(
             listings.append(listing)
             continue
         try:
-            listing = codec.list_objects(connections)
+            listing = _list_objects(codec, connections, find_known)
         except (Fault, KdeclareError) as problem:
             reason = _explain_failure(problem)
             other_systems[codec.name] = {"error": reason}
@@ -321,6 +327,12 @@ def read_live_rows(
     for codec, reason in unread_codecs:
         for sort in sorted(codec.sorts):
             yield build_unread_row(origin, sort, "", reason)
+
+
+def _list_objects(codec: LiveCodec, connections: Connections, find_known: FindKnownResources) -> LiveListing:
+    if isinstance(codec, ListsKnownObjects):
+        return codec.list_known_objects(connections, find_known(codec.sorts))
+    return codec.list_objects(connections)
 
 
 def _explain_failure(problem: Fault | KdeclareError) -> str:

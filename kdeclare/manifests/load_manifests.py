@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import partial
@@ -22,7 +22,7 @@ from kdeclare.manifests.file_fields import FileFields
 from kdeclare.manifests.overlays import Overlays, identify
 from kdeclare.manifests.project import PROJECT_FILE, Project, find_manifest_roots
 from kdeclare.manifests.rule_filter import RuleFilter
-from kdeclare.manifests.syntax.files import FileContents, FileFinder
+from kdeclare.manifests.syntax.files import FileContents, FileFinder, read_file
 from kdeclare.manifests.syntax.node_reader import NodeReader
 from kdeclare.manifests.syntax.nodes import compose
 from kdeclare.manifests.syntax.substitution import ReferenceContext
@@ -120,6 +120,19 @@ def load_rules(
         loader.find((), find_manifest_roots(project) if project.file is not None else ())
         loader.search()
     return loader.sort_rules(), sort_diagnostics(loader.diagnostics)
+
+
+def find_manifests_of(project: Project, kinds: Collection[str]) -> tuple[Path, ...]:
+    """Return the files of a project that could declare resources of these kinds, without parsing the files.
+
+    Like for rules, files are searched for the names of the kinds. Files that cannot be read are left out.
+    """
+    context = ReferenceContext(project.folder, {}, project.environment.variables, root=project.folder)
+    kind_filter = RuleFilter(kinds, NodeReader(context))
+    roots = find_manifest_roots(project) if project.file is not None else ()
+    files = FileFinder(project.file, project.all_overlays, project.stated).find(roots)
+    contents = ((file, read_file(file, [])) for file in files)
+    return tuple(Path(file) for file, data in contents if data is not None and kind_filter.passes(data))
 
 
 @contextmanager

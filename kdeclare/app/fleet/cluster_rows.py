@@ -4,9 +4,10 @@ If reading fails, the cluster's own row contains the error, so that other cluste
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,12 +15,14 @@ import pyarrow as pa
 from kdeclare.app.fleet.audit_policies import describe_policies
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
 from kdeclare.app.plan import load_valid_manifests
-from kdeclare.app.policies import open_active_policies
+from kdeclare.app.policies import RULES, open_active_policies
 from kdeclare.app.secrets import make_secret_hasher
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
+from kdeclare.core.live.known_resources import KnownResource
 from kdeclare.core.plans.state import State
 from kdeclare.core.progress import ignore_progress
+from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.adoption import allow_adoption
 from kdeclare.core.resources.fleet_capabilities import (
     is_fleet_comparable,
@@ -43,6 +46,7 @@ from kdeclare.fleet.row_builder import (
 )
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.manifests.fleet import ClusterEntry
+from kdeclare.manifests.load_manifests import find_manifests_of, load_project_manifests
 
 
 def read_live(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
@@ -70,10 +74,31 @@ def _generate_live_rows(locator: ClusterLocator, name: str) -> Iterator[Row]:
     try:
         with locator.files():
             labels = locator.entry(name).labels
-            with locator.workspace(name).open_connections() as connections:
-                yield from read_live_rows(connections, name, labels, read_at)
+            workspace = locator.workspace(name)
+            with workspace.open_connections() as connections:
+                find_known = partial(_find_known_resources, workspace)
+                yield from read_live_rows(connections, name, labels, read_at, find_known)
     except KdeclareError as problem:
         yield build_unreachable_row(name, labels, read_at, summarize_diagnostics(problem.diagnostics))
+
+
+def _find_known_resources(workspace: Workspace, kinds: Collection[str]) -> list[KnownResource]:
+    """Return the declared and owned resources of some kinds. See `FindKnownResources`.
+
+    Only the files that could declare such resources are loaded: snapshots need no other resources.
+    """
+    project, state = workspace.project, workspace.store.read()
+    owned = {id_: record for id_, record in _find_owned_records(state).items() if id_.kind in kinds}
+    paths = find_manifests_of(project, kinds)
+    desired: Sequence[DesiredResource] = ()
+    if paths:
+        loaded = load_project_manifests(project, paths, KINDS, workspace.environ, rules=RULES)
+        if loaded.has_errors:
+            raise KdeclareError(*loaded.diagnostics)
+        declared = [item for item in loaded.desired if item.id.kind in kinds]
+        desired = _seal_desired(workspace, declared, state)
+    bodies = {item.id: item.body for item in desired}
+    return [KnownResource(id_, bodies.get(id_), owned.get(id_)) for id_ in sorted({*bodies, *owned})]
 
 
 def _generate_declared_rows(locator: ClusterLocator, name: str) -> Iterator[Row]:

@@ -14,7 +14,6 @@ from pydantic import ConfigDict, RootModel
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.live.collector import Collector
 from kdeclare.core.live.endpoints import EndpointStatus
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.retry import RetryPolicy, log_retry
@@ -260,6 +259,14 @@ class WorkerState:
     groups: Mapping[WorkerGroup, GroupSnapshot]
     endpoints: Mapping[str, EndpointStatus] = field(default_factory=dict)
 
+    def get_snapshot(self, group: WorkerGroup) -> GroupSnapshot:
+        """Return the state of a group. Snapshots of fleets know only the names of its workers."""
+        if group in self.groups:
+            return self.groups[group]
+        same_workers = (snapshot for known, snapshot in self.groups.items() if known.names == group.names)
+        not_read = (WorkerSnapshot(name, trouble="it was not read") for name in group.names)
+        return next(same_workers, None) or GroupSnapshot(datetime.now(UTC), None, tuple(not_read))
+
 
 def collect_workers(connections: Connections, selection: WorkerSelection) -> WorkerState:
     """Read the workers of every group. The result includes workers that do not respond.
@@ -302,6 +309,3 @@ def list_worker_endpoints(live: LiveState) -> Mapping[str, EndpointStatus]:
     """Return the named Connect clusters whose workers were read, by full name."""
     state = live.find(WorkerState)
     return state.endpoints if state is not None else {}
-
-
-WORKERS = Collector(WorkerSelection, collect_workers, find_endpoints=list_worker_endpoints)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kdeclare.core.provider.provider import ExaminationRequest, ExaminationResult, Provider
-from kdeclare.providers.connect.connection import CONNECTION, WORKERS
+from kdeclare.providers.connect.connection import CONNECTION
 from kdeclare.providers.connect.connector.collector import CONNECTORS
 from kdeclare.providers.connect.connector.config_operations import CONFIGURE, CREATE, DELETE
 from kdeclare.providers.connect.connector.fleet import ConnectorCodec
@@ -13,6 +13,7 @@ from kdeclare.providers.connect.connector.planning import ConnectorPlanning
 from kdeclare.providers.connect.connector.settings import is_sensitive_setting
 from kdeclare.providers.connect.connector.state_operations import DELETE_OFFSETS, RESTART, SET_STATE
 from kdeclare.providers.connect.operations import PatchWorkers
+from kdeclare.providers.connect.worker_config.fleet import WORKERS
 from kdeclare.providers.connect.worker_config.kind import ConnectWorkerConfigKind
 from kdeclare.providers.connect.worker_state import is_secret_setting
 

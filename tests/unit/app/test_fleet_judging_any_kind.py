@@ -146,15 +146,16 @@ def test_notice_names_system_that_was_not_read() -> None:
 
 
 @pytest.mark.usefixtures("_kitchen_provider")
-def test_kind_missing_from_snapshots_is_not_evaluated() -> None:
-    said, notices = collect_verdicts(
-        [build_rule("ConnectWorkerConfig", "after.workers.size() > 0")],
-        make_declared_rows([]),
-        make_live_rows(KETTLES),
-    )
+def test_kind_missing_from_snapshots_is_not_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    live = make_live_rows(KETTLES)
+    providers = [
+        replace(p, collectors=(), kinds=p.kinds) if p.name == "kitchen" else p for p in load_providers()
+    ]
+    monkeypatch.setattr(registry, "load_providers", lambda: providers)
+    said, notices = collect_verdicts([build_rule("Kettle", "after.heat < 80")], make_declared_rows([]), live)
     assert said == []
     why = "needs data that snapshots do not contain. Run 'kdeclare policy check --live' to evaluate it."
-    assert notices == (f"Policy 'ConnectWorkerConfig' {why}",)
+    assert notices == (f"Policy 'Kettle' {why}",)
 
 
 def make_quotas_and_brokers() -> tuple[QuotaCluster, list[DesiredResource], dict[str, OwnedRecord]]:

@@ -106,13 +106,15 @@ def test_read_live_returns_cluster_and_topics(
     assert connected_cluster.closed
 
 
-def test_read_declared_skips_kinds_outside_brokers(locator: ClusterLocator) -> None:
+def test_read_declared_covers_workers(locator: ClusterLocator) -> None:
     workers = "apiVersion: kdeclare/v1\nkind: ConnectWorkerConfig\nmetadata: {name: eu}\n"
     Path("payments/manifests/b.yaml").write_text(workers + "spec: {workers: ['https://w:8083']}\n")
     write_owned_state("payments/state", "payments", "d", "Topic/orders", "ConnectWorkerConfig/gone")
     found = read_rows(read_declared, locator, "eu-1")
     assert found["Cluster/eu-1"]["error"] is None
-    assert {name for name in found if "Connect" in name} == set()
+    live_keys = {name: row["live_key"] for name, row in found.items() if "Connect" in name}
+    names = ("ConnectWorkerConfig/eu", "ConnectWorkerConfig/gone")
+    assert live_keys == dict.fromkeys(names, "https://w:8083")
     assert "Topic/orders" in found
 
 

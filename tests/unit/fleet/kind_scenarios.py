@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 from kdeclare_flags.service import FlagService
 
+from kdeclare.core.live.known_resources import KnownResource
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.installed_providers import InstalledProvider
 from kdeclare.core.resources.fleet_capabilities import is_fleet_comparable
@@ -53,6 +54,7 @@ FINDINGS = (
 )
 SECRETS = {"${env.OLD}": "hunter2-hunter2", "${env.NEW}": "correct-horse-battery"}
 SESSION = "consumer.session.timeout.ms"
+STORE_TYPE = "listeners.https.ssl.keystore.type"
 
 Findings = frozenset[tuple[str, str | None]]
 """The names and paths of the findings of one type."""
@@ -137,6 +139,8 @@ def _acl(role: str, *operations: str) -> Json:
 
 
 def _worker_config(role: str, location: str) -> Json:
+    if role == UNMANAGED:  # the other project sets another key of workers that are declared
+        return {"workers": list(WORKERS[KEPT]), "config": {STORE_TYPE: "PKCS12"}}
     return {"workers": list(WORKERS[role]), "config": {LOCATION: location, PASSWORD: PLACEHOLDER}}
 
 
@@ -210,7 +214,18 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "ConnectWorkerConfig": Scenario(
         lambda role: (_worker_config(role, "/old"), _worker_config(role, "/new")),
-        dict.fromkeys(FINDINGS, "Snapshots contain no overrides of workers (docs/decisions/0012)."),
+        {
+            FindingKind.MISSING: "Workers always exist. A removed key is changed.",
+            FindingKind.CHANGED: expect(
+                (CHANGED, f"configs.{LOCATION}"),
+                (MISSING, f"configs.{LOCATION}"),
+                (MISSING, f"configs.{PASSWORD}"),
+            ),
+            FindingKind.PENDING: expect((PENDING, f"configs.{LOCATION}"), (PENDING, f"configs.{PASSWORD}")),
+            FindingKind.ORPHANED: expect((ORPHANED, None)),
+            FindingKind.UNMANAGED: expect((KEPT, f"configs.{STORE_TYPE}")),
+        },
+        names={UNMANAGED: KEPT},
     ),
     "Connector": Scenario(
         lambda role: (_connector("f"), _connector("g")),
@@ -260,7 +275,14 @@ def run_scenario(kind: str, folder: Path) -> ScenarioTables:
         for name in sorted({*declared, *records}):
             item, id_ = declared.get(name), ResourceId.parse(name)
             rows += build_declared_rows(kind, item, id_, records.get(name))
-    live = pa.Table.from_batches(batch_rows(read_live_rows(connections, kind, {}, NOW)), LIVE)
+    known = [
+        KnownResource(id_, declared[name].body if name in declared else None, records.get(name))
+        for name in sorted({*declared, *records})
+        for id_ in [ResourceId.parse(name)]
+        if id_.kind == kind
+    ]
+    live_rows = read_live_rows(connections, kind, {}, NOW, lambda kinds: known if kind in kinds else [])
+    live = pa.Table.from_batches(batch_rows(live_rows), LIVE)
     return ScenarioTables(rows, [dict(row) for row in live.to_pylist(maps_as_pydicts="strict")])
 
 

@@ -27,10 +27,10 @@ from kdeclare.core.resources.changes import (
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.secrets.secret_hashes import is_hash_of
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef
 from kdeclare.providers.connect.connection import WorkerState
 from kdeclare.providers.connect.operations import WORKER_PATH_PREFIX
+from kdeclare.providers.connect.worker_config.hashed_override import HashedOverride, is_same_value
 from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody
 from kdeclare.providers.connect.worker_health import IN_STEP, check_worker_health, find_refusing, find_silent
 from kdeclare.providers.connect.worker_state import (
@@ -90,7 +90,7 @@ def diff_worker_config(
 ) -> Difference:
     """See `Kind.diff`."""
     body = desired.get_body(WorkerConfigBody) if desired is not None else None
-    snapshot = live.groups[resolve_group(body, owned)]
+    snapshot = live.get_snapshot(resolve_group(body, owned))
     records: Mapping[str, AppliedRecord] = owned.configs if owned is not None else {}
     if snapshot.overrides is None:
         orphan_change = None if desired else Change(resource, Action.UPDATE, Reason.ORPHANED, Risk.DISRUPTIVE)
@@ -177,7 +177,9 @@ def _diff_key(diff_input: _DiffInput, key: str, config_value: ConfigValue) -> It
 
 def _is_same_secret(secret: Secret, raw: str) -> bool:
     """Whether ``raw`` is the value of the secret. If the secret's value is unknown, compare its hash."""
-    return raw == secret.value if secret.value else is_hash_of(secret.digest, raw)
+    if isinstance(raw, HashedOverride) or not secret.value:
+        return is_same_value(secret.digest, raw)
+    return raw == secret.value
 
 
 def _diff_undeclared(diff_input: _DiffInput, key: str) -> Iterator[FieldChange]:
@@ -190,7 +192,7 @@ def _diff_undeclared(diff_input: _DiffInput, key: str) -> Iterator[FieldChange]:
 def _has_drifted(diff_input: _DiffInput, key: str) -> bool:
     record, raw = diff_input.owned[key], diff_input.live.get(key)
     if isinstance(record, SecretRef):
-        return raw is None or not is_hash_of(record.secret, raw)
+        return raw is None or not is_same_value(record.secret, raw)
     return raw != record.value
 
 

@@ -7,10 +7,12 @@ from pydantic import BaseModel
 
 from kdeclare.core.jsontypes import JsonObject, as_text
 from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import (
@@ -44,6 +46,7 @@ from kdeclare.providers.connect.worker_config.diff import (
     dump_config_value,
     resolve_group,
 )
+from kdeclare.providers.connect.worker_config.fleet import WorkerConfigRules, make_live_key
 from kdeclare.providers.connect.worker_config.spec import (
     ConnectWorkerConfigSpec,
     WorkerConfigBody,
@@ -61,6 +64,7 @@ class ConnectWorkerConfigKind:
     name = "ConnectWorkerConfig"
     spec: type[BaseModel] = ConnectWorkerConfigSpec
     record: type[OwnedRecord] = WorkerConfigRecord
+    audit_rules: AuditRules = WorkerConfigRules()
     policy_words = PolicyWords({"configs": PolicyField(dict[str, str]), "workers": PolicyField(list[str])})
 
     def parse(self, name: str, spec: BaseModel) -> tuple[WorkerConfigBody, tuple[SpecProblem, ...]]:
@@ -107,7 +111,7 @@ class ConnectWorkerConfigKind:
         group = resolve_group(
             desired.get_body(WorkerConfigBody) if desired is not None else None, _narrow_owned(owned)
         )
-        snapshot = live.get(WorkerState).groups[group]
+        snapshot = live.get(WorkerState).get_snapshot(group)
         if snapshot.overrides is None:
             return None
         configs = {key: redact_value(key, value) for key, value in snapshot.overrides.items()}
@@ -175,6 +179,14 @@ class ConnectWorkerConfigKind:
     def locate_secret(self, path: SpecPath) -> SpecPath | None:
         """See `LocatesSecrets`."""
         return ("config", *path[1:])  # the path below `WorkerConfigBody.configs`
+
+    def is_self_contained(self, name: str, body: object) -> bool:
+        """Return True, because the diff needs no other workers."""
+        return True
+
+    def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
+        """Return the key of the workers. At most one of ``body`` and ``owned`` is None."""
+        return make_live_key(resolve_group(narrow_optional(body, WorkerConfigBody), _narrow_owned(owned)))
 
     def to_json(self, name: str, body: object) -> JsonObject:
         """See `Kind`."""

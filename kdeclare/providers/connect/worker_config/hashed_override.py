@@ -1,0 +1,36 @@
+"""A secret override of which only hashes are known, as in snapshots of fleets."""
+
+from collections.abc import Iterable
+
+from kdeclare.core.secrets.secret_hashes import is_hash_of
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
+
+
+class HashedOverride(str):
+    """Takes the place of the raw value of a secret. As text, it is a mask."""
+
+    __slots__ = ("hashes",)
+
+    hashes: frozenset[str]
+
+    def __new__(cls, hashes: Iterable[str]) -> "HashedOverride":
+        """hashes: the hashes of the raw value, each with another salt."""
+        override = super().__new__(cls, SENSITIVE_MASK)
+        override.hashes = frozenset(hashes)
+        return override
+
+    def may_match(self, stored_hash: str) -> bool:
+        """Whether ``stored_hash`` is the hash of the value. Return True if no hash has the same salt."""
+        method = _get_method(stored_hash)
+        comparable = {known for known in self.hashes if _get_method(known) == method}
+        return not comparable or stored_hash in comparable
+
+
+def is_same_value(stored_hash: str, raw: str) -> bool:
+    """Whether a raw override, which can be known by its hashes only, is the value with this hash."""
+    return raw.may_match(stored_hash) if isinstance(raw, HashedOverride) else is_hash_of(stored_hash, raw)
+
+
+def _get_method(stored_hash: str) -> str:
+    """Return the scheme, the id of the key and the salt of a hash."""
+    return stored_hash.rpartition("$")[0]
