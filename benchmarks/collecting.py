@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.clusters import Bench
 from benchmarks.topics import BATCH, configs, names
 from kdeclare.core.parts import Connections
-from kdeclare.fleet.row_builder import batch_rows, read_live_rows
+from kdeclare.fleet.tables.row_builder import batch_rows, read_live_rows
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.port import NewTopic

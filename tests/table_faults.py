@@ -26,12 +26,12 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.documents import dump_document
 from kdeclare.core.progress import ignore_progress
 from kdeclare.fleet.audit_results import AUDIT_TABLES
-from kdeclare.fleet.history import list_turns
+from kdeclare.fleet.history.object_history import list_turns
 from kdeclare.fleet.local.tables import LocalWorkbench, read_rows
-from kdeclare.fleet.records import AUDITS, SNAPSHOTS, list_record_ids
-from kdeclare.fleet.row_builder import Row, batch_rows
-from kdeclare.fleet.rows import FINDINGS, LIVE, SUMMARY
-from kdeclare.fleet.storage import LocalStorage, build_read_error, build_write_error
+from kdeclare.fleet.tables.records import AUDITS, SNAPSHOTS, list_record_ids
+from kdeclare.fleet.tables.row_builder import Row, batch_rows
+from kdeclare.fleet.tables.rows import FINDINGS, LIVE, SUMMARY
+from kdeclare.fleet.tables.storage import LocalStorage, build_read_error, build_write_error
 from tests.spark.real_fleet import SECRETS, RealFleet, make_real_fleet
 
 KNOWN_CODES = frozenset(
@@ -208,7 +208,7 @@ def disturb(disturbance: Disturbance) -> Iterator[None]:
 def use_faulty_storage(storage: type[LocalStorage] = FaultyStorage) -> Iterator[None]:
     """Make commands of this process use a faulty storage, and count reads and writes of tables as steps."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kdeclare.fleet.storage.LocalStorage", storage)
+        patch.setattr("kdeclare.fleet.tables.storage.LocalStorage", storage)
         _count_calls(patch, LocalWorkbench, "_write_file")
         for module, name in (
             ("kdeclare.fleet.local.tables", "_read_file"),
@@ -344,7 +344,7 @@ def serve_clusters(faulty: FaultyFleet, patch: pytest.MonkeyPatch) -> None:
     results = str(faulty.out)
 
     def read_stored(_: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
-        from kdeclare.fleet.storage import LocalStorage  # in Spark tasks, the storage is not faulty
+        from kdeclare.fleet.tables.storage import LocalStorage  # in Spark tasks, the storage is not faulty
 
         rows: list[Row] = read_rows(LocalStorage(Path(folder)), location, LIVE, [name])
         is_first = not Path(results, "snapshots").exists()

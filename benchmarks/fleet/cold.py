@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kdeclare.fleet.audit_summary import AuditRun, dump_summary
-from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.spark.audit import ComparedTables, summarize_audit, write_findings
 from kdeclare.fleet.spark.diff import AuditCoverage
 from kdeclare.fleet.spark.overview import read_counts
 from kdeclare.fleet.spark.session import spark_session
 from kdeclare.fleet.spark.tables import open_workbench, to_spark_schema
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
+from kdeclare.fleet.tables.storage import LocalStorage
 from kdeclare.report.fleet.audit_markdown import render_audit_markdown
 from kdeclare.report.fleet.audit_page import render_audit_page
 

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from benchmarks.fleet.findings_file import FindingsFile, LabelColumn
-from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.tables.rows import CLUSTER
 
 _PASSES = """
     d.name is null or l.name is null or d.desired is null or d.always or l.error is not null

@@ -15,8 +15,8 @@ from benchmarks.synthetic_fleet import write
 from kdeclare.fleet.audit_summary import AuditRun, dump_summary
 from kdeclare.fleet.local.audit import LocalTables, write_audit
 from kdeclare.fleet.local.tables import open_local_workbench, read_rows
-from kdeclare.fleet.rows import CLUSTER, DECLARED, LIVE
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.rows import CLUSTER, DECLARED, LIVE
+from kdeclare.fleet.tables.storage import LocalStorage
 from kdeclare.report.fleet.audit_markdown import render_audit_markdown
 from kdeclare.report.fleet.audit_page import render_audit_page
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from kdeclare.fleet.drift import find_drift
 from kdeclare.fleet.findings import Finding
-from kdeclare.fleet.rows import FINDING, FINDINGS
+from kdeclare.fleet.tables.rows import FINDING, FINDINGS
 
 SCHEMA = pa.schema([field for field in FINDINGS if field.name not in ("first_seen", "status")])
 """The columns of findings, without the columns that result from the comparison with an earlier audit."""

@@ -21,8 +21,8 @@ from kdeclare.app.fleet import local_audit, spark_audit
 from kdeclare.app.fleet.audit import AuditOptions, audit_fleet
 from kdeclare.app.fleet.job import Engine, FleetOptions
 from kdeclare.core.plans.run import MoveProgress
-from kdeclare.fleet.fingerprints import hash_declared_row
 from kdeclare.fleet.spark.session import spark_session
+from kdeclare.fleet.tables.fingerprints import hash_declared_row
 
 _DECLARED, _LIVE = "declared", "live"
 _READING = "Reading"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.fleet.findings_file import FindingsFile, LabelColumn
-from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.tables.rows import CLUSTER
 
 _DECLARED = ["kind", "name", "desired", "owned", "alone", "error", "source", "labels"]
 _UNDECLARED = (None, None, None, True, None, None)

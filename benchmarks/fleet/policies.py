@@ -25,13 +25,13 @@ from kdeclare.fleet.cluster_pass import (
     KnownResources,
     LabelsByResource,
 )
-from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.spark.audit import ComparedTables, write_findings
 from kdeclare.fleet.spark.diff import AuditCoverage
 from kdeclare.fleet.spark.overview import read_counts
 from kdeclare.fleet.spark.session import spark_session
 from kdeclare.fleet.spark.tables import open_workbench, to_spark_schema
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
+from kdeclare.fleet.tables.storage import LocalStorage
 from kdeclare.policy.cel.manifest import PolicyBody, PolicyKind
 from kdeclare.policy.configured_policy import ConfiguredPolicy
 

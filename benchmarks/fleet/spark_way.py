@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.spark.diff import find_drift_rows
 from kdeclare.fleet.spark.overview import read_counts
 from kdeclare.fleet.spark.session import spark_session
 from kdeclare.fleet.spark.tables import to_spark_schema
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
 
 _LONG_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
 """Use both JIT compilers of Java, as docs/scale.md recommends for very large fleets."""

@@ -11,13 +11,13 @@ import pyarrow as pa
 from benchmarks.synthetic.cases import Drawn
 from benchmarks.synthetic.templates import BROKERS, PLACEHOLDER, PLACEMENTS, TAKEN_AT, Live, Templates
 from kdeclare.fleet.live_state import hash_text
-from kdeclare.fleet.row_builder import (
+from kdeclare.fleet.tables.row_builder import (
     RowOrigin,
     build_cluster_row,
     build_declared_cluster_row,
     build_live_row,
 )
-from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
 from kdeclare.providers.kafka.fleet.codec import build_topic_object, dump_system
 from kdeclare.providers.kafka.live import Broker, ClusterInfo, ConfigEntry, ConfigSource, Partition, Topic
 

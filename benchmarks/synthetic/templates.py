@@ -22,8 +22,8 @@ from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.fleet.row_builder import RowOrigin, build_declared_row, build_live_row
-from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.tables.row_builder import RowOrigin, build_declared_row, build_live_row
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.fleet.codec import build_topic_object
 from kdeclare.providers.kafka.ids import ConfigScope

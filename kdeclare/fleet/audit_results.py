@@ -16,7 +16,7 @@ from kdeclare.fleet.audit_summary import (
 )
 from kdeclare.fleet.findings import AuditRow, FindingCount, FindingKind, FindingSeverity
 from kdeclare.fleet.object_counts import CountedSort, ObjectCount
-from kdeclare.fleet.snapshots import SnapshotCluster, UnreadObjects
+from kdeclare.fleet.tables.snapshots import SnapshotCluster, UnreadObjects
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift
 from kdeclare.manifests.policies import TOPIC
 

@@ -16,7 +16,7 @@ from kdeclare.core.documents import Time, dump_document
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.findings import AuditRow, FindingCount, FindingKind, FindingSeverity
 from kdeclare.fleet.object_counts import ObjectCount
-from kdeclare.fleet.rows import FileFormat
+from kdeclare.fleet.tables.rows import FileFormat
 from kdeclare.manifests.fleet.manifest_links import ManifestLinks
 
 _FILE_FORMAT = FileFormat(
@@ -57,7 +57,7 @@ Labels = Annotated[Mapping[str, str], Field(description="The labels of the clust
 
 @dataclass(frozen=True, slots=True)
 class ClusterFingerprints:
-    """Hashes with which the next audit finds clusters that have not changed; see `fleet.fingerprints`.
+    """Hashes with which the next audit finds clusters that have not changed; see `fleet.tables.fingerprints`.
 
     If the first two are the same in the next audit, it carries over the findings of this one.
     """

@@ -32,7 +32,7 @@ from kdeclare.engine.planning.request import PlanRequest, PlanScope
 from kdeclare.fleet.drift import build_unreachable_finding, collect_findings, parse_source
 from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.live_state import decode_cluster, explain_unread, list_readable_codecs
-from kdeclare.fleet.rows import get_declared_live_key
+from kdeclare.fleet.tables.rows import get_declared_live_key
 
 Row = Mapping[str, Any]
 LabelsByResource = Mapping[ResourceId, Mapping[str, str]]

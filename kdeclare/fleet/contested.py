@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kdeclare.core.provider.registry import load_codecs
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
-from kdeclare.fleet.rows import CLUSTER, get_declared_live_key
+from kdeclare.fleet.tables.rows import CLUSTER, get_declared_live_key
 
 Row = Mapping[str, Any]
 ObjectKey = tuple[str, str, str]

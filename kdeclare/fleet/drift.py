@@ -26,8 +26,8 @@ from kdeclare.core.resources.owned_record import OwnedRecord, get_record_field
 from kdeclare.core.resources.record_binding import bind_record
 from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.live_state import NotReadError, decode_object, get_plan_context
-from kdeclare.fleet.rows import CLUSTER
 from kdeclare.fleet.severity import rate_change
+from kdeclare.fleet.tables.rows import CLUSTER
 
 _TEAM = "team"
 """The key of the label that contains the team of a resource. Audits count findings by team."""

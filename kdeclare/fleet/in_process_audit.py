@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.fleet.drift import explain_other_cluster, explain_unmanaged_group, find_drift
 from kdeclare.fleet.findings import Finding, FindingKind
-from kdeclare.fleet.rows import CLUSTER, get_declared_live_key
+from kdeclare.fleet.tables.rows import CLUSTER, get_declared_live_key
 
 Row = Mapping[str, Any]
 RowKey = tuple[str, str, str]

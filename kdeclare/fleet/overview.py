@@ -14,7 +14,7 @@ from kdeclare.core.documents import Hidden, Time
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import Summary
 from kdeclare.fleet.audit_summary import Seconds
-from kdeclare.fleet.rows import FileFormat
+from kdeclare.fleet.tables.rows import FileFormat
 
 _FILE_FORMAT = FileFormat(
     code="bad-overview",

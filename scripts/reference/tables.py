@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from kdeclare.fleet.rows import FINDINGS, FORMAT_VERSION, LIVE, SUMMARY
+from kdeclare.fleet.tables.rows import FINDINGS, FORMAT_VERSION, LIVE, SUMMARY
 from scripts.reference.markdown import code, fence, page, prose, table
 
 FINDING_COLUMNS = {
@@ -50,6 +50,7 @@ LIVE_COLUMNS = {
     "has": "For kdeclare's internal use.",
     "keys": "For kdeclare's internal use.",
     "group_name": "For kdeclare's internal use.",
+    "is_part": "True in a row about the objects whose names begin with `name` and that could not be read.",
 }
 READ_AUDITS = """\
 import json

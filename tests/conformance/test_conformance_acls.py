@@ -14,7 +14,7 @@ from kafka.protocol.admin import CreateAclsRequest, DeleteAclsRequest
 
 from kdeclare.engine.state.document import decode_state
 from kdeclare.fleet.in_process_audit import audit_rows
-from kdeclare.fleet.row_builder import build_declared_cluster_row, build_declared_rows, read_live_rows
+from kdeclare.fleet.tables.row_builder import build_declared_cluster_row, build_declared_rows, read_live_rows
 from kdeclare.providers.kafka.client import KafkaCluster
 from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.testing.world import declare

@@ -12,7 +12,7 @@ import pytest
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.engine.state.document import decode_state
 from kdeclare.fleet.in_process_audit import audit_rows
-from kdeclare.fleet.row_builder import build_declared_cluster_row, build_declared_rows, read_live_rows
+from kdeclare.fleet.tables.row_builder import build_declared_cluster_row, build_declared_rows, read_live_rows
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES

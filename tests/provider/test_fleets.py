@@ -23,14 +23,14 @@ from kdeclare.fleet.cluster_pass import (
     find_in_cluster,
 )
 from kdeclare.fleet.in_process_audit import audit_rows
-from kdeclare.fleet.row_builder import (
+from kdeclare.fleet.tables.row_builder import (
     Row,
     batch_rows,
     build_declared_cluster_row,
     build_declared_rows,
     read_live_rows,
 )
-from kdeclare.fleet.rows import LIVE
+from kdeclare.fleet.tables.rows import LIVE
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kdeclare.fleet.in_process_audit import audit_rows
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.spark.overview import read_counts
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
 from kdeclare.providers.kafka.acl.binding import parse_binding
 from kdeclare.providers.kafka.acl.record import AclRecord
 from tests.spark.test_equality import build_table, compare_tables, sort_rows

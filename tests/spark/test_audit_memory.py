@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from kdeclare.cli.main import main
-from kdeclare.fleet.rows import FINDINGS, LIVE
 from kdeclare.fleet.spark import diff
 from kdeclare.fleet.spark.diff import AuditCoverage
+from kdeclare.fleet.tables.rows import FINDINGS, LIVE
 from tests.spark.real_fleet import RealFleet, make_real_fleet
 
 pytestmark = pytest.mark.spark

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.fleet.in_process_audit import audit_rows
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
 from tests.spark.test_equality import build_table, compare_tables, sort_rows
 from tests.unit.fleet.quotas import generate_quotas
 

@@ -18,7 +18,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.fleet.spark.progress import report_progress
 from kdeclare.fleet.spark.session import spark_session
 from kdeclare.fleet.spark.tasks import read_clusters, ship_package
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.storage import LocalStorage
 from tests.spark.connect_server import ConnectServer, start_connect_server
 from tests.spark.programs import run_program
 from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, accept_drift, make_real_fleet

@@ -21,11 +21,11 @@ from kdeclare.fleet.cluster_pass import (
     find_in_cluster,
 )
 from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import DECLARED, FINDING, LIVE
 from kdeclare.fleet.spark.audit import find_in_whole_clusters, read_notices, select_findings
 from kdeclare.fleet.spark.diff import KEY, find_drift_rows, find_duplicates
 from kdeclare.fleet.spark.overview import read_counts
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import DECLARED, FINDING, LIVE
 from tests.unit.fleet.fleets import Fleet, generate_fleet
 from tests.unit.fleet.wholes import NOW, A, RandomCluster, build_tables
 

@@ -15,19 +15,19 @@ from kdeclare.core.provider.installed_providers import InstalledProvider, find_p
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.fleet.audit_results import build_cluster_summary
 from kdeclare.fleet.audit_summary import ClusterSummary
-from kdeclare.fleet.history import Turn, list_turns
+from kdeclare.fleet.history.object_history import Turn, list_turns
 from kdeclare.fleet.in_process_audit import audit_rows
 from kdeclare.fleet.object_counts import ObjectCount
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
 from kdeclare.fleet.spark import diff
 from kdeclare.fleet.spark.history import read_versions
 from kdeclare.fleet.spark.overview import read_counts, read_snapshot_clusters
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import open_workbench
-from kdeclare.fleet.storage import LocalStorage
-from kdeclare.fleet.unfinished_tables import publish_tables
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
+from kdeclare.fleet.tables.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
+from kdeclare.fleet.tables.storage import LocalStorage
+from kdeclare.fleet.tables.unfinished_tables import publish_tables
 from kdeclare.report.fleet.snapshot_text import render_object_history_text
 from tests.spark.test_equality import build_table, compare_tables, sort_rows
 from tests.unit.fleet.kitchen import JarsRecord, Kettle, KettleRecord, KitchenState

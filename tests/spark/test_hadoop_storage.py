@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.spark.hadoop import HadoopStorage, open_storage
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.storage import LocalStorage
 from tests.unit.fleet.test_storage import StorageContract
 
 pytestmark = pytest.mark.spark

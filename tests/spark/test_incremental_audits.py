@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kdeclare.fleet.fingerprints import (
+from kdeclare.fleet.in_process_audit import audit_rows
+from kdeclare.fleet.spark.audit_counts import count_tables
+from kdeclare.fleet.spark.overview import read_counts
+from kdeclare.fleet.tables.fingerprints import (
     RowsFingerprint,
     hash_declared_row,
     hash_finding_row,
     hash_live_row,
     merge_hashes,
 )
-from kdeclare.fleet.in_process_audit import audit_rows
-from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE
-from kdeclare.fleet.spark.audit_counts import count_tables
-from kdeclare.fleet.spark.overview import read_counts
+from kdeclare.fleet.tables.rows import DECLARED, FINDINGS, LIVE
 from tests.spark.test_equality import build_table
 from tests.unit.fleet.changing_fleet import make_changing_fleet
 from tests.unit.fleet.fleets import generate_fleet

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from kdeclare.core.provider.installed_providers import find_providers, use_providers
 from kdeclare.fleet.findings import FindingKind
 from kdeclare.fleet.local.audit import LocalTables, find_all
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.spark.audit import find_in_whole_clusters, select_findings
 from kdeclare.fleet.spark.diff import find_drift_rows
 from kdeclare.fleet.spark.overview import read_counts
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
 from tests.spark.test_equality import build_table, sort_rows
 from tests.unit.fleet.kind_scenarios import FINDINGS, FLAGS, SCENARIOS, expect_findings, run_scenario
 

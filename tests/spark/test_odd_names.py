@@ -8,13 +8,13 @@ from pyspark.sql import SparkSession
 
 from kdeclare.core.jsontypes import as_list
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.fleet.row_builder import batch_rows, read_live_rows
-from kdeclare.fleet.rows import LIVE
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
 from kdeclare.fleet.spark.history import read_versions
 from kdeclare.fleet.spark.tables import open_workbench, read_table, to_spark_schema
-from kdeclare.fleet.storage import LocalStorage
-from kdeclare.fleet.unfinished_tables import publish_tables
+from kdeclare.fleet.tables.row_builder import batch_rows, read_live_rows
+from kdeclare.fleet.tables.rows import LIVE
+from kdeclare.fleet.tables.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
+from kdeclare.fleet.tables.storage import LocalStorage
+from kdeclare.fleet.tables.unfinished_tables import publish_tables
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to

@@ -17,9 +17,9 @@ from pyspark import SparkConf
 from kdeclare.cli.main import main
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.local.tables import read_rows
-from kdeclare.fleet.rows import FINDINGS
 from kdeclare.fleet.spark.settings import reject_unsecured_network
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.rows import FINDINGS
+from kdeclare.fleet.tables.storage import LocalStorage
 from tests.spark.programs import run_program, start_program
 from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, make_real_fleet
 from tests.spark.standalone import AUTHENTICATED, ENCRYPTED, SECRET, StandaloneSpark, start_standalone_spark

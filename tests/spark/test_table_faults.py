@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kdeclare.app.fleet.job import Engine
-from kdeclare.fleet.records import AUDITS, list_record_ids
-from kdeclare.fleet.rows import SUMMARY
 from kdeclare.fleet.spark.tables import open_workbench, read_table, to_spark_schema
-from kdeclare.fleet.storage import LocalStorage
-from kdeclare.fleet.unfinished_tables import publish_tables
+from kdeclare.fleet.tables.records import AUDITS, list_record_ids
+from kdeclare.fleet.tables.rows import SUMMARY
+from kdeclare.fleet.tables.storage import LocalStorage
+from kdeclare.fleet.tables.unfinished_tables import publish_tables
 from tests.spark.real_fleet import SECRETS, TAKEN_AT
 from tests.spark.sharing import share_session
 from tests.table_faults import (

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.rows import LIVE
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tasks import ReadCluster, read_clusters
+from kdeclare.fleet.tables.rows import LIVE
 
 pytestmark = pytest.mark.spark
 

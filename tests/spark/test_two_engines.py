@@ -12,9 +12,9 @@ import pytest
 
 from kdeclare.cli.main import main
 from kdeclare.fleet.local.tables import read_rows
-from kdeclare.fleet.rows import FINDINGS, SUMMARY
 from kdeclare.fleet.spark.tasks import read_clusters
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.rows import FINDINGS, SUMMARY
+from kdeclare.fleet.tables.storage import LocalStorage
 from tests.http_servers import serve
 from tests.spark.real_fleet import RealFleet, accept_drift, make_real_fleet
 from tests.unit.fleet.test_snapshot_diff import Fleet as SnapshotFleet
@@ -239,7 +239,9 @@ def test_auto_engine_reads_remaining_clusters_on_spark(
         collected.clear()
         monkeypatch.setattr("kdeclare.app.fleet.local_audit.MAX_LOCAL_ROWS", limit and limit + 43)
         monkeypatch.setattr("kdeclare.app.fleet.snapshot.MAX_LOCAL_ROWS", limit)
-        monkeypatch.setattr("kdeclare.app.fleet.saved_plans.MAX_LOCAL_PLANNED", limit if limit > 1 else -1)
+        monkeypatch.setattr(
+            "kdeclare.app.fleet.rollout.saved_plans.MAX_LOCAL_PLANNED", limit if limit > 1 else -1
+        )
         out = tmp_path / f"auto-{limit}"
         assert main([*line, "--out", str(out), "--engine", "auto"]) == 1
         assert bool(collected) == (limit < 10_000)

@@ -11,7 +11,8 @@ from kafka.protocol.consumer import ListOffsetsResponse
 from kafka.protocol.metadata import MetadataResponse
 
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.providers.kafka.client import KafkaCluster, connect, log_offsets
+from kdeclare.providers.kafka.client import KafkaCluster, connect
+from kdeclare.providers.kafka.client.logs import log_offsets
 from kdeclare.providers.kafka.ids import TopicPartition
 from tests.fake_broker import FakeBroker, fake_broker
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.synthetic_fleet import write
 from kdeclare.fleet.in_process_audit import audit_rows
-from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
 
 pytestmark = pytest.mark.slow
 

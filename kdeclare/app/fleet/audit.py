@@ -12,7 +12,7 @@ from kdeclare.app.fleet.snapshot import read_snapshot_record
 from kdeclare.app.fleet.spark_audit import audit_on_spark
 from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.fleet.audit_summary import Audit
-from kdeclare.fleet.storage import find_local_storage
+from kdeclare.fleet.tables.storage import find_local_storage
 from kdeclare.manifests.fleet.accepted_drift_file import load_accepted_drift
 from kdeclare.manifests.fleet.fleet_file import open_fleet
 

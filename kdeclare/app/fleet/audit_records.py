@@ -15,12 +15,12 @@ from kdeclare.fleet.audit_summary import (
     parse_summary,
     require_all_rows,
 )
-from kdeclare.fleet.records import AUDITS, build_index, build_record_path, list_record_ids
-from kdeclare.fleet.row_builder import Row, build_unreachable_row
-from kdeclare.fleet.rows import DECLARED
-from kdeclare.fleet.snapshots import SnapshotRecord
-from kdeclare.fleet.storage import Storage
-from kdeclare.fleet.unfinished_tables import UnfinishedTables, publish_tables
+from kdeclare.fleet.tables.records import AUDITS, build_index, build_record_path, list_record_ids
+from kdeclare.fleet.tables.row_builder import Row, build_unreachable_row
+from kdeclare.fleet.tables.rows import DECLARED
+from kdeclare.fleet.tables.snapshots import SnapshotRecord
+from kdeclare.fleet.tables.storage import Storage
+from kdeclare.fleet.tables.unfinished_tables import UnfinishedTables, publish_tables
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift
 from kdeclare.report.fleet.audit_markdown import render_audit_markdown
 from kdeclare.report.fleet.audit_metrics import render_audit_metrics

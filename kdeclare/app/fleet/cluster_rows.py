@@ -34,8 +34,8 @@ from kdeclare.core.secrets.secret_hashes import require_key
 from kdeclare.engine.planning.operation_graph import check_exclusive_settings
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.planning.secret_digests import has_secrets, hash_secrets, list_stored_hashes
-from kdeclare.fleet.fingerprints import hash_declared_row
-from kdeclare.fleet.row_builder import (
+from kdeclare.fleet.tables.fingerprints import hash_declared_row
+from kdeclare.fleet.tables.row_builder import (
     Row,
     batch_rows,
     build_declared_cluster_row,
@@ -44,7 +44,7 @@ from kdeclare.fleet.row_builder import (
     build_unreachable_row,
     read_live_rows,
 )
-from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
 from kdeclare.manifests.fleet import ClusterEntry
 from kdeclare.manifests.load_manifests import find_manifests_of, load_project_manifests
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kdeclare.app.fleet.job import Engine, FleetOptions
-from kdeclare.fleet.storage import find_local_storage
+from kdeclare.fleet.tables.storage import find_local_storage
 
 MAX_LOCAL_ROWS = 100_000
 """The number of declared and live resources above which ``auto`` uses Spark.

@@ -12,11 +12,16 @@ from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.progress import Progress
 from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.audit_summary import require_all_rows
-from kdeclare.fleet.finding_history import FindingEpisode, ResourceAudit, list_episodes, select_resource
-from kdeclare.fleet.records import AUDITS, list_record_ids
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import FINDINGS
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.history.finding_history import (
+    FindingEpisode,
+    ResourceAudit,
+    list_episodes,
+    select_resource,
+)
+from kdeclare.fleet.tables.records import AUDITS, list_record_ids
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import FINDINGS
+from kdeclare.fleet.tables.storage import Storage
 
 _ReadRows = Callable[[str], tuple[int, list[Row]]]
 """Returns the number of rows of a table, and the rows about the resource."""

@@ -17,9 +17,9 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, info
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.installed_providers import list_providers
-from kdeclare.fleet.record_ids import make_record_id
-from kdeclare.fleet.records import require_same_fleet
-from kdeclare.fleet.storage import Storage, find_local_storage
+from kdeclare.fleet.tables.record_ids import make_record_id
+from kdeclare.fleet.tables.records import require_same_fleet
+from kdeclare.fleet.tables.storage import Storage, find_local_storage
 from kdeclare.manifests.fleet import Fleet, open_fleet, select_clusters, validate_fleet
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kdeclare.fleet.rows import require_complete_table
+from kdeclare.fleet.tables.rows import require_complete_table
 
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.tables import Workbench

@@ -34,12 +34,12 @@ from kdeclare.core.progress import Progress
 from kdeclare.core.provider.installed_providers import list_providers
 from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits
-from kdeclare.fleet.fingerprints import ComparisonOptions
-from kdeclare.fleet.records import require_same_fleet
-from kdeclare.fleet.row_builder import Row, batch_rows
-from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, require_complete_table
-from kdeclare.fleet.snapshots import SnapshotRecord
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.fingerprints import ComparisonOptions
+from kdeclare.fleet.tables.records import require_same_fleet
+from kdeclare.fleet.tables.row_builder import Row, batch_rows
+from kdeclare.fleet.tables.rows import DECLARED, FINDINGS, LIVE, require_complete_table
+from kdeclare.fleet.tables.snapshots import SnapshotRecord
+from kdeclare.fleet.tables.storage import LocalStorage
 
 
 @dataclass(frozen=True, slots=True)

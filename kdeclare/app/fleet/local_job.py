@@ -18,10 +18,10 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.installed_providers import list_providers
-from kdeclare.fleet.record_ids import make_record_id
-from kdeclare.fleet.records import require_same_fleet
-from kdeclare.fleet.rows import CLUSTER, require_complete_table
-from kdeclare.fleet.storage import LocalStorage, find_local_storage
+from kdeclare.fleet.tables.record_ids import make_record_id
+from kdeclare.fleet.tables.records import require_same_fleet
+from kdeclare.fleet.tables.rows import CLUSTER, require_complete_table
+from kdeclare.fleet.tables.storage import LocalStorage, find_local_storage
 
 if TYPE_CHECKING:
     from kdeclare.fleet.local.tables import LocalWorkbench

@@ -16,15 +16,15 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.finding_conditions import parse_conditions
-from kdeclare.fleet.notification_records import (
+from kdeclare.fleet.messages.notification_records import (
     NotificationRecord,
     list_notified_audits,
     read_notification_record,
     write_notification_record,
 )
-from kdeclare.fleet.notified_changes import AuditTables, Recipient, find_changes
-from kdeclare.fleet.records import AUDITS, list_record_ids, require_same_fleet
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.messages.notified_changes import AuditTables, Recipient, find_changes
+from kdeclare.fleet.tables.records import AUDITS, list_record_ids, require_same_fleet
+from kdeclare.fleet.tables.storage import Storage
 from kdeclare.manifests.fleet.fleet_definition import Fleet
 from kdeclare.manifests.fleet.fleet_file import open_fleet
 from kdeclare.manifests.fleet.manifest_links import explain_bad_link

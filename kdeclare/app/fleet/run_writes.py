@@ -12,7 +12,7 @@ from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.engine.executor.entries import RunRecord, read_run, read_run_plan
-from kdeclare.fleet.change_origins import RunWrite
+from kdeclare.fleet.history.change_origins import RunWrite
 from kdeclare.manifests.policies import TOPIC
 
 

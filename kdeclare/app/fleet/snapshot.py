@@ -25,12 +25,17 @@ from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.registry import CODECS
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
-from kdeclare.fleet.history import ObjectVersion
-from kdeclare.fleet.records import SNAPSHOTS, build_index, build_record_path, list_record_ids
-from kdeclare.fleet.rows import LIVE
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path, parse_record
-from kdeclare.fleet.storage import Storage
-from kdeclare.fleet.unfinished_tables import UnfinishedTables, publish_tables
+from kdeclare.fleet.history.object_history import ObjectVersion
+from kdeclare.fleet.tables.records import SNAPSHOTS, build_index, build_record_path, list_record_ids
+from kdeclare.fleet.tables.rows import LIVE
+from kdeclare.fleet.tables.snapshots import (
+    SnapshotCluster,
+    SnapshotRecord,
+    format_snapshot_path,
+    parse_record,
+)
+from kdeclare.fleet.tables.storage import Storage
+from kdeclare.fleet.tables.unfinished_tables import UnfinishedTables, publish_tables
 from kdeclare.manifests.policies import TOPIC
 
 LATEST = "latest"

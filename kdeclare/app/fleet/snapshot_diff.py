@@ -10,19 +10,19 @@ from kdeclare.app.fleet.snapshot import read_snapshot_record
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
-from kdeclare.fleet.record_ids import find_earlier_id
-from kdeclare.fleet.records import SNAPSHOTS, list_record_ids
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import LIVE
-from kdeclare.fleet.snapshot_diff import (
+from kdeclare.fleet.history.snapshot_diff import (
     SnapshotDiff,
     SnapshotSide,
     build_snapshot_diff,
     find_differing_rows,
     select_notes,
 )
-from kdeclare.fleet.snapshots import SnapshotRecord
-from kdeclare.fleet.storage import LocalStorage, Storage
+from kdeclare.fleet.tables.record_ids import find_earlier_id
+from kdeclare.fleet.tables.records import SNAPSHOTS, list_record_ids
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import LIVE
+from kdeclare.fleet.tables.snapshots import SnapshotRecord
+from kdeclare.fleet.tables.storage import LocalStorage, Storage
 
 PREVIOUS = "previous"
 """Names the snapshot before the later one."""

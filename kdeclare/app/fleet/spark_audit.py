@@ -25,15 +25,15 @@ from kdeclare.core.progress import Progress
 from kdeclare.core.provider.installed_providers import list_providers
 from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, require_all_rows
-from kdeclare.fleet.fingerprints import (
+from kdeclare.fleet.tables.fingerprints import (
     NO_FINDINGS,
     ComparisonOptions,
     compute_fingerprints,
     find_unchanged,
     format_findings_fingerprint,
 )
-from kdeclare.fleet.records import require_same_fleet
-from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE
+from kdeclare.fleet.tables.records import require_same_fleet
+from kdeclare.fleet.tables.rows import DECLARED, FINDINGS, LIVE
 
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.audit import ComparedTables

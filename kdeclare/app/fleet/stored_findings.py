@@ -13,12 +13,12 @@ from kdeclare.core.progress import Progress
 from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.audit_summary import AuditSummary
 from kdeclare.fleet.findings import AuditRow
-from kdeclare.fleet.record_ids import find_earlier_id
-from kdeclare.fleet.records import AUDITS, list_record_ids
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import FINDINGS
-from kdeclare.fleet.storage import Storage
 from kdeclare.fleet.stored_findings import ComparedFindings, compare_findings
+from kdeclare.fleet.tables.record_ids import find_earlier_id
+from kdeclare.fleet.tables.records import AUDITS, list_record_ids
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import FINDINGS
+from kdeclare.fleet.tables.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,9 @@ from kdeclare.fleet.in_process_audit import find_drift_in_rows, get_cluster_body
 from kdeclare.fleet.local import counts
 from kdeclare.fleet.local.tables import LocalWorkbench
 from kdeclare.fleet.local.unchanged import build_fingerprints
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
-from kdeclare.fleet.snapshots import SnapshotCluster, require_all_rows
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
+from kdeclare.fleet.tables.snapshots import SnapshotCluster, require_all_rows
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, find_acceptance, select_valid
 
 _FOUND_COLUMNS = ("taken_at", "cluster", "kind", "name", *FINDING.names, "labels")
@@ -62,7 +62,7 @@ class LocalTables:
     unchanged: the summaries of the clusters that are not compared, because nothing has changed since the
         latest earlier audit. Their rows are not in ``declared`` and ``live``.
     carried: the findings of these clusters in the latest earlier audit.
-    fingerprints: see `fleet.fingerprints.compute_fingerprints`.
+    fingerprints: see `fleet.tables.fingerprints.compute_fingerprints`.
     """
 
     declared: Sequence[Row]

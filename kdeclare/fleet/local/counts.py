@@ -12,10 +12,10 @@ from kdeclare.fleet.audit_results import (
 from kdeclare.fleet.audit_summary import ClusterSummary, KindCounts
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
 from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import CLUSTER
-from kdeclare.fleet.snapshots import SnapshotCluster
 from kdeclare.fleet.summary_counts import place_null_first
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import CLUSTER
+from kdeclare.fleet.tables.snapshots import SnapshotCluster
 
 
 def count_cluster_rows(rows: Iterable[Row]) -> Counter[str]:

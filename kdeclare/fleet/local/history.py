@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.fleet.history import ObjectVersion
+from kdeclare.fleet.history.object_history import ObjectVersion
+from kdeclare.fleet.history.object_versions import build_version, get_cluster
 from kdeclare.fleet.local.tables import read_rows
-from kdeclare.fleet.object_versions import build_version, get_cluster
-from kdeclare.fleet.rows import CLUSTER, LIVE
-from kdeclare.fleet.snapshots import SnapshotRecord, require_all_rows
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.rows import CLUSTER, LIVE
+from kdeclare.fleet.tables.snapshots import SnapshotRecord, require_all_rows
+from kdeclare.fleet.tables.storage import LocalStorage
 
 
 def read_local_versions(

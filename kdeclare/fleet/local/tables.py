@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import require_written_rows
-from kdeclare.fleet.storage import LocalStorage, build_read_error, build_write_error
-from kdeclare.fleet.unfinished_tables import UnfinishedTables, open_unfinished_tables
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import require_written_rows
+from kdeclare.fleet.tables.storage import LocalStorage, build_read_error, build_write_error
+from kdeclare.fleet.tables.unfinished_tables import UnfinishedTables, open_unfinished_tables
 
 _FILE = "part-00000.parquet"
 _PARTITION = "cluster="

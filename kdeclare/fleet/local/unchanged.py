@@ -10,7 +10,10 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.audit_results import build_cluster_summary
 from kdeclare.fleet.audit_summary import AuditSummary, ClusterFingerprints, ClusterSummary
 from kdeclare.fleet.contested import find_sharing, map_cluster_ids
-from kdeclare.fleet.fingerprints import (
+from kdeclare.fleet.in_process_audit import get_cluster_body
+from kdeclare.fleet.local import counts
+from kdeclare.fleet.local.tables import list_rows
+from kdeclare.fleet.tables.fingerprints import (
     LIVE_COLUMNS,
     ClusterInputs,
     ComparisonOptions,
@@ -23,11 +26,8 @@ from kdeclare.fleet.fingerprints import (
     is_repeatable,
     merge_hashes,
 )
-from kdeclare.fleet.in_process_audit import get_cluster_body
-from kdeclare.fleet.local import counts
-from kdeclare.fleet.local.tables import list_rows
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import CLUSTER
 
 ClusterTables = Mapping[str, pa.Table]
 """The rows of each cluster in the table `DECLARED` or `LIVE`."""

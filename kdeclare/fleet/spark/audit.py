@@ -36,9 +36,6 @@ from kdeclare.fleet.audit_summary import (
 )
 from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
 from kdeclare.fleet.findings import AuditRow, Finding
-from kdeclare.fleet.fingerprints import RowsFingerprint, format_findings_fingerprint
-from kdeclare.fleet.rows import CLUSTER, FINDINGS, SUMMARY
-from kdeclare.fleet.snapshots import SnapshotCluster, require_all_rows
 from kdeclare.fleet.spark import audit_counts, contested, diff
 from kdeclare.fleet.spark.audit_counts import FindingGroups
 from kdeclare.fleet.spark.diff import (
@@ -51,6 +48,9 @@ from kdeclare.fleet.spark.diff import (
 from kdeclare.fleet.spark.overview import FleetOverview
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import Workbench, count_rows, to_spark_type
+from kdeclare.fleet.tables.fingerprints import RowsFingerprint, format_findings_fingerprint
+from kdeclare.fleet.tables.rows import CLUSTER, FINDINGS, SUMMARY
+from kdeclare.fleet.tables.snapshots import SnapshotCluster, require_all_rows
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, select_valid
 
 MakeEvaluator = Callable[[str], ClusterEvaluator | None]
@@ -220,7 +220,7 @@ class ComparedTables:
     unchanged: the clusters that have not changed since the latest earlier audit, each with the notice of that
         audit. They are not compared.
     carried: the findings of the latest earlier audit in these clusters; None if there are no such clusters.
-    fingerprints: see `fleet.fingerprints.compute_fingerprints`.
+    fingerprints: see `fleet.tables.fingerprints.compute_fingerprints`.
     """
 
     declared: DataFrame

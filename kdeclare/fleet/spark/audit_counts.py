@@ -11,10 +11,10 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.policy_subjects import RULE_TOO_SLOW
 from kdeclare.fleet.audit_results import build_audit_row
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
-from kdeclare.fleet.fingerprints import RowsFingerprint
-from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.spark.row_hashes import build_finding_hash, merge_hashes
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
+from kdeclare.fleet.tables.fingerprints import RowsFingerprint
+from kdeclare.fleet.tables.row_builder import Row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GROUP = ("cluster", "kind", "finding", "path", "team", "severity")
@@ -26,7 +26,7 @@ class FindingGroups:
     """The findings of an audit in groups that have everything in common that summaries count.
 
     rows: mappings with the columns `_GROUP`, ``status``, ``accepted``, ``count``, ``oldest``, ``combined``
-        (the hash of the findings) and ``unrepeatable`` (see `fleet.fingerprints.is_repeatable`).
+        (the hash of the findings) and ``unrepeatable`` (see `fleet.tables.fingerprints.is_repeatable`).
     """
 
     rows: tuple[Row, ...]

@@ -17,10 +17,10 @@ from kdeclare.fleet.contested import (
     list_identified_sorts,
 )
 from kdeclare.fleet.findings import FindingKind
-from kdeclare.fleet.rows import CLUSTER, FINDING
 from kdeclare.fleet.spark.diff import KEY, RESULT, to_struct
 from kdeclare.fleet.spark.overview import FleetOverview
 from kdeclare.fleet.spark.tables import to_spark_type
+from kdeclare.fleet.tables.rows import CLUSTER, FINDING
 
 _RELATION = f"""
     case when b.desired is null then '{Relation.OWNED}'

@@ -14,9 +14,9 @@ from kdeclare.core.provider.registry import load_codecs
 from kdeclare.fleet.audit_results import IDENTITY
 from kdeclare.fleet.drift import explain_other_cluster, explain_unmanaged_group, find_drift
 from kdeclare.fleet.findings import UNDECLARED_KINDS, Finding, FindingKind, FindingSeverity
-from kdeclare.fleet.rows import CLUSTER, FINDING
 from kdeclare.fleet.spark.overview import FleetOverview
 from kdeclare.fleet.spark.tables import IS_GROUP_ROW, to_spark_type
+from kdeclare.fleet.tables.rows import CLUSTER, FINDING
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, find_acceptance
 
 KEY = ("cluster", "kind", "name")

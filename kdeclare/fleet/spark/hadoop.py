@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.spark.spark_errors import list_causes, mask_uri_passwords
-from kdeclare.fleet.storage import (
+from kdeclare.fleet.tables.storage import (
     Storage,
     build_read_error,
     build_write_error,

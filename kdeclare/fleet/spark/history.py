@@ -6,15 +6,15 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
 
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.fleet.history import ObjectVersion
+from kdeclare.fleet.history.object_history import ObjectVersion
+from kdeclare.fleet.history.object_versions import build_version, get_cluster
 from kdeclare.fleet.local.tables import format_partition
-from kdeclare.fleet.object_versions import build_version, get_cluster
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import CLUSTER, FINDINGS, LIVE
-from kdeclare.fleet.snapshots import SnapshotRecord, require_all_rows
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import escape_glob, open_reader, read_table, to_spark_schema
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import CLUSTER, FINDINGS, LIVE
+from kdeclare.fleet.tables.snapshots import SnapshotRecord, require_all_rows
+from kdeclare.fleet.tables.storage import Storage
 
 
 def read_versions(

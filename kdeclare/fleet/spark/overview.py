@@ -11,14 +11,14 @@ from pyspark.sql import functions as f
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.audit_results import build_snapshot_cluster
 from kdeclare.fleet.contested import Sharing, find_sharing, map_cluster_ids
-from kdeclare.fleet.fingerprints import ClusterInputs, RowsFingerprint
 from kdeclare.fleet.in_process_audit import get_cluster_body
 from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
-from kdeclare.fleet.rows import CLUSTER, require_complete_table
-from kdeclare.fleet.snapshots import SnapshotCluster
 from kdeclare.fleet.spark.row_hashes import build_live_hash, merge_hashes
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import IS_GROUP_ROW
+from kdeclare.fleet.tables.fingerprints import ClusterInputs, RowsFingerprint
+from kdeclare.fleet.tables.rows import CLUSTER, require_complete_table
+from kdeclare.fleet.tables.snapshots import SnapshotCluster
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CONTEXT = pa.schema(

@@ -1,11 +1,11 @@
-"""Hash rows in SQL, with the same results as `fleet.fingerprints`."""
+"""Hash rows in SQL, with the same results as `fleet.tables.fingerprints`."""
 
 from collections.abc import Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
-from kdeclare.fleet.fingerprints import (
+from kdeclare.fleet.tables.fingerprints import (
     FINDING_COLUMNS,
     HASH_DIGITS,
     LABEL_SEPARATOR,

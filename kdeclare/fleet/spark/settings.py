@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.fleet.spark.spark_errors import mask_uri_passwords
-from kdeclare.fleet.storage import find_local_storage
+from kdeclare.fleet.tables.storage import find_local_storage
 
 APP_NAME = "kdeclare"
 

@@ -3,14 +3,14 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from kdeclare.fleet.rows import CLUSTER, LIVE
-from kdeclare.fleet.snapshot_diff import RowPair, SnapshotDiff, SnapshotSide, build_snapshot_diff
-from kdeclare.fleet.snapshots import SnapshotRecord
+from kdeclare.fleet.history.snapshot_diff import RowPair, SnapshotDiff, SnapshotSide, build_snapshot_diff
 from kdeclare.fleet.spark.audit import require_unaltered
 from kdeclare.fleet.spark.diff import KEY
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import read_table
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.tables.rows import CLUSTER, LIVE
+from kdeclare.fleet.tables.snapshots import SnapshotRecord
+from kdeclare.fleet.tables.storage import Storage
 
 _COLUMNS = (*KEY, "fingerprint", "body", "error", "is_part")
 

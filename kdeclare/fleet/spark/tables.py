@@ -13,11 +13,11 @@ from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 from pyspark.sql.types import DataType, StructType
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.fleet.row_builder import Row, batch_rows
-from kdeclare.fleet.rows import CLUSTER, LIVE, require_written_rows
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
-from kdeclare.fleet.storage import LocalStorage, Storage, build_read_error
-from kdeclare.fleet.unfinished_tables import UnfinishedTables, open_unfinished_tables
+from kdeclare.fleet.tables.row_builder import Row, batch_rows
+from kdeclare.fleet.tables.rows import CLUSTER, LIVE, require_written_rows
+from kdeclare.fleet.tables.storage import LocalStorage, Storage, build_read_error
+from kdeclare.fleet.tables.unfinished_tables import UnfinishedTables, open_unfinished_tables
 
 
 def to_spark_type(type_: pa.DataType) -> DataType:

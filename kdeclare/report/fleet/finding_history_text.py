@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from kdeclare.fleet.finding_history import EpisodeStatus, FindingEpisode
+from kdeclare.fleet.history.finding_history import EpisodeStatus, FindingEpisode
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import (
     format_count,

@@ -20,7 +20,7 @@ from kdeclare.fleet.overview import (
     PlanExit,
     PlannedCluster,
 )
-from kdeclare.fleet.snapshots import SnapshotRecord
+from kdeclare.fleet.tables.snapshots import SnapshotRecord
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import (
     format_count,

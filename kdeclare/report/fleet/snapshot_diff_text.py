@@ -9,9 +9,9 @@ from pydantic import Field
 
 from kdeclare.core.documents import Second
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.fleet.history import FieldTurn, Turn
-from kdeclare.fleet.snapshot_diff import ObjectChange, SnapshotDiff, UnknownPart
-from kdeclare.fleet.snapshots import SnapshotRecord
+from kdeclare.fleet.history.object_history import FieldTurn, Turn
+from kdeclare.fleet.history.snapshot_diff import ObjectChange, SnapshotDiff, UnknownPart
+from kdeclare.fleet.tables.snapshots import SnapshotRecord
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
 from kdeclare.report.fleet.snapshot_text import format_field_change, format_field_name

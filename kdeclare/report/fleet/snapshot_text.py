@@ -10,10 +10,10 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, UNKNOWN_HASH
-from kdeclare.fleet.change_origins import ChangeOrigin, RunWrite, find_origins
-from kdeclare.fleet.finding_history import FindingEpisode
-from kdeclare.fleet.history import FieldTurn, ObjectTurn, ObjectVersion, Turn, list_turns
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
+from kdeclare.fleet.history.change_origins import ChangeOrigin, RunWrite, find_origins
+from kdeclare.fleet.history.finding_history import FindingEpisode
+from kdeclare.fleet.history.object_history import FieldTurn, ObjectTurn, ObjectVersion, Turn, list_turns
+from kdeclare.fleet.tables.snapshots import SnapshotCluster, SnapshotRecord
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.app.fleet.saved_plans import _merge_selectors
+from kdeclare.app.fleet.rollout.saved_plans import _merge_selectors
 from kdeclare.cli.commands.fleet.rollouts import redact_spark_settings
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode

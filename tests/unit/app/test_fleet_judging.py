@@ -11,7 +11,7 @@ from kdeclare.core.plans.plan import VerdictOutcome
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.fleet.cluster_pass import ClusterEvaluation
 from kdeclare.fleet.live_state import decode_cluster
-from kdeclare.fleet.row_builder import read_live_rows
+from kdeclare.fleet.tables.row_builder import read_live_rows
 from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
 from kdeclare.policy.resource_checks import check_live

@@ -21,7 +21,7 @@ from kdeclare.fleet.cluster_pass import (
     LabelsByResource,
     find_in_cluster,
 )
-from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.tables.row_builder import Row
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.resource_checks import check_live

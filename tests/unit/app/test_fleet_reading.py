@@ -19,7 +19,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.state import State
 from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, is_hash_of
 from kdeclare.engine.state.local_store import open_store
-from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
 from kdeclare.providers.connect.worker_config.diff import WorkerConfigRecord
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka import connection

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kdeclare.app.fleet.saved_plans import build_plan_file_name
+from kdeclare.app.fleet.rollout.saved_plans import build_plan_file_name
 from kdeclare.core.live.faults import Fault
 from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.providers.kafka import connection

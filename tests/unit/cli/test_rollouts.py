@@ -151,7 +151,7 @@ def test_cluster_that_a_wave_damaged_stops_the_next_wave(fleet: FleetRunner) -> 
 def test_rollout_waits_until_clusters_are_healthy(
     fleet: FleetRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kdeclare.app.fleet.rollout_health._POLL_S", 0.01)
+    monkeypatch.setattr("kdeclare.app.fleet.rollout.rollout_health._POLL_S", 0.01)
     set_rollout(fleet, health={"checks": {"under-replicated-partitions": 0}})
     cluster = fleet.clusters["eu-1"]
     break_partition(cluster, replicas=(1, 2))

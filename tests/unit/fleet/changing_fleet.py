@@ -15,9 +15,9 @@ import pytest
 from kdeclare.cli.main import main
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.fleet.local.tables import read_rows
-from kdeclare.fleet.row_builder import Row, build_unreachable_row, read_live_rows
-from kdeclare.fleet.rows import FINDINGS
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.row_builder import Row, build_unreachable_row, read_live_rows
+from kdeclare.fleet.tables.rows import FINDINGS
+from kdeclare.fleet.tables.storage import LocalStorage
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic

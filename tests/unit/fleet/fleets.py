@@ -16,8 +16,8 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_hashes import SecretHasher
 from kdeclare.core.secrets.secret_refs import Secret
 from kdeclare.engine.planning.secret_digests import hash_secrets
-from kdeclare.fleet import row_builder
-from kdeclare.fleet.row_builder import (
+from kdeclare.fleet.tables import row_builder
+from kdeclare.fleet.tables.row_builder import (
     Row,
     RowOrigin,
     build_declared_cluster_row,
@@ -25,7 +25,7 @@ from kdeclare.fleet.row_builder import (
     build_live_row,
     build_unread_row,
 )
-from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.tables.rows import CLUSTER
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_value import (

@@ -21,14 +21,14 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.fleet.findings import FindingKind
-from kdeclare.fleet.row_builder import (
+from kdeclare.fleet.tables.row_builder import (
     Row,
     batch_rows,
     build_declared_cluster_row,
     build_declared_rows,
     read_live_rows,
 )
-from kdeclare.fleet.rows import LIVE
+from kdeclare.fleet.tables.rows import LIVE
 from kdeclare.providers.connect.testing import MemoryConnectCluster, MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
 from kdeclare.providers.kafka.testing import MemoryCluster

@@ -20,10 +20,10 @@ from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.state.document import encode_stored_state
 from kdeclare.fleet.local.counts import summarize_snapshot_clusters
 from kdeclare.fleet.local.tables import read_rows
-from kdeclare.fleet.row_builder import read_live_rows
-from kdeclare.fleet.rows import FINDINGS
-from kdeclare.fleet.snapshots import SnapshotRecord, format_snapshot_path
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.row_builder import read_live_rows
+from kdeclare.fleet.tables.rows import FINDINGS
+from kdeclare.fleet.tables.snapshots import SnapshotRecord, format_snapshot_path
+from kdeclare.fleet.tables.storage import LocalStorage
 from kdeclare.providers.connect.testing import MemoryConnectCluster
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.schema_registry.client.port import UNREACHABLE, SchemaContent, SchemaType

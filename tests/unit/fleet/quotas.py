@@ -15,7 +15,7 @@ from kdeclare.core.resources.fleet_capabilities import (
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.fleet.row_builder import (
+from kdeclare.fleet.tables.row_builder import (
     Row,
     batch_rows,
     build_declared_cluster_row,
@@ -23,7 +23,7 @@ from kdeclare.fleet.row_builder import (
     build_excluded_rows,
     read_live_rows,
 )
-from kdeclare.fleet.rows import LIVE
+from kdeclare.fleet.tables.rows import LIVE
 from kdeclare.providers.kafka.client_quota.collector import QuotaState, read_quotas
 from kdeclare.providers.kafka.client_quota.diff import diff_quota
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity

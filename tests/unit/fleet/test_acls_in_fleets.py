@@ -13,7 +13,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.fleet.in_process_audit import audit_rows
-from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.tables.row_builder import Row
 from kdeclare.providers.kafka.acl.binding import Binding, parse_binding
 from kdeclare.providers.kafka.acl.collector import build_acl_state
 from kdeclare.providers.kafka.acl.diff import parse_field

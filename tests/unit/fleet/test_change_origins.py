@@ -13,8 +13,8 @@ from jsonschema import validate
 from kdeclare.cli.main import main
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.changes import Action, FieldOp
-from kdeclare.fleet.change_origins import RunWrite, find_origins
-from kdeclare.fleet.history import list_turns
+from kdeclare.fleet.history.change_origins import RunWrite, find_origins
+from kdeclare.fleet.history.object_history import list_turns
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp

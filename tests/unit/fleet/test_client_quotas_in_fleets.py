@@ -18,7 +18,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.fleet.cluster_pass import ClusterTables, find_in_cluster
 from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
 from kdeclare.fleet.live_state import decode_object
-from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.tables.row_builder import Row
 from tests.unit.fleet.fleets import make_desired
 from tests.unit.fleet.quotas import (
     NOWHERE,

@@ -15,7 +15,7 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest, PlanScope
 from kdeclare.fleet.in_process_audit import audit_rows
-from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.tables.rows import CLUSTER
 from kdeclare.providers.kafka.broker_config import BrokerConfigRecord
 from kdeclare.providers.kafka.config.config_record import AppliedValue
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.fleet import row_builder
-from kdeclare.fleet.row_builder import batch_rows, build_unreachable_row, read_live_rows
-from kdeclare.fleet.rows import LIVE
+from kdeclare.fleet.tables import row_builder
+from kdeclare.fleet.tables.row_builder import batch_rows, build_unreachable_row, read_live_rows
+from kdeclare.fleet.tables.rows import LIVE
 from kdeclare.providers.kafka.fleet import codec
 from kdeclare.providers.kafka.fleet.facts import compute_topic_facts
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition

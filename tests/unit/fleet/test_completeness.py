@@ -3,7 +3,7 @@
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.rows import require_complete_table, require_written_rows
+from kdeclare.fleet.tables.rows import require_complete_table, require_written_rows
 
 CLUSTERS = [f"c{n}" for n in range(8)]
 

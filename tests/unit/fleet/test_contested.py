@@ -17,8 +17,8 @@ from kdeclare.fleet.contested import (
 )
 from kdeclare.fleet.findings import FindingSeverity
 from kdeclare.fleet.local.tables import read_rows
-from kdeclare.fleet.rows import FINDINGS
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.rows import FINDINGS
+from kdeclare.fleet.tables.storage import LocalStorage
 from tests.spark.real_fleet import SECRETS, SHARED, RealFleet, make_real_fleet
 
 ORDERS = ResourceId("Topic", "orders")

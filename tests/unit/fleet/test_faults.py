@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.fleet.records import AUDITS, SNAPSHOTS, list_record_ids
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.records import AUDITS, SNAPSHOTS, list_record_ids
+from kdeclare.fleet.tables.storage import LocalStorage
 from tests.spark.real_fleet import SECRETS
 from tests.table_faults import (
     KNOWN_CODES,

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import validate
 
 from kdeclare.cli.main import main
-from kdeclare.fleet.finding_history import EpisodeStatus, ResourceAudit, list_episodes
+from kdeclare.fleet.history.finding_history import EpisodeStatus, ResourceAudit, list_episodes
 from kdeclare.report.fleet.finding_history_text import render_finding_history_text
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
 from tests.browser.sample_audits import NOON

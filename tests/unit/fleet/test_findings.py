@@ -18,8 +18,13 @@ from kdeclare.core.secrets.secret_refs import Referenced, SecretRef
 from kdeclare.fleet.drift import collect_findings, find_drift
 from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
-from kdeclare.fleet.row_builder import Row, build_declared_cluster_row, build_declared_row, build_unread_row
-from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.tables.row_builder import (
+    Row,
+    build_declared_cluster_row,
+    build_declared_row,
+    build_unread_row,
+)
+from kdeclare.fleet.tables.rows import CLUSTER
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT, BrokerConfigRecord
 from kdeclare.providers.kafka.fleet.facts import compute_topic_facts
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition

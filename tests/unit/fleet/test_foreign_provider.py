@@ -37,7 +37,7 @@ from kdeclare.fleet.cluster_pass import (
 from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
 from kdeclare.fleet.live_state import decode_cluster, decode_object
 from kdeclare.fleet.local.audit import LocalTables, find_all, find_fixed, find_unchecked
-from kdeclare.fleet.row_builder import (
+from kdeclare.fleet.tables.row_builder import (
     Row,
     batch_rows,
     build_declared_cluster_row,
@@ -45,7 +45,7 @@ from kdeclare.fleet.row_builder import (
     build_excluded_rows,
     read_live_rows,
 )
-from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.tables.rows import DECLARED, LIVE
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to

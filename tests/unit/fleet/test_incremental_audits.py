@@ -13,8 +13,8 @@ from kdeclare.core.provider.installed_providers import list_providers
 from kdeclare.core.resources.policy_subjects import RULE_TOO_SLOW
 from kdeclare.fleet.local.tables import read_rows
 from kdeclare.fleet.local.unchanged import build_fingerprints
-from kdeclare.fleet.rows import FINDINGS
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.rows import FINDINGS
+from kdeclare.fleet.tables.storage import LocalStorage
 from tests.unit.fleet.changing_fleet import SHARED, ChangingFleet, make_changing_fleet
 
 ROUNDS = 8
@@ -106,7 +106,7 @@ def test_other_versions_compare_all_clusters_again(
         patch.setattr("kdeclare.app.fleet.local_audit.list_providers", lambda: upgraded)
         assert audit_again(fleet) == []
     with monkeypatch.context() as patch:
-        patch.setattr("kdeclare.fleet.fingerprints.VERSION", "9.9")
+        patch.setattr("kdeclare.fleet.tables.fingerprints.VERSION", "9.9")
         assert audit_again(fleet) == []
 
 

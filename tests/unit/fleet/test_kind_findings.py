@@ -8,7 +8,7 @@ import pytest
 from kdeclare.core.provider.installed_providers import find_providers, load_providers, use_providers
 from kdeclare.fleet.findings import FindingKind
 from kdeclare.fleet.local.audit import LocalTables, find_all
-from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.tables.row_builder import Row
 from tests.unit.fleet.kind_scenarios import FINDINGS, FLAGS, SCENARIOS, expect_findings, run_scenario
 
 FindRows = Callable[[str], list[Row]]

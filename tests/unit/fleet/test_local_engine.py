@@ -22,11 +22,11 @@ from kdeclare.fleet.local.tables import (
     read_in_threads,
     read_rows,
 )
-from kdeclare.fleet.row_builder import batch_rows
-from kdeclare.fleet.rows import CLUSTER, FINDINGS, LIVE
-from kdeclare.fleet.snapshots import SnapshotCluster
-from kdeclare.fleet.storage import LocalStorage
-from kdeclare.fleet.unfinished_tables import publish_tables
+from kdeclare.fleet.tables.row_builder import batch_rows
+from kdeclare.fleet.tables.rows import CLUSTER, FINDINGS, LIVE
+from kdeclare.fleet.tables.snapshots import SnapshotCluster
+from kdeclare.fleet.tables.storage import LocalStorage
+from kdeclare.fleet.tables.unfinished_tables import publish_tables
 from scripts.reference.tables import READ_AUDITS
 from tests.spark.real_fleet import SECRETS, accept_drift, make_real_fleet
 from tests.unit.fleet.fleets import generate_fleet

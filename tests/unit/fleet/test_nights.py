@@ -21,8 +21,8 @@ from kdeclare.cli.main import main
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.fleet.local.tables import read_rows
-from kdeclare.fleet.rows import CLUSTER, FINDINGS
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.rows import CLUSTER, FINDINGS
+from kdeclare.fleet.tables.storage import LocalStorage
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster

@@ -6,7 +6,7 @@ from typing import Any
 
 from kdeclare.fleet.finding_conditions import parse_conditions
 from kdeclare.fleet.findings import FindingKind, FindingSeverity
-from kdeclare.fleet.notified_changes import AuditTables, Recipient, find_changes
+from kdeclare.fleet.messages.notified_changes import AuditTables, Recipient, find_changes
 from tests.browser.sample_audits import NOON, build_cluster, build_summary
 
 DAY = timedelta(days=1)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kdeclare.fleet.record_ids import find_earlier_id, make_record_id
+from kdeclare.fleet.tables.record_ids import find_earlier_id, make_record_id
 
 IDS = ("20261101T040000Z-aaaa", "20261110T040000Z-bbbb", "20261120T040000Z-cccc", "20261121T040000Z-dddd")
 

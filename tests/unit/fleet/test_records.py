@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.fleet.records import AUDITS, build_index, list_record_ids
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.records import AUDITS, build_index, list_record_ids
+from kdeclare.fleet.tables.storage import LocalStorage
 
 
 class LateListing(LocalStorage):

@@ -20,8 +20,8 @@ from kdeclare.fleet.drift import collect_findings, parse_source
 from kdeclare.fleet.findings import FindingKind
 from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
 from kdeclare.fleet.live_state import decode_object
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import CLUSTER, DECLARED, LIVE
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import CLUSTER, DECLARED, LIVE
 from kdeclare.providers.kafka.config.config_value import get_declared_configs
 from tests.unit.fleet.fleets import HIDDEN, NO_PLACEMENT, PLUGIN, SECRET, Fleet, generate_fleet
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.fleet.in_process_audit import audit_rows
-from kdeclare.fleet.row_builder import (
+from kdeclare.fleet.tables.row_builder import (
     Row,
     build_declared_cluster_row,
     build_declared_rows,

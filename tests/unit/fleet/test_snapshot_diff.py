@@ -11,9 +11,9 @@ from jsonschema import validate
 from kdeclare.cli.main import main
 from kdeclare.core.documents import dump_document
 from kdeclare.core.resources.changes import FieldOp
-from kdeclare.fleet.row_builder import Row, build_unreachable_row, read_live_rows
-from kdeclare.fleet.rows import CLUSTER
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
+from kdeclare.fleet.tables.row_builder import Row, build_unreachable_row, read_live_rows
+from kdeclare.fleet.tables.rows import CLUSTER
+from kdeclare.fleet.tables.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.storage import LocalStorage, Storage, find_local_storage
+from kdeclare.fleet.tables.storage import LocalStorage, Storage, find_local_storage
 
 
 def read_code(raised: pytest.ExceptionInfo[KdeclareError]) -> str:
@@ -187,6 +187,6 @@ def test_find_local_storage_rejects_other_uris(location: str) -> None:
 
 
 def test_storage_import_needs_no_spark() -> None:
-    program = "import sys, kdeclare.fleet.storage; print('pyspark' in sys.modules)"
+    program = "import sys, kdeclare.fleet.tables.storage; print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.storage import LocalStorage, build_write_error
-from kdeclare.fleet.unfinished_tables import UnfinishedTables, open_unfinished_tables, publish_tables
+from kdeclare.fleet.tables.storage import LocalStorage, build_write_error
+from kdeclare.fleet.tables.unfinished_tables import UnfinishedTables, open_unfinished_tables, publish_tables
 
 PATHS = {"one": "data/one", "two": "data/two"}
 RECORD = "records/1.json"

@@ -15,14 +15,14 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.fleet.in_process_audit import audit_rows
 from kdeclare.fleet.local.tables import read_rows
-from kdeclare.fleet.row_builder import (
+from kdeclare.fleet.tables.row_builder import (
     Row,
     build_declared_cluster_row,
     build_declared_rows,
     read_live_rows,
 )
-from kdeclare.fleet.rows import FINDINGS
-from kdeclare.fleet.storage import LocalStorage
+from kdeclare.fleet.tables.rows import FINDINGS
+from kdeclare.fleet.tables.storage import LocalStorage
 from kdeclare.providers.connect import connection as connect_connection
 from kdeclare.providers.connect.testing import MemoryConnectCluster, MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore

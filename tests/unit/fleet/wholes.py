@@ -11,14 +11,14 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.fleet.cluster_pass import ClusterTables
-from kdeclare.fleet.row_builder import (
+from kdeclare.fleet.tables.row_builder import (
     Row,
     build_declared_cluster_row,
     build_declared_row,
     build_excluded_row,
     read_live_rows,
 )
-from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.tables.rows import CLUSTER
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup

@@ -8,11 +8,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kdeclare.core.documents import dump_document
-from kdeclare.fleet.history import FieldTurn, Turn
+from kdeclare.fleet.history.object_history import FieldTurn, Turn
+from kdeclare.fleet.history.snapshot_diff import ObjectChange, SnapshotDiff, UnknownPart
 from kdeclare.fleet.overview import FleetApply, FleetPlan
-from kdeclare.fleet.snapshot_diff import ObjectChange, SnapshotDiff, UnknownPart
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
 from kdeclare.fleet.stored_findings import FIXED, ComparedFindings
+from kdeclare.fleet.tables.snapshots import SnapshotCluster, SnapshotRecord
 from kdeclare.report.fleet.findings_report import build_findings_document
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
 from kdeclare.report.fleet.notifications.json_message import build_json_message

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
-from kdeclare.fleet.notified_changes import NotifiedChanges
+from kdeclare.fleet.messages.notified_changes import NotifiedChanges
 from kdeclare.fleet.stored_findings import FIXED
 from kdeclare.manifests.fleet.manifest_links import ManifestLinks
 from kdeclare.manifests.fleet.notification_target import MessageEvent, MessageFormat, NotificationTarget

@@ -1,6 +1,6 @@
 """The text of `fleet snapshot`."""
 
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
+from kdeclare.fleet.tables.snapshots import SnapshotCluster, SnapshotRecord
 from kdeclare.report.fleet.snapshot_text import render_snapshot_text
 from tests.browser.sample_audits import NOON, SILENT
 from tests.unit.report.golden_files import check_golden

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kdeclare.core.documents import dump_document
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.fleet.history import ObjectVersion, Turn, list_turns
+from kdeclare.fleet.history.object_history import ObjectVersion, Turn, list_turns
 from kdeclare.providers.kafka.fleet.codec import dump_live_topic
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition, Topic

@@ -23,7 +23,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from kdeclare.app.fleet.rollout_control import RolloutRequest
+    from kdeclare.app.fleet.rollout.rollout_control import RolloutRequest
     from kdeclare.fleet.overview import AppliedCluster, FleetPlan
     from kdeclare.manifests.fleet import Rollout
 
@@ -65,7 +65,7 @@ def plan(
     """
     import os
 
-    from kdeclare.app.fleet.saved_plans import plan_fleet
+    from kdeclare.app.fleet.rollout.saved_plans import plan_fleet
     from kdeclare.app.signatures import load_signer
     from kdeclare.report.fleet.fleet_runs import compute_plans_exit
 
@@ -159,8 +159,8 @@ def apply(
     """
     import os
 
-    from kdeclare.app.fleet.apply import apply_fleet
-    from kdeclare.app.fleet.waves import FleetApplyOptions
+    from kdeclare.app.fleet.rollout.apply import apply_fleet
+    from kdeclare.app.fleet.rollout.waves import FleetApplyOptions
     from kdeclare.cli.run_output import announce_stop, build_interrupted_error
     from kdeclare.engine.executor.progress_tracker import RunOptions
     from kdeclare.report.fleet.fleet_runs import compute_apply_exit
@@ -231,7 +231,7 @@ def pause(*, reason: _Reason = None, spark: SparkOptions, console: Console) -> E
     A running fleet apply of the plans in DIR finishes its wave, and then ends. Until fleet resume, no other
     fleet apply of these plans begins.
     """
-    from kdeclare.app.fleet.rollout_control import RolloutRequest
+    from kdeclare.app.fleet.rollout.rollout_control import RolloutRequest
 
     return _request_stop(RolloutRequest.PAUSE, reason, spark, console)
 
@@ -242,7 +242,7 @@ def abort(*, reason: _Reason = None, spark: SparkOptions, console: Console) -> E
     A running fleet apply of the plans in DIR finishes its wave, and then ends. The plans are never applied
     again. Applied changes stay; kdeclare rollback undoes them for each cluster.
     """
-    from kdeclare.app.fleet.rollout_control import RolloutRequest
+    from kdeclare.app.fleet.rollout.rollout_control import RolloutRequest
 
     return _request_stop(RolloutRequest.ABORT, reason, spark, console)
 
@@ -251,7 +251,7 @@ def _request_stop(
     request: "RolloutRequest", reason: str | None, spark: SparkOptions, console: Console
 ) -> ExitCode:
     from kdeclare.app.fleet.job import open_results_storage
-    from kdeclare.app.fleet.rollout_control import stop_rollout
+    from kdeclare.app.fleet.rollout.rollout_control import stop_rollout
 
     with open_results_storage(spark.results_options("auto")) as storage:
         stop = stop_rollout(storage, request, reason or "")
@@ -265,7 +265,7 @@ def resume(*, spark: SparkOptions, console: Console) -> ExitCode:
     Applies nothing. Run fleet apply to continue the rollout.
     """
     from kdeclare.app.fleet.job import open_results_storage
-    from kdeclare.app.fleet.rollout_control import resume_rollout
+    from kdeclare.app.fleet.rollout.rollout_control import resume_rollout
 
     with open_results_storage(spark.results_options("auto")) as storage:
         was_paused = resume_rollout(storage)

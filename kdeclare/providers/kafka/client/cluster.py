@@ -13,7 +13,6 @@ from kdeclare.core.operations import retry as core_retry
 from kdeclare.core.operations.retry import Retry, RetryPolicy
 from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.providers.kafka.client import configs as _configs
-from kdeclare.providers.kafka.client import log_dirs as _log_dirs
 from kdeclare.providers.kafka.client import reassignments as _reassignments
 from kdeclare.providers.kafka.client import topics as _topics
 from kdeclare.providers.kafka.client.access import acls as _acls
@@ -23,8 +22,9 @@ from kdeclare.providers.kafka.client.describe_cluster import describe_cluster, e
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.groups import KafkaGroups, RetryingGroups
 from kdeclare.providers.kafka.client.item_retries import send_with_retries
-from kdeclare.providers.kafka.client.log_offsets import count_records, find_last_writes, list_log_offsets
-from kdeclare.providers.kafka.client.producers import list_producers
+from kdeclare.providers.kafka.client.logs import log_dirs as _log_dirs
+from kdeclare.providers.kafka.client.logs.log_offsets import count_records, find_last_writes, list_log_offsets
+from kdeclare.providers.kafka.client.logs.producers import list_producers
 from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.consumer_group.port import Groups

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.audit_summary import AuditSummary
 from kdeclare.fleet.findings import AuditRow, FindingSeverity
-from kdeclare.fleet.notified_changes import NotifiedChanges
+from kdeclare.fleet.messages.notified_changes import NotifiedChanges
 from kdeclare.manifests.fleet.manifest_links import ManifestLinks
 from kdeclare.manifests.fleet.notification_target import NotificationTarget
 from kdeclare.report.elements.values import (

@@ -4,13 +4,13 @@ import json
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from kdeclare.app.fleet.saved_plans import read_overview
+from kdeclare.app.fleet.rollout.saved_plans import read_overview
 from kdeclare.app.workspace import format_user_at_host
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.fleet.rows import FORMAT_VERSION
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.tables.rows import FORMAT_VERSION
+from kdeclare.fleet.tables.storage import Storage
 
 _FILE = "rollout.json"
 

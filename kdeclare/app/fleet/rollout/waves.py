@@ -11,9 +11,9 @@ from threading import Event
 
 from kdeclare.app.apply import ApplyOptions, apply_saved
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
-from kdeclare.app.fleet.rollout_control import read_stop
-from kdeclare.app.fleet.rollout_health import HealthGate
-from kdeclare.app.fleet.saved_plans import (
+from kdeclare.app.fleet.rollout.rollout_control import read_stop
+from kdeclare.app.fleet.rollout.rollout_health import HealthGate
+from kdeclare.app.fleet.rollout.saved_plans import (
     write_applied_plans,
 )
 from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
@@ -28,7 +28,7 @@ from kdeclare.fleet.overview import (
     AppliedStatus,
     FleetPlan,
 )
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.tables.storage import Storage
 from kdeclare.manifests.fleet import Fleet, Rollout
 from kdeclare.report.outcome import run_outcome
 

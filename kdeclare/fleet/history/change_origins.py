@@ -16,7 +16,7 @@ from kdeclare.core.documents import Second
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.changes import Action
-from kdeclare.fleet.history import FieldTurn, ObjectTurn, Turn
+from kdeclare.fleet.history.object_history import FieldTurn, ObjectTurn, Turn
 
 _PRECISION = timedelta(seconds=1)
 """Journals can contain times in whole seconds."""

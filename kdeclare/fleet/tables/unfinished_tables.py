@@ -13,8 +13,8 @@ from dataclasses import field
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.units import format_names
-from kdeclare.fleet.rows import build_incomplete_error
-from kdeclare.fleet.storage import Storage, build_write_error
+from kdeclare.fleet.tables.rows import build_incomplete_error
+from kdeclare.fleet.tables.storage import Storage, build_write_error
 
 _log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.fleet.rows import FORMAT_VERSION
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.tables.rows import FORMAT_VERSION
+from kdeclare.fleet.tables.storage import Storage
 
 SNAPSHOTS, AUDITS = "snapshots", "audits"
 """The folders with the records of snapshots and of audits. The names of the files sort by time."""

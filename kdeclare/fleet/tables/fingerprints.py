@@ -22,7 +22,7 @@ from kdeclare.core.resources.policy_subjects import RULE_TOO_SLOW
 from kdeclare.fleet.audit_summary import AuditSummary, ClusterFingerprints
 from kdeclare.fleet.contested import Sharing, find_sharing
 from kdeclare.fleet.findings import FindingKind
-from kdeclare.fleet.rows import FINDING
+from kdeclare.fleet.tables.rows import FINDING
 from kdeclare.version import VERSION
 
 Row = Mapping[str, Any]

@@ -81,7 +81,7 @@ DECLARED = pa.schema(
         (
             "row_hash",
             pa.int64(),
-        ),  # a hash of the row, see `fleet.fingerprints`; null to always compare the cluster
+        ),  # a hash of the row, see `fleet.tables.fingerprints`; null to always compare the cluster
     ]
 )
 """The table of declared and owned resources, with one row for each resource and one row for each cluster.

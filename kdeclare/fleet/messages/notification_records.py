@@ -11,8 +11,8 @@ from pydantic import Field
 
 from kdeclare.core.documents import Time, dump_document
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.fleet.rows import FileFormat
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.tables.rows import FileFormat
+from kdeclare.fleet.tables.storage import Storage
 
 NOTIFICATIONS = "notifications"
 """The folder with the records, beside the audits."""

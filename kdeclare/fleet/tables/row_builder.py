@@ -1,4 +1,4 @@
-"""Build the table rows of declared resources and live objects, which audits compare; see `fleet.rows`."""
+"""Build the rows of declared resources and live objects, which audits compare; see `fleet.tables.rows`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -38,7 +38,7 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord, get_owned_labels
 from kdeclare.core.resources.record_binding import dump_record
 from kdeclare.fleet.live_state import OTHER_SYSTEMS, hash_text
-from kdeclare.fleet.rows import CLUSTER, LIVE
+from kdeclare.fleet.tables.rows import CLUSTER, LIVE
 
 Row = dict[str, Any]
 

@@ -36,9 +36,9 @@ from kdeclare.engine.planning.planfile import CheckSignature, PlanFile, parse_pl
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.signatures.signature import SignMessage, sign_plan_text
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, parse_overview
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import FORMAT_VERSION
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import FORMAT_VERSION
+from kdeclare.fleet.tables.storage import Storage
 from kdeclare.manifests.fleet import Fleet
 from kdeclare.report.outcome import plan_outcome
 

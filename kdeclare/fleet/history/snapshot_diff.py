@@ -7,10 +7,10 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import as_object, parse_json
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.provider.registry import CODECS
-from kdeclare.fleet.history import FieldTurn, Turn, compare_fields
+from kdeclare.fleet.history.object_history import FieldTurn, Turn, compare_fields
 from kdeclare.fleet.live_state import explain_unread
-from kdeclare.fleet.rows import CLUSTER
-from kdeclare.fleet.snapshots import SnapshotRecord
+from kdeclare.fleet.tables.rows import CLUSTER
+from kdeclare.fleet.tables.snapshots import SnapshotRecord
 
 Row = Mapping[str, Any]
 RowPair = tuple[Row | None, Row | None]

@@ -10,7 +10,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.audit_summary import Labels, Seconds
 from kdeclare.fleet.object_counts import ObjectCount
-from kdeclare.fleet.rows import FileFormat
+from kdeclare.fleet.tables.rows import FileFormat
 
 _FILE_FORMAT = FileFormat(
     code="bad-snapshot",

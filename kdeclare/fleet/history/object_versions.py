@@ -6,11 +6,11 @@ from datetime import UTC
 from kdeclare.core.jsontypes import as_object, parse_json
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.provider.registry import CODECS
-from kdeclare.fleet.history import ObjectVersion
+from kdeclare.fleet.history.object_history import ObjectVersion
 from kdeclare.fleet.live_state import explain_unread
-from kdeclare.fleet.row_builder import Row
-from kdeclare.fleet.rows import CLUSTER, find_unread_row
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
+from kdeclare.fleet.tables.row_builder import Row
+from kdeclare.fleet.tables.rows import CLUSTER, find_unread_row
+from kdeclare.fleet.tables.snapshots import SnapshotCluster, SnapshotRecord
 
 
 def build_version(record: SnapshotRecord, cluster: str, key: LiveKey, rows: Sequence[Row]) -> ObjectVersion:

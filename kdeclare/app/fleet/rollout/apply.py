@@ -7,14 +7,20 @@ from time import monotonic
 from kdeclare.app.apply import handle_interrupts
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
 from kdeclare.app.fleet.job import FleetOptions, open_results_storage, open_selected_fleet
-from kdeclare.app.fleet.rollout_control import build_stop_error, read_stop
-from kdeclare.app.fleet.rollout_health import HealthGate
-from kdeclare.app.fleet.saved_plans import (
+from kdeclare.app.fleet.rollout.rollout_control import build_stop_error, read_stop
+from kdeclare.app.fleet.rollout.rollout_health import HealthGate
+from kdeclare.app.fleet.rollout.saved_plans import (
     read_applied_plans,
     read_cluster_plan,
     read_fleet_plan,
 )
-from kdeclare.app.fleet.waves import FleetApplyOptions, RolloutState, WaveRunner, find_canaries, split_waves
+from kdeclare.app.fleet.rollout.waves import (
+    FleetApplyOptions,
+    RolloutState,
+    WaveRunner,
+    find_canaries,
+    split_waves,
+)
 from kdeclare.app.signatures import build_signature_check
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode

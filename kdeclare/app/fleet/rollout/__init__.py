@@ -1,0 +1,1 @@
+"""Plan a fleet, and apply its plans in waves."""

@@ -1,0 +1,1 @@
+"""Earlier snapshots and audits: the versions of an object, and how long findings were open."""

@@ -1,0 +1,1 @@
+"""What messages about audits report, and which messages were sent."""

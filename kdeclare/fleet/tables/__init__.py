@@ -1,0 +1,1 @@
+"""The tables of snapshots and audits, their records, and where they are stored."""

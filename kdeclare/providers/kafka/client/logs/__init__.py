@@ -1,0 +1,1 @@
+"""Requests about the logs of partitions: offsets, sizes and producers."""
