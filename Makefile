@@ -13,7 +13,7 @@ CONNECT := tests/kafka/test_sandbox_connect.py tests/kafka/test_sandbox_registry
 	tests/kafka/test_faults_during_runs.py tests/kafka/state/
 KEEPS = tests/kafka/test_examples.py::test_example_succeeds_and_cleans_up
 APART := tests/kafka/test_sandbox_clusters.py tests/kafka/test_sandbox_secure.py tests/kafka/test_tutorial.py tests/kafka/test_canaries.py \
-	tests/kafka/test_trailing_broker.py tests/kafka/test_old_broker.py tests/kafka/test_demo.py tests/kafka/test_soak.py tests/kafka/test_prefixed.py \
+	tests/kafka/test_trailing_broker.py tests/kafka/test_impact.py tests/kafka/test_old_broker.py tests/kafka/test_demo.py tests/kafka/test_soak.py tests/kafka/test_prefixed.py \
 	tests/kafka/test_secured.py tests/kafka/test_scram_users.py tests/kafka/test_log_dirs.py \
 	$(patsubst %,'$(KEEPS)[%]',access connect-tls-rotation fleet pipeline) \
 	$(addprefix tests/kafka/test_broker_policies,.py _shown.py _side_by_side.py)
