@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -17,6 +18,7 @@ from kdeclare.fleet.tables.row_builder import (
 )
 from kdeclare.providers.connect.client.connectors_port import TargetState
 from kdeclare.providers.connect.client.port import UNREACHABLE
+from kdeclare.providers.connect.connection import ConnectClients
 from kdeclare.providers.connect.connector.diff import diff_connector
 from kdeclare.providers.connect.connector.fleet import ConnectorCodec
 from kdeclare.providers.connect.connector.live import ConnectorState
@@ -130,3 +132,18 @@ def test_unreachable_cluster_is_named() -> None:
         if row["kind"] == "Connector"
     )
     assert "connect/eu did not respond: connection refused" in row["message"]
+
+
+def test_cluster_with_unusable_settings_is_an_unread_part() -> None:
+    connect = MemoryConnectCluster(lag=0)
+    create(connect, "a")
+    connections = connections_to(MemoryCluster(cluster_id="id-1"), None, {"eu": connect})
+    clients = connections.get(ConnectClients)
+
+    def fail() -> MemoryConnectCluster:
+        raise KdeclareError(error("bad-file", "Unusable file", "The file 'ca.pem' cannot be used."))
+
+    broken = ConnectClients(clients.open, {**clients.clusters, "us": fail})
+    rows = list(read_live_rows(connections.with_part(broken), "eu-1", {}, NOW))
+    assert [row["name"] for row in rows if row["kind"] == "Connector"] == ["eu/a", "us/"]
+    assert "ca.pem" in rows[-1]["error"]

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
+from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_list, as_object, as_text
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject, UnreadPart
@@ -68,11 +69,10 @@ class ConnectorCodec:
             problems[endpoint] = None
             try:
                 objects += _list_objects(clients.open_cluster(endpoint), endpoint)
-            except Fault as fault:
-                problems[endpoint] = describe_fault(fault)
-                reason = explain_unreachable_endpoint(
-                    f"{ENVIRONMENT_FIELD}/{endpoint}", describe_fault(fault)
-                )
+            except (Fault, KdeclareError) as problem:
+                clause = _describe_problem(problem)
+                problems[endpoint] = clause
+                reason = explain_unreachable_endpoint(f"{ENVIRONMENT_FIELD}/{endpoint}", clause)
                 unread.append(UnreadPart(CONNECTOR, make_live_key(endpoint, "").key, reason))
         return LiveListing(problems, iter(objects), unread=unread)
 
@@ -117,6 +117,13 @@ class ConnectorCodec:
     def format_field_name(self, sort: str, path: str) -> str | None:
         """Return None, because the paths are the names of the fields in manifests."""
         return None
+
+
+def _describe_problem(problem: Fault | KdeclareError) -> str:
+    """Explain why a Connect cluster cannot be read, such as a TLS file that cannot be used, as a clause."""
+    if isinstance(problem, Fault):
+        return describe_fault(problem)
+    return summarize_diagnostics(problem.diagnostics).rstrip(".")
 
 
 def _list_objects(cluster: ConnectCluster, endpoint: str) -> Iterator[LiveObject]:
