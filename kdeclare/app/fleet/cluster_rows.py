@@ -87,9 +87,16 @@ def _find_known_resources(workspace: Workspace, kinds: Collection[str]) -> list[
 
     Only the files that could declare such resources are loaded: snapshots need no other resources.
     """
-    project, state = workspace.project, workspace.store.read()
-    owned = {id_: record for id_, record in _find_owned_records(state).items() if id_.kind in kinds}
+    project = workspace.project
     paths = find_manifests_of(project, kinds)
+    try:
+        state = workspace.store.read()
+    except KdeclareError:
+        if paths:
+            raise
+        # Without such resources, a snapshot does not depend on the state. Audits report the error.
+        return []
+    owned = {id_: record for id_, record in _find_owned_records(state).items() if id_.kind in kinds}
     desired: Sequence[DesiredResource] = ()
     if paths:
         loaded = load_project_manifests(project, paths, KINDS, workspace.environ, rules=RULES)

@@ -144,6 +144,23 @@ def test_refusal_of_worker_is_found() -> None:
     assert f"workers.{URLS[1]}" in paths
 
 
+def test_snapshot_without_workers_needs_no_state(
+    workers: MemoryWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state" / "shop" / "eu-1" / "state.json"
+    state.parent.mkdir(parents=True)
+    state.write_text("broken")
+    locator = ClusterLocator(str(tmp_path / "fleet.yaml"))
+
+    def list_unread() -> list[tuple[str, str]]:
+        rows = [row for batch in read_live(locator, "eu-1") for row in batch.to_pylist()]
+        return [(row["kind"], row["name"]) for row in rows if row["error"] is not None]
+
+    assert list_unread() == [(KIND, "")]
+    (tmp_path / "manifests" / "tls.yaml").unlink()
+    assert list_unread() == []
+
+
 FLEET = {"clusters": [{"name": "eu-1", "project": "kdeclare.yaml", "env": "eu-1"}]}
 ENVIRONMENTS = {"environments": {"eu-1": {"bootstrapServers": "eu-1:9092"}}}
 
