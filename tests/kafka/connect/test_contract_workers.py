@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.known_resources import KnownResource
 from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.fleet.in_process_audit import audit_rows
+from kdeclare.fleet.tables.row_builder import build_declared_cluster_row, build_declared_rows, read_live_rows
 from kdeclare.providers.connect.client import port
 from kdeclare.providers.connect.client.port import (
     ConnectWorkers,
@@ -30,6 +33,7 @@ from kdeclare.providers.connect.worker_health import (
 from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, WorkerGroup, hash_overrides
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.cases import case
+from tests.connections import connections_to
 from tests.engine.world import World, desired
 from tests.kafka.connect import certificates
 from tests.kafka.connect.workers import OWN_FOLDER, Crew
@@ -199,3 +203,27 @@ def test_rollback_of_rotation_restores_certificate(bed: Bed) -> None:
     assert world.rollback().complete
     assert {worker.served for worker in read_workers(bed.workers).workers} == shown
     assert read_workers(bed.workers).overrides == bed.rotated(bed.a)
+
+
+def test_audit_finds_change_by_other_client(bed: Bed) -> None:
+    cluster = MemoryCluster(cluster_id="id-1")
+    world = World(cluster)
+    world.workers[bed.workers.urls] = bed.workers
+    item = build_resource(bed, bed.a)
+    assert world.apply(item).complete
+    state = world.store.read()
+    assert state is not None
+    record = state.resources[str(item.id)]
+    connections = connections_to(cluster, {bed.workers.urls: bed.workers})
+    known = [KnownResource(item.id, item.body, record)]
+
+    def audit() -> list[tuple[str, str | None]]:
+        now = datetime.now(UTC)
+        declared = [build_declared_cluster_row("eu", {}), *build_declared_rows("eu", item, item.id, record)]
+        live = list(read_live_rows(connections, "eu", {}, now, lambda kinds: known))
+        found = audit_rows(declared, live)
+        return [(row["finding"], row["path"]) for row in found if row["kind"] == item.id.kind]
+
+    assert audit() == []
+    bed.settled(dict(patch_through_any(bed.workers, {LOCATION: bed.b})))
+    assert audit() == [("changed", f"configs.{LOCATION}")]

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import time_machine
 
@@ -61,6 +62,13 @@ ORPHANS: Mapping[tuple[str, str], Json] = {
     ("Schema", "past"): {**make_schema("spare", "id"), "onDelete": "keep"},
 }
 """Resources that were applied and are no longer declared."""
+
+
+def drop_column(file: Path, column: str) -> None:
+    """Make a file look as if an earlier version of kdeclare had written it."""
+    table = pq.ParquetFile(file).read()
+    assert column in table.column_names
+    pq.write_table(table.drop_columns(column), file)
 
 
 @dataclass
@@ -151,6 +159,8 @@ class Outages:
         rows = list(read_live_rows(self.connections, CLUSTER_NAME, {}, taken_at))
         path = format_snapshot_path(snapshot_id, taken_at)
         write_rows(self.snapshots / path, {CLUSTER_NAME: rows})
+        if self.days == 1:
+            drop_column(self.snapshots / path / f"cluster={CLUSTER_NAME}" / "part-0.parquet", "is_part")
         record = SnapshotRecord(snapshot_id, "shop", taken_at, 1.0, path, summarize_snapshot_clusters(rows))
         self.write(f"snapshots/snapshots/{snapshot_id}.json", json.dumps(dump_document(record)))
         return snapshot_id
