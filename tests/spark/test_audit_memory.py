@@ -123,13 +123,13 @@ def test_findings_of_unread_undeclared_objects_are_not_fixed(
 
 @pytest.mark.parametrize(
     ("prefix", "source", "is_unseen"),
-    [("d/", None, True), ("", None, True), ("e/", None, False), ("d/", "all.yaml:1:1", False)],
+    [("d", None, True), ("", None, True), ("e", None, False), ("d", "all.yaml:1:1", False)],
 )
 def test_findings_of_unread_parts_are_not_fixed(
     spark: SparkSession, prefix: str, source: str | None, is_unseen: bool
 ) -> None:
     """A part without a prefix concerns all undeclared objects. Declared resources were compared."""
-    before = ("eu", "Topic/d/1", "policy", None)
+    before = ("eu", "Topic/d1", "policy", None)
     found = build_findings(spark, [])
     earlier = build_findings(spark, [before], MONDAY).withColumn("source", f.lit(source).cast("string"))
     live = build_unread_rows(spark, ("eu", "Topic", prefix)).withColumn("is_part", f.col("error").isNotNull())
