@@ -382,7 +382,7 @@ class PlanningOptions(OverrideOptions):
         bool,
         typer.Option(
             "--no-impact",
-            help="Do not read what destructive changes mean for records and consumers.",
+            help="Skip reading the impact of changes on records and consumers.",
         ),
     ] = False
     adopt: Annotated[

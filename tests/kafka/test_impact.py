@@ -184,5 +184,7 @@ def test_deletion_names_writers_and_readers(
     planned = run_here(tmp_path, "plan", "--allow-deletes", "--allow-empty")
     assert planned.code == 0, planned.err
     assert "The topic holds 7 records (" in planned.out
-    assert "1 producer wrote to the topic within the last hour. The newest record has the time" in planned.out
-    assert "Group billing has not read 4 of these records." in planned.out
+    assert (
+        "1 producer wrote to the topic within the last hour. The newest record is timestamped" in planned.out
+    )
+    assert "Group 'billing' has not read 4 of these records." in planned.out

@@ -16,9 +16,10 @@ from kdeclare.core.diagnostics import (
 )
 from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.endpoints import validate_endpoints
+from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.plans.observation import Observation
+from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.plans.plan import ClusterRef, Ownership, Plan, PlanBase, Summary, Verdict
 from kdeclare.core.plans.plan_hooks import CannotPlanError, PlanHooks, PlanInputs, PlanStep, prepare_context
 from kdeclare.core.progress import Progress
@@ -134,7 +135,13 @@ def build_plan(
 def _observe_impact(plan: Plan, hooks: Sequence[PlanHooks]) -> list[Observation]:
     """Return what the changes mean for records and clients, the most important first for each resource."""
     changes = [change for change in plan.changes if not change.blocked and change.action is not Action.NO_OP]
-    observations = [item for hook in hooks for item in hook.observe_impact(plan.operations, changes)]
+    observations: list[Observation] = []
+    for hook in hooks:
+        try:
+            observations += hook.observe_impact(plan.operations, changes)
+        except Fault as fault:  # the plan itself is complete
+            text = f"kdeclare could not determine the impact of all changes: {fault}."
+            observations.append(Observation("", "not-determined", ObservationLevel.UNKNOWN, text))
     return sorted(observations, key=lambda item: (item.resource, item.level.rank))
 
 

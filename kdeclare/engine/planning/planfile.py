@@ -336,6 +336,11 @@ def parse_plan_file(text: str, name: str, check_signature: CheckSignature | None
             raise _build_malformed_error(
                 f"the risks of {change.id} do not match those of its fields", document_json, name
             )
+    known_resources = {"", *(str(change.id) for change in plan.changes)}
+    for observation in plan.observations:  # not covered by the id
+        if observation.resource not in known_resources:
+            reason = f"an observation is about {observation.resource}, which the plan does not change"
+            raise _build_malformed_error(reason, document_json, name)
     return PlanFile(
         plan,
         document["plan_id"],

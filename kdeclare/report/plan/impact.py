@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.plans.plan import Plan
+from kdeclare.core.resources.changes import Change
 from kdeclare.report.elements.terminal import Style
 from kdeclare.report.elements.values import sanitize_for_terminal
+from kdeclare.report.plan.risks import list_risks
 
 _LABELS = {
     ObservationLevel.LOSS: "loss",
@@ -22,6 +24,12 @@ def group_observations(plan: Plan) -> Mapping[str, Sequence[Observation]]:
     for item in plan.observations:
         observations[item.resource].append(item)
     return observations
+
+
+def list_other_observations(plan: Plan) -> Sequence[Observation]:
+    """Return the observations about changes that are not in the list of risks."""
+    listed = {str(found.id) for found in list_risks(plan) if isinstance(found, Change)}
+    return [item for item in plan.observations if item.resource not in listed]
 
 
 def get_observation_label(observation: Observation) -> str:

@@ -28,7 +28,7 @@ from kdeclare.report.elements.diagnostics_text import (
 from kdeclare.report.elements.markdown_escape import escape_code, escape_prose
 from kdeclare.report.elements.values import format_count, format_value, join_nonempty, strip_configs_prefix
 from kdeclare.report.outcome import find_denied_fields, plan_outcome
-from kdeclare.report.plan.impact import get_observation_label, group_observations
+from kdeclare.report.plan.impact import get_observation_label, group_observations, list_other_observations
 from kdeclare.report.plan.plan_sections import render_markdown_line
 from kdeclare.report.plan.plan_text import (
     ORPHANED_CODE,
@@ -349,15 +349,13 @@ def _render_risks(plan: Plan, max_length: int) -> str:
 
 def _render_other_impact(plan: Plan, max_length: int) -> str:
     """Render the observations about changes that are not in the list of risks."""
-    listed = {str(found.id) for found in list_risks(plan) if isinstance(found, Change)}
-    rows: list[RenderItem] = [
-        partial(_render_impact_row, item) for item in plan.observations if item.resource not in listed
-    ]
+    rows: list[RenderItem] = [partial(_render_impact_row, item) for item in list_other_observations(plan)]
     return _render_section("Impact", _render_fitting_items(rows, "observation", max_length - 20))
 
 
 def _render_impact_row(observation: Observation) -> str:
-    return f"- {escape_code(observation.resource)}: {_render_observation(observation)}\n"
+    resource = f"{escape_code(observation.resource)}: " if observation.resource else ""
+    return f"- {resource}{_render_observation(observation)}\n"
 
 
 def _classify_risk(risk: Diagnostic | Verdict | Change) -> str:

@@ -25,7 +25,7 @@ from kdeclare.report.elements.diagnostics_text import (
 from kdeclare.report.elements.html_page import StringTable, render_html_page
 from kdeclare.report.elements.values import format_count, format_duration, sanitize_for_terminal
 from kdeclare.report.outcome import format_planned_counts, format_target_compact, plan_outcome
-from kdeclare.report.plan.impact import get_observation_label, group_observations
+from kdeclare.report.plan.impact import get_observation_label, group_observations, list_other_observations
 from kdeclare.report.plan.plan_graph import find_critical_path
 from kdeclare.report.plan.plan_page_data import ACTION_LABELS, build_body_data
 from kdeclare.report.plan.plan_sections import render_page_sections
@@ -167,6 +167,7 @@ def list_plan_risks(plan: Plan) -> list[PageNote]:
 def list_plan_notes(plan: Plan) -> list[PageNote]:
     """Return notes that do not prevent an apply: verdicts, diagnostics, orphans and unmanaged keys."""
     verdicts = [_build_verdict_note(v) for v in select_notable_verdicts(plan.verdicts) if not v.is_denial]
+    impact = [_build_impact_note(item) for item in list_other_observations(plan)]
     orphans = {str(c.id) for c in plan.changes if c.action is Action.NO_OP}
     remaining_diagnostics = (
         d
@@ -185,6 +186,7 @@ def list_plan_notes(plan: Plan) -> list[PageNote]:
         for id_, keys in unmanaged_keys
     ]
     return [
+        *impact,
         *_build_policy_notes(plan),
         *verdicts,
         *warnings,
@@ -306,6 +308,11 @@ def _build_risk_note(
         (*impact, *lines),
         tuple(list_risk_names(risk)[1:]),
     )
+
+
+def _build_impact_note(observation: Observation) -> PageNote:
+    label, resource = get_observation_label(observation), sanitize_for_terminal(observation.resource)
+    return PageNote(label, "Impact", resource or None, (sanitize_for_terminal(observation.text),))
 
 
 def _build_diagnostic_note(diagnostic: Diagnostic) -> PageNote:

@@ -5,6 +5,7 @@ bounds. They follow `UnifiedLog.deleteRetentionMsBreachedSegments`, `deleteReten
 `LogSegment.shouldRoll` of Apache Kafka 4.3.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from kdeclare.core.frozen_dataclass import dataclass
@@ -20,6 +21,8 @@ class LogLimits:
     deletes: whether ``cleanup.policy`` contains ``delete``. Otherwise, the limits have no effect.
     retention_ms, retention_bytes: None means unlimited. The size limit applies to each partition.
     segment_ms, segment_bytes: the largest time span and size of a segment.
+    is_compacted: whether Kafka compacts the topic, or did so before. Compaction merges segments, so that a
+        segment can cover any time span.
     """
 
     deletes: bool
@@ -27,6 +30,7 @@ class LogLimits:
     retention_bytes: int | None
     segment_ms: int
     segment_bytes: int
+    is_compacted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,8 @@ class PartitionLog:
     start, end: the first offset, and the offset of the next record.
     size: the size in bytes; None if unknown.
     first_within: the first offset with a timestamp within ``retention.ms``, or `NO_RECORD`.
-    first_near: the first offset with a timestamp within ``retention.ms`` plus ``segment.ms``, or `NO_RECORD`.
+    first_near: the first offset with a timestamp within ``retention.ms`` plus twice ``segment.ms``, or
+        `NO_RECORD`.
     """
 
     start: int
@@ -49,6 +54,10 @@ class PartitionLog:
     def count(self) -> int:
         """The number of offsets, which is the largest possible number of records."""
         return max(0, self.end - self.start)
+
+    def without_size(self) -> "PartitionLog":
+        """Return the log with an unknown size."""
+        return replace(self, size=None)
 
 
 class Bounds(NamedTuple):
@@ -82,16 +91,17 @@ def _bound_by_time(log: PartitionLog, limits: LogLimits) -> Bounds:
     """A segment is deleted if its largest timestamp, and that of each earlier segment, is too old.
 
     The segment with the first record that is recent enough stays. Kafka begins a segment at the latest when
-    a record is more than ``segment.ms`` newer than the first record of the current one. Therefore, the
-    segment that stays contains no records that are older than both times together.
+    a batch is more than ``segment.ms`` newer than the first batch of the current segment. The records of
+    that first batch can be older than the batch, but by much less than another ``segment.ms``.
     """
     if not limits.deletes or limits.retention_ms is None:
         return NONE_DELETED
     if log.first_within == NO_RECORD:
         return Bounds(log.count, log.count)
     most = max(0, log.first_within - log.start)
-    least = 0 if log.first_near == NO_RECORD else max(0, log.first_near - log.start)
-    return Bounds(min(least, most), most)
+    least = max(0, log.first_near - log.start)
+    is_known = log.first_near != NO_RECORD and not limits.is_compacted
+    return Bounds(min(least, most) if is_known else 0, most)
 
 
 def _bound_by_size(log: PartitionLog, limits: LogLimits) -> Bounds:
@@ -122,8 +132,10 @@ def compute_deletable_bytes(log: PartitionLog, limits: LogLimits) -> Bounds | No
     if log.count and records.least == log.count:
         return Bounds(log.size, log.size)
     excess = _compute_excess(log, limits)
-    is_expired = _bound_by_time(log, limits).most > 0
-    return Bounds(max(0, excess - limits.segment_bytes), log.size if is_expired else excess)
+    # Kafka applies the size limit first, and then the time limit to the rest. Behind a deleted segment with a
+    # recent timestamp, there can be older ones.
+    can_expire = _bound_by_time(log, limits).most > 0 or (excess > 0 and limits.retention_ms is not None)
+    return Bounds(max(0, excess - limits.segment_bytes), log.size if can_expire else excess)
 
 
 def compute_probable_bytes(log: PartitionLog, limits: LogLimits) -> int | None:
@@ -140,7 +152,9 @@ def count_unread(log: PartitionLog, deleted: int, committed: int | None) -> int:
     """Return how many of the deleted records of a partition a group has not read.
 
     deleted: the number of deleted records, all of them the oldest.
-    committed: the offset that the group reads next. None means that the group has read nothing.
+    committed: the offset that the group reads next. None means that the group has read nothing. An offset
+        beyond the end is invalid, and consumers can then read everything again.
     """
-    position = log.start if committed is None else max(log.start, committed)
+    is_valid = committed is not None and committed <= log.end
+    position = max(log.start, committed) if committed is not None and is_valid else log.start
     return max(0, log.start + deleted - position)

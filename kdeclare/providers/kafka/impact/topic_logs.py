@@ -21,37 +21,67 @@ TopicLogs = Mapping[int, PartitionLog]
 """The logs of the partitions of a topic, by number."""
 
 _DESCRIBE = "DESCRIBE"
-UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+_TOO_SLOW = Fault("TOO_SLOW", "reading the impact of the plan took too long")
 
 
 def read_logs(
-    cluster: Cluster, topics: Mapping[str, Topic], limits: Mapping[str, LogLimits | None]
-) -> Mapping[str, TopicLogs]:
-    """Read the logs of topics. Topics with the same limits share their requests. Raises Fault.
+    cluster: Cluster, topics: Mapping[str, Topic], limits: Mapping[str, LogLimits | None], deadline: float
+) -> Mapping[str, TopicLogs | Fault]:
+    """Read the logs of topics, or the reason why they cannot be read.
+
+    Topics with the same limits share their requests.
 
     limits: the limits of each topic, for the offsets at which records are too old; None does not read these.
+    deadline: no request begins after this time (`time.monotonic`).
     """
     now_ms = int(time.time() * 1000)
     names_by_times: dict[tuple[int, ...], list[str]] = {}
     for name, topic_limits in limits.items():
         names_by_times.setdefault(_choose_times(topic_limits, now_ms), []).append(name)
     sizes = _read_sizes(cluster, topics)
-    logs: dict[str, dict[int, PartitionLog]] = {name: {} for name in limits}
+    logs: dict[str, dict[int, PartitionLog] | Fault] = {}
     for times, names in names_by_times.items():
-        # The start is read first and the end last, so that no record between the requests is left out.
-        for where, offsets in cluster.list_offsets(names, (EARLIEST, *times, LATEST)).items():
-            start, *at_times, end = offsets
-            first_near, first_within = at_times or (0, 0)
-            log = PartitionLog(start, end, sizes.get(where), first_within, first_near)
-            logs[where.topic][where.partition] = log
+        for name, offsets in _list_offsets(cluster, names, times, deadline).items():
+            if isinstance(offsets, Fault):
+                logs[name] = offsets
+            else:
+                logs[name] = {w.partition: _build_log(found, sizes.get(w)) for w, found in offsets.items()}
     return logs
+
+
+_Offsets = Mapping[TopicPartition, tuple[int, ...]]
+
+
+def _list_offsets(
+    cluster: Cluster, names: Sequence[str], times: tuple[int, ...], deadline: float
+) -> Mapping[str, _Offsets | Fault]:
+    """List the offsets of topics. If the request fails, list those of each topic on its own."""
+    if time.monotonic() > deadline:
+        return dict.fromkeys(names, _TOO_SLOW)
+    try:
+        # The start is read first and the end last, so that no record between the requests is left out.
+        found = cluster.list_offsets(names, (EARLIEST, *times, LATEST))
+    except Fault as fault:
+        if len(names) == 1:
+            return {names[0]: fault}
+        each = (_list_offsets(cluster, [name], times, deadline) for name in names)
+        return {name: offsets for result in each for name, offsets in result.items()}
+    return {
+        name: {where: offsets for where, offsets in found.items() if where.topic == name} for name in names
+    }
+
+
+def _build_log(offsets: tuple[int, ...], size: int | None) -> PartitionLog:
+    start, *at_times, end = offsets
+    first_near, first_within = at_times or (0, 0)
+    return PartitionLog(start, end, size, first_within, first_near)
 
 
 def _choose_times(limits: LogLimits | None, now_ms: int) -> tuple[int, ...]:
     if limits is None or not limits.deletes or limits.retention_ms is None:
         return ()
     oldest_kept = max(0, now_ms - limits.retention_ms)
-    return max(0, oldest_kept - limits.segment_ms), oldest_kept
+    return max(0, oldest_kept - 2 * limits.segment_ms), oldest_kept
 
 
 def _read_sizes(cluster: Cluster, topics: Mapping[str, Topic]) -> Mapping[TopicPartition, int]:
@@ -91,10 +121,13 @@ class Readers:
     """The groups that read topics.
 
     groups: by topic. is_complete: whether the principal is known to see all groups.
+    unknown: the number of groups of which kdeclare does not know what they read: share groups, and groups
+        with members that have no partitions at the moment.
     """
 
     groups: Mapping[str, Sequence[ReadingGroup]]
     is_complete: bool
+    unknown: int = 0
 
 
 class TooManyGroupsError(Exception):
@@ -107,11 +140,13 @@ def read_readers(cluster: Cluster, topics: Collection[str]) -> Readers:
     Raises Fault, and TooManyGroupsError. Groups without committed offsets count if their members have
     partitions of the topics. Share groups store their positions elsewhere, and are not included.
     """
+    every_group = cluster.groups.list_groups()
     listed = {
         id_: group
-        for id_, group in cluster.groups.list_groups().items()
+        for id_, group in every_group.items()
         if group.has_consumer_offsets or group.type is GroupType.STREAMS
     }
+    unknown = sum(group.type is GroupType.SHARE for group in every_group.values())
     if len(listed) > MAX_GROUPS:
         raise TooManyGroupsError
     rights = cluster.find_cluster_rights()
@@ -122,7 +157,10 @@ def read_readers(cluster: Cluster, topics: Collection[str]) -> Readers:
     for id_ in sorted(listed):
         members_of: dict[str, int] = {}
         group = described.get(id_)
-        for member in (group.members or ()) if group is not None else ():
+        members = group.members if group is not None else None
+        has_partitions = any(member.partitions for member in members or ())
+        unknown += id_ in active_ids and not has_partitions
+        for member in members or ():
             for topic in {where.topic for where in member.partitions}:
                 members_of[topic] = members_of.get(topic, 0) + 1
         committed_of: dict[str, dict[int, int]] = {}
@@ -130,7 +168,7 @@ def read_readers(cluster: Cluster, topics: Collection[str]) -> Readers:
             committed_of.setdefault(where.topic, {})[where.partition] = committed.offset
         for topic in groups.keys() & (members_of.keys() | committed_of.keys()):
             groups[topic].append(ReadingGroup(id_, committed_of.get(topic, {}), members_of.get(topic, 0)))
-    return Readers(groups, rights is not None and _DESCRIBE in rights)
+    return Readers(groups, rights is not None and _DESCRIBE in rights, unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,39 +176,46 @@ class Writers:
     """Who writes to a topic.
 
     last_write_ms: the latest timestamp of its records, in milliseconds since 1970; None if it has no records
-        or if the brokers cannot tell.
-    producers: the number of producers that wrote within the last hour; a Fault if the principal may not know.
+        or if the brokers do not tell.
+    producers: the number of producers that have an open transaction or wrote a record with a timestamp within
+        the last hour; a Fault if the principal may not know.
     """
 
     last_write_ms: int | None
     producers: int | Fault
 
 
-def read_writers(cluster: Cluster, topics: Collection[str]) -> Mapping[str, Writers]:
-    """Read who writes to the topics. Raises Fault if the brokers do not respond."""
-    names = sorted(topics)
-    last_writes = _read_last_writes(cluster, names)
-    try:
-        recent_ids = _read_recent_producers(cluster, names)
-    except Fault as fault:
-        return {name: Writers(last_writes.get(name), fault) for name in names}
-    return {name: Writers(last_writes.get(name), len(recent_ids[name])) for name in names}
+def read_writers(cluster: Cluster, topics: Sequence[str], deadline: float) -> Mapping[str, Writers]:
+    """Read who writes to the topics. deadline: no request begins after this time (`time.monotonic`)."""
+    last_writes = _read_last_writes(cluster, topics)
+    producers = _read_producers(cluster, topics, deadline)
+    return {name: Writers(last_writes.get(name), producers[name]) for name in topics}
 
 
-def _read_recent_producers(cluster: Cluster, names: Sequence[str]) -> Mapping[str, set[int]]:
+def _read_producers(cluster: Cluster, names: Sequence[str], deadline: float) -> Mapping[str, int | Fault]:
+    """Count the producers of topics. If the request fails, count those of each topic on its own."""
+    if time.monotonic() > deadline:
+        return dict.fromkeys(names, _TOO_SLOW)
     since_ms = int(time.time() * 1000) - RECENT_MS
     recent_ids: dict[str, set[int]] = {name: set() for name in names}
-    for where, producers in cluster.list_producers(names).items():
-        recent_ids[where.topic] |= {each.id for each in producers if each.last_written_ms >= since_ms}
-    return recent_ids
+    try:
+        for where, producers in cluster.list_producers(names).items():
+            recent_ids[where.topic] |= {
+                each.id for each in producers if each.in_transaction or each.last_written_ms >= since_ms
+            }
+    except Fault as fault:
+        if len(names) == 1:
+            return {names[0]: fault}
+        each_count = (_read_producers(cluster, [name], deadline) for name in names)
+        return {name: count for result in each_count for name, count in result.items()}
+    return {name: len(ids) for name, ids in recent_ids.items()}
 
 
 def _read_last_writes(cluster: Cluster, names: Sequence[str]) -> Mapping[str, int]:
+    """Return the latest timestamp of each topic. Empty if the brokers do not tell (before Kafka 3.0)."""
     try:
         found = cluster.find_last_writes(names)
-    except Fault as fault:
-        if fault.error != UNSUPPORTED_VERSION:
-            raise
+    except Fault:
         return {}
     last: dict[str, int] = {}
     for where, at in found.items():

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_list
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.resources.changes import Change
+from kdeclare.core.resources.changes import Change, FieldChange
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.impact.deletable_records import LogLimits
@@ -13,8 +13,7 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 
 CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
 SEGMENT_MS, SEGMENT_BYTES, MIN_ISR = "segment.ms", "segment.bytes", "min.insync.replicas"
-LIMIT_KEYS = frozenset({CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES, SEGMENT_MS, SEGMENT_BYTES})
-"""The configs of a topic that determine which records Kafka deletes."""
+_REMOTE_STORAGE = "remote.storage.enable"
 
 _CONFIGS = "configs."
 _BROKER_KEYS: Mapping[str, Sequence[tuple[str, int]]] = {
@@ -37,10 +36,29 @@ See `org.apache.kafka.server.config.ServerTopicConfigSynonyms`.
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The effective configs of a topic before and after a change; a key without a value is omitted."""
+    """The effective configs of a topic before and after a change; a key without a value is omitted.
+
+    unknown: the keys whose new value is a default that the brokers do not show.
+    """
 
     before: Mapping[str, str]
     after: Mapping[str, str]
+    unknown: frozenset[str] = frozenset()
+
+    @property
+    def is_compacted_before(self) -> bool:
+        """Whether Kafka compacts the topic before the change."""
+        return "compact" in _split_policies(self.before)
+
+    @property
+    def is_compacted_after(self) -> bool:
+        """Whether Kafka compacts the topic after the change."""
+        return "compact" in _split_policies(self.after)
+
+    @property
+    def is_tiered(self) -> bool:
+        """Whether the topic also has records in remote storage (KIP-405)."""
+        return "true" in (self.before.get(_REMOTE_STORAGE), self.after.get(_REMOTE_STORAGE))
 
     @property
     def limits_before(self) -> LogLimits:
@@ -61,11 +79,11 @@ def read_settings(
     changes: the change of each existing topic. broker_id: a broker to ask for defaults, or None.
     The result has a Fault for each topic whose configs cannot be described.
     """
-    keys = frozenset(_BROKER_KEYS)
+    keys = frozenset({*_BROKER_KEYS, _REMOTE_STORAGE})
     queries = [ConfigQuery(ConfigResource(ConfigScope.TOPIC, name), keys) for name in sorted(changes)]
     reset_keys = {
         key for change in changes.values() for key, value in _list_changed(change) if value is None
-    } & keys
+    } & _BROKER_KEYS.keys()
     defaults = _read_defaults(cluster, reset_keys, broker_id)
     settings: dict[str, TopicSettings | Fault] = {}
     for resource, entries in cluster.describe_configs_partially(queries).items():
@@ -73,13 +91,20 @@ def read_settings(
             settings[resource.name] = entries
             continue
         before = {key: entry.value for key, entry in entries.items() if entry.value is not None}
-        after = dict(before)
+        after, unknown = dict(before), set()
         for key, value in _list_changed(changes[resource.name]):
             new_value = defaults.get(key) if value is None else value
             if new_value is not None:
                 after[key] = new_value
-        settings[resource.name] = TopicSettings(before, after)
+            elif key in _BROKER_KEYS:
+                unknown.add(key)
+        settings[resource.name] = TopicSettings(before, after, frozenset(unknown))
     return settings
+
+
+def find_config_field(change: Change, key: str) -> FieldChange | None:
+    """Return the last change of a config of the topic; a list can have several. None if it is unchanged."""
+    return next((f for f in reversed(change.fields) if f.path == f"{_CONFIGS}{key}"), None)
 
 
 def _list_changed(change: Change) -> Iterable[tuple[str, str | None]]:
@@ -96,35 +121,39 @@ def _to_text(value: JsonValue) -> str | None:
 
 
 def _read_defaults(cluster: Cluster, keys: Collection[str], broker_id: int | None) -> Mapping[str, str]:
-    """Return the values that topics without overrides have. Kafka's own defaults replace what is not set."""
-    if not keys:
+    """Return the values that topics without overrides have. Empty if the brokers do not show them."""
+    if not keys or broker_id is None:
         return {}
-    entries: Mapping[str, str | None] = {}
-    if broker_id is not None:
-        broker = ConfigResource(ConfigScope.BROKER, str(broker_id))
-        names = frozenset(name for key in keys for name, _ in _BROKER_KEYS[key])
-        described = cluster.describe_configs_partially([ConfigQuery(broker, names)]).get(broker)
-        if described is not None and not isinstance(described, Fault):
-            entries = {name: entry.value for name, entry in described.items()}
-    return {key: value for key in keys if (value := _find_default(key, entries)) is not None}
+    broker = ConfigResource(ConfigScope.BROKER, str(broker_id))
+    names = frozenset(name for key in keys for name, _ in _BROKER_KEYS[key])
+    described = cluster.describe_configs_partially([ConfigQuery(broker, names)]).get(broker)
+    if described is None or isinstance(described, Fault):
+        return {}
+    values = {name: entry.value for name, entry in described.items()}
+    return {key: value for key in keys if (value := _find_default(key, values)) is not None}
 
 
-def _find_default(key: str, entries: Mapping[str, str | None]) -> str | None:
+def _find_default(key: str, values: Mapping[str, str | None]) -> str | None:
     for name, unit in _BROKER_KEYS[key]:
-        value = entries.get(name)
+        value = values.get(name)
         if value:
             return str(int(value) * unit) if unit > 1 and int(value) > 0 else value
-    info = load_catalog(ConfigScope.TOPIC).get(key)
+    info = load_catalog(ConfigScope.TOPIC).get(key)  # no broker config is set
     return None if info is None else info.default
+
+
+def _split_policies(configs: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(part.strip() for part in configs.get(CLEANUP_POLICY, "delete").split(","))
 
 
 def _build_limits(configs: Mapping[str, str], all_configs: Sequence[Mapping[str, str]]) -> LogLimits:
     """all_configs: existing segments have the sizes and time spans that these settings allowed."""
     return LogLimits(
-        deletes="delete" in {part.strip() for part in configs.get(CLEANUP_POLICY, "delete").split(",")},
+        deletes="delete" in _split_policies(configs),
         retention_ms=_parse_limit(configs.get(RETENTION_MS)),
         retention_bytes=_parse_limit(configs.get(RETENTION_BYTES)),
         segment_ms=max((_parse_limit(each.get(SEGMENT_MS)) or 0) for each in all_configs),
+        is_compacted=any("compact" in _split_policies(each) for each in all_configs),
         segment_bytes=max((_parse_limit(each.get(SEGMENT_BYTES)) or 0) for each in all_configs),
     )
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from kdeclare.core.clock import format_second
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.observation import Observation, ObservationLevel
@@ -16,11 +15,13 @@ from kdeclare.providers.kafka.port import (
     TOPIC_AUTHORIZATION_FAILED,
 )
 
+_DESCRIBE, _READ = "Describe", "Read"
 _MISSING_RIGHTS = {
-    TOPIC_AUTHORIZATION_FAILED: "the permissions Describe, DescribeConfigs and Read on the topic",
-    GROUP_AUTHORIZATION_FAILED: "the permission Describe on the groups",
-    CLUSTER_AUTHORIZATION_FAILED: "the permission Describe on the cluster",
+    TOPIC_AUTHORIZATION_FAILED: "{right} on the topic",
+    GROUP_AUTHORIZATION_FAILED: "Describe on the groups",
+    CLUSTER_AUTHORIZATION_FAILED: "Describe on the cluster",
 }
+"""The permission whose lack each of Kafka's errors reports."""
 
 
 def build_loss(
@@ -43,9 +44,9 @@ def build_loss(
         text = f"The topic holds {_format_amount(total, about)}." if total else "The topic holds no records."
         code = "deleted-records"
     elif not records.most:
-        code, text = "deletable-records", "No record of the topic exceeds the new limits now."
+        code, text = "deletable-records", "No records currently exceed the new limits."
     else:
-        share = f"{100 * records.most / total:.3g} %" if total else ""
+        share = f"{100 * records.most / total:.3g}%" if total else ""
         parts = [share if records.is_exact else f"up to {share}", "" if about is None else _about(about)]
         note = ", ".join(part for part in parts if part)
         code = "deletable-records"
@@ -54,38 +55,44 @@ def build_loss(
     return Observation(resource, code, level, text, path, figures)
 
 
-def build_unread(
-    resource: str, path: str | None, group: str, unread: Bounds, members: int
-) -> Observation | None:
-    """Say that a group has not read deleted records, or reads a topic that is deleted. None if neither."""
-    is_deletion = path is None
+def build_compaction(resource: str, path: str | None) -> Observation:
+    """Say what the compaction of a topic deletes, and what it requires of producers."""
+    text = (
+        "Compaction deletes all existing records without keys, and all but the latest record of each key. "
+        "Brokers reject new records without keys."
+    )
+    return Observation(resource, "keys-required", ObservationLevel.LOSS, text, path)
+
+
+def build_unread(resource: str, path: str | None, group: str, unread: Bounds, members: int) -> Observation:
+    """Say that a group has not read deleted records, or reads a topic that is deleted."""
     figures: dict[str, JsonValue] = {
         "group": group,
         "unread_at_least": unread.least,
         "unread_at_most": unread.most,
         "members": members,
     }
-    if not unread.most and not (is_deletion and members):
-        return None
-    if is_deletion and members:
-        readers = f"{format_count(members, 'member')} of group {group} read{'s' * (members == 1)} the topic"
+    if path is None and members:
+        readers = f"{format_count(members, 'member')} of group '{group}' read{'s' * (members == 1)} the topic"
         unread_text = f", and {format_count(unread.most, 'record')} are unread" if unread.most else ""
         text = f"{readers}{unread_text}."
     else:
         active = f" (it has {format_count(members, 'member')})" if members else ""
-        text = f"Group {group} has not read {format_bounds(unread)} of these records{active}."
+        text = f"Group '{group}' has not read {format_bounds(unread)} of these records{active}."
     level = ObservationLevel.LOSS if unread.most else ObservationLevel.EFFECT
     return Observation(resource, "unread-records", level, text, path, figures)
 
 
 def build_other_groups(resource: str, path: str | None, unread: Sequence[int]) -> Observation:
     """Count the groups that are not named, each with its number of unread records."""
-    text = (
-        f"{format_count(len(unread), 'other group')} {'has' if len(unread) == 1 else 'have'} not read "
-        f"up to {format_count(max(unread), 'record')} either."
-    )
-    figures = {"groups": len(unread), "unread_at_most": max(unread)}
-    level = ObservationLevel.LOSS if max(unread) else ObservationLevel.EFFECT
+    most, others = max(unread), format_count(len(unread), "other group")
+    if most:
+        each = "each have" if len(unread) > 1 else "has"
+        text = f"{others} {each} up to {format_count(most, 'unread record')} among them."
+    else:
+        text = f"{others} {'have' if len(unread) > 1 else 'has'} members that read the topic."
+    figures = {"groups": len(unread), "unread_at_most": most}
+    level = ObservationLevel.LOSS if most else ObservationLevel.EFFECT
     return Observation(resource, "unread-records", level, text, path, figures)
 
 
@@ -102,15 +109,14 @@ def build_readers(resource: str, path: str | None, groups: int, *, is_complete: 
 
 def build_writers(resource: str, writers: Writers) -> Iterator[Observation]:
     """Say when a record was last written to a topic that is deleted, and whether producers write to it."""
-    producers = writers.producers
-    at = None if writers.last_write_ms is None else datetime.fromtimestamp(writers.last_write_ms / 1000, UTC)
+    producers, last_write_ms = writers.producers, writers.last_write_ms
     figures: dict[str, JsonValue] = {
-        "last_write": None if at is None else format_second(at),
+        "last_write_ms": last_write_ms,
         "producers": None if isinstance(producers, Fault) else producers,
     }
-    last = "" if at is None else f"The newest record has the time {at:%Y-%m-%d %H:%M} UTC."
+    last = "" if last_write_ms is None else f"The newest record is timestamped {_format_time(last_write_ms)}."
     if isinstance(producers, Fault):
-        yield build_unknown(resource, None, "which producers write to the topic", producers)
+        yield build_unknown(resource, None, "which producers write to the topic", producers, right=_READ)
     elif producers:
         wrote = f"{format_count(producers, 'producer')} wrote to the topic within the last hour."
         text = f"{wrote} {last}".strip()
@@ -118,6 +124,14 @@ def build_writers(resource: str, writers: Writers) -> Iterator[Observation]:
         return
     if last:
         yield Observation(resource, "writers", ObservationLevel.INFO, last, None, figures)
+
+
+def _format_time(at_ms: int) -> str:
+    """Format a timestamp of a record. Producers can set any number, such as microseconds."""
+    try:
+        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms} ms, which is not a date"
 
 
 def build_hidden_groups(resource: str, path: str | None) -> Observation:
@@ -129,12 +143,28 @@ def build_hidden_groups(resource: str, path: str | None) -> Observation:
     return Observation(resource, "hidden-groups", ObservationLevel.UNKNOWN, text, path)
 
 
-def build_unknown(resource: str, path: str | None, what: str, reason: Fault | str) -> Observation:
-    """Say what could not be determined. what: a noun phrase, such as ``the records to be deleted``."""
+def build_unknown_groups(resource: str, path: str | None, count: int) -> Observation:
+    """Say that kdeclare does not know what some groups read."""
+    groups = format_count(count, "other group")
+    text = (
+        f"kdeclare does not know whether {groups} read{'s' * (count == 1)} the topic: share groups, and "
+        "groups whose members have no partitions at the moment."
+    )
+    return Observation(resource, "hidden-groups", ObservationLevel.UNKNOWN, text, path, {"groups": count})
+
+
+def build_unknown(
+    resource: str, path: str | None, what: str, reason: Fault | str, *, right: str = _DESCRIBE
+) -> Observation:
+    """Say what could not be determined.
+
+    what: a noun phrase, such as ``the records to be deleted``. right: the permission on the topic that the
+        request needs.
+    """
     if isinstance(reason, Fault):
-        right = _MISSING_RIGHTS.get(reason.error)
-        reason = f"kdeclare lacks {right}" if right else str(reason)
-    text = f"kdeclare could not determine {what}: {reason}."
+        missing = _MISSING_RIGHTS.get(reason.error, "").format(right=right)
+        reason = f"kdeclare lacks the permission {missing}" if missing else str(reason)
+    text = f"kdeclare could not determine {what}: {reason.rstrip('.')}."
     return Observation(resource, "not-determined", ObservationLevel.UNKNOWN, text, path)
 
 
