@@ -447,7 +447,7 @@ def test_fleet_audit_finds_exactly_the_drift(story: Story) -> None:
     assert "s.altered" in (audits / "report.md").read_text()
     assert "s.altered" in (audits / "report.html").read_text()
     assert sorted(path.name for path in audits.iterdir()) == [
-        *("audits", "findings", "metrics.prom", "report.html", "report.md"),
+        *("audits", "audits.json", "findings", "metrics.prom", "report.html", "report.md"),
         *("summary", "summary.json", "unseen"),
     ]
 
