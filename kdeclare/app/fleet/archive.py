@@ -9,8 +9,7 @@ import json
 import os
 import re
 import zipfile
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -29,6 +28,7 @@ from kdeclare.engine.executor.propagation import VISIBLE_WITHIN_S
 from kdeclare.engine.state.local_store import PLAN, RUNS, STATE, LocalStore
 from kdeclare.manifests.file_fields import find_file_fields, find_named_files
 from kdeclare.manifests.fleet import Fleet, open_cluster_project
+from kdeclare.manifests.fleet.fleet_file import list_task_texts
 from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, read_project
 from kdeclare.manifests.syntax.files import FileFinder
 from kdeclare.manifests.syntax.reference_limits import CI_VARIABLE
@@ -72,7 +72,7 @@ def pack(
     archive_contents = _ArchiveContents(
         environ, {} if command_config is None else {"command-config": str(command_config)}, needs
     )
-    archive_contents.text(fleet.file, fleet.folder, _list_unneeded_texts(fleet))
+    archive_contents.fleet(fleet)
     read_cached_project = cache(read_project)
     for entry in fleet.clusters:
         try:
@@ -82,14 +82,6 @@ def pack(
         else:
             archive_contents.project(project, state)
     return _build_zip(archive_contents)
-
-
-def _list_unneeded_texts(fleet: Fleet) -> list[str]:
-    """Return the texts of a fleet file whose references no task resolves, such as the URLs of webhooks."""
-    texts = [] if fleet.report_url is None else [fleet.report_url]
-    for target in fleet.notifications:
-        texts += [target.url, *target.headers.values()]
-    return texts
 
 
 class _ArchiveContents:
@@ -113,19 +105,25 @@ class _ArchiveContents:
         if file is not None and file.is_file():
             self.files.add(os.path.abspath(file))  # noqa: PTH100  # does not resolve links
 
-    def text(self, file: Path, folder: Path, unneeded: Sequence[str] = ()) -> None:
+    def fleet(self, fleet: Fleet) -> None:
+        """Add the fleet file, with the files and variables that tasks need."""
+        self._is_first_visit((fleet.file, fleet.folder))  # it is also the project file of inline clusters
+        self.add(fleet.file)
+        self._add_references(list_task_texts(fleet.file), fleet.folder)
+
+    def text(self, file: Path, folder: Path) -> None:
         """Add a file, with the files and variables that it references.
 
         folder: the folder for relative references to files.
-        unneeded: parts of the file whose references are left out.
         """
         if not self._is_first_visit((file, folder)) or not file.is_file():
             return
         self.add(file)
-        references = Counter(_REFERENCE.findall(file.read_text(encoding="utf-8", errors="replace")))
-        for text in unneeded:
-            references.subtract(_REFERENCE.findall(text))
-        for what, name in +references:
+        self._add_references([file.read_text(encoding="utf-8", errors="replace")], folder)
+
+    def _add_references(self, texts: Iterable[str], folder: Path) -> None:
+        """Add the files and variables that texts reference. folder: the folder for relative references."""
+        for what, name in (reference for text in texts for reference in _REFERENCE.findall(text)):
             if what == "file":
                 self.add(folder / name)
             elif name in self._environ:

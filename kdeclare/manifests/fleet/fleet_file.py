@@ -8,7 +8,7 @@ from types import GenericAlias
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from yaml.nodes import MappingNode, Node, SequenceNode
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
 from kdeclare.core.provider.registry import find_connection_settings, find_environment_settings
@@ -33,7 +33,7 @@ from kdeclare.manifests.fleet.rollout_spec import RolloutSpec, build_rollout, ch
 from kdeclare.manifests.project_schema import ProviderSettings, add_model_fields, build_endpoint_fields
 from kdeclare.manifests.schema_errors import build_diagnostics
 from kdeclare.manifests.syntax.node_reader import KAFKA, TEXT, UNIFORM, NodeReader, build_modes_by_name
-from kdeclare.manifests.syntax.nodes import find_node, find_position, get_position
+from kdeclare.manifests.syntax.nodes import find_node, find_position, get_position, walk_distinct_nodes
 from kdeclare.manifests.syntax.substitution import UNRESOLVED_CODES, ReferenceContext
 
 _BAD_IN_NAME = re.compile(r"[/\\\x00-\x1f\x7f]")
@@ -243,11 +243,22 @@ _MODES = build_modes_by_name(
 )
 """The modes for reading a fleet file. The scalars in the listed fields are read as strings."""
 
+_READ_HINT = "Pass the path of a readable fleet file."
 _UNRESOLVED_FIELDS = {"notifications": NOTIFICATION_MODES, "reportUrl": UNIFORM[TEXT]}
 """Fields whose references only ``fleet notify`` resolves, with the modes for reading them.
 
 Other commands do not need the URLs of webhooks, and other machines do not get them.
 """
+
+
+def list_task_texts(file: Path) -> list[str]:
+    """Return the texts of a fleet file whose references tasks on other machines resolve.
+
+    Comments are left out, and so are the fields that only ``fleet notify`` resolves, unless another field is
+    an alias of their values. Raises KdeclareError if the file is not a document.
+    """
+    root = _drop_fields(load_document(file, "Fleet", _READ_HINT), _UNRESOLVED_FIELDS)
+    return [node.value for node in walk_distinct_nodes(root) if isinstance(node, ScalarNode)]
 
 
 def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
@@ -256,7 +267,7 @@ def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
     Raises KdeclareError with all problems of the file. A missing environment variable or file is not an error
     yet, because the cluster that refers to it might not be selected. See ``ClusterEntry.unresolved``.
     """
-    root = load_document(file, "Fleet", "Pass the path of a readable fleet file.")
+    root = load_document(file, "Fleet", _READ_HINT)
     context = ReferenceContext(file.parent, environ, variables=None)
     data, problems, unresolved = _parse_fleet(root, context)
     manifest, model = None, _choose_fleet_model(root)

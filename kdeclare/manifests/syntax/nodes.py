@@ -192,7 +192,7 @@ def _check_aliases(root: Node) -> Diagnostic | None:
             hint="Remove the alias (*name), or write out the values that it should stand for.",
             place=get_position(recursive[0]),
         )
-    if levels <= MAX_DEPTH and nodes - sum(1 for _ in _walk_distinct_nodes(root)) <= MAX_EXPANSION:
+    if levels <= MAX_DEPTH and nodes - sum(1 for _ in walk_distinct_nodes(root)) <= MAX_EXPANSION:
         return None
     detail = (
         f"With its aliases expanded, this document has {nodes:,} nodes on {levels} levels. The limits are "
@@ -202,7 +202,8 @@ def _check_aliases(root: Node) -> Diagnostic | None:
     return error("alias-expansion", "Aliases expand too far", detail, hint=hint, place=get_position(root))
 
 
-def _walk_distinct_nodes(root: Node) -> Iterator[Node]:
+def walk_distinct_nodes(root: Node) -> Iterator[Node]:
+    """Yield each node of a document once, even if it has aliases."""
     visited: set[int] = set()
     pending = [root]
     while pending:

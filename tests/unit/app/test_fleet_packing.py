@@ -166,6 +166,27 @@ def test_archive_contains_all_files_that_tasks_read(driver_folder: Path) -> None
     }
 
 
+def test_archive_contains_no_secrets_of_notifications(driver_folder: Path) -> None:
+    """Neither a comment nor an alias changes which references tasks resolve."""
+    file = driver_folder / "ops" / "fleet.yaml"
+    text = file.read_text().replace("url: ${env.HOOK}", "url: ${env.HOOK}  # ${env.HOOK}, ${file.hook.txt}")
+    more = "X-Again: &tier '${env.TIER}', X-Third: *tier, X-Tier:"
+    file.write_text(text.replace("X-Tier:", more))
+    archive = pack_fleet()
+    assert "files/ops/hook.txt" not in list_names(archive)
+    with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
+        variables = json.loads(zipped.read("environ.json"))["variables"]
+    assert variables == {"TIER": "gold", "PW": "hunter2", "KEY": "k"}
+
+
+def test_archive_contains_references_of_aliases(driver_folder: Path) -> None:
+    file = driver_folder / "ops" / "fleet.yaml"
+    text = file.read_text().replace('X-Tier: "${env.TIER}"', 'X-Tier: &tier "${env.TIER}"')
+    file.write_text(text.replace('labels: {tier: "${env.TIER}"}', "labels: {tier: *tier}"))
+    with zipfile.ZipFile(io.BytesIO(pack_fleet())) as zipped:
+        assert json.loads(zipped.read("environ.json"))["variables"]["TIER"] == "gold"
+
+
 STATES = {"payments/state/payments/eu", "states/lab/default"}
 CONNECTIONS = {
     "ops/fleet.yaml",
