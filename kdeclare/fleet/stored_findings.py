@@ -1,6 +1,6 @@
 """The findings of a stored audit, and what has changed since an earlier one."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,8 @@ class ComparedFindings:
     """The findings of one audit, compared with those of an earlier audit, the baseline.
 
     rows: the open findings, each with the status ``new`` or ``known``.
-    fixed: the findings of the baseline that are no longer open; empty without a baseline.
+    fixed: the findings of the baseline that are no longer open; empty without a baseline. Findings of
+        clusters that the audit does not contain are left out.
     unseen: the number of earlier findings that the audit did not check again. They may still be open.
     """
 
@@ -33,6 +34,7 @@ def compare_findings(
     open_rows: Iterable[Row],
     unseen_rows: Iterable[Row],
     baseline: Sequence[Row] | None,
+    clusters: Collection[str],
     is_selected: Callable[[AuditRow], bool],
 ) -> ComparedFindings:
     """Compare the findings of two audits.
@@ -41,6 +43,7 @@ def compare_findings(
 
     open_rows, unseen_rows: the tables ``findings`` and ``unseen`` of the audit.
     baseline: both tables of an earlier audit; None to keep the status that the audit itself has found.
+    clusters: the names of the clusters in the audit.
     is_selected: whether the report shows a finding.
     """
     earlier = None if baseline is None else {_get_identity(row) for row in baseline}
@@ -59,7 +62,10 @@ def compare_findings(
     fixed = [
         replace(finding, status=FIXED)
         for row, finding in ((row, build_audit_row(row)) for row in baseline or ())
-        if _get_identity(row) not in remaining and row["accepted"] is None and is_selected(finding)
+        if row["cluster"] in clusters
+        and _get_identity(row) not in remaining
+        and row["accepted"] is None
+        and is_selected(finding)
     ]
     return ComparedFindings(tuple(found), tuple(fixed), unseen_count)
 

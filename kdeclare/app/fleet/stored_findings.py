@@ -64,7 +64,10 @@ def read_stored_findings(
         earlier = None
         if baseline is not None:
             earlier = [row for rows in read_rows(baseline) for row in rows]
-    compared = compare_findings(open_rows, unseen_rows, earlier, lambda row: is_selected(summary, row))
+    clusters = {cluster.name for cluster in summary.clusters}
+    compared = compare_findings(
+        open_rows, unseen_rows, earlier, clusters, lambda row: is_selected(summary, row)
+    )
     return StoredFindings(summary, baseline, compared)
 
 

@@ -70,16 +70,21 @@ def find_changes(audit: AuditTables, baseline: AuditTables | None, recipient: Re
     """Find what has changed for a recipient since an earlier audit.
 
     Findings that the audit did not check again are neither new nor fixed. The same applies to findings that
-    have been accepted in the meantime.
+    have been accepted in the meantime, and to those of clusters that are no longer in the fleet.
 
     baseline: the earlier audit; None if there is none. All open findings are new then.
     """
     earlier = {} if baseline is None else _select_rows(baseline, recipient)
     remaining = {_get_identity(row) for row in (*audit.open_rows, *audit.unseen_rows)}
     rows = _select_open(audit.summary, audit.open_rows, recipient)
+    clusters = {cluster.name for cluster in audit.summary.clusters}
     return NotifiedChanges(
         tuple(replace(row, status=KNOWN if identity in earlier else NEW) for identity, row in rows.items()),
-        tuple(replace(row, status=FIXED) for identity, row in earlier.items() if identity not in remaining),
+        tuple(
+            replace(row, status=FIXED)
+            for identity, row in earlier.items()
+            if identity not in remaining and row.cluster in clusters
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from kdeclare.fleet.finding_conditions import parse_conditions
 from kdeclare.fleet.findings import FindingKind, FindingSeverity
 from kdeclare.fleet.messages.notified_changes import AuditTables, Recipient, find_changes
+from kdeclare.fleet.stored_findings import compare_findings
 from tests.browser.sample_audits import NOON, build_cluster, build_summary
 
 DAY = timedelta(days=1)
@@ -62,6 +63,13 @@ def test_unseen_findings_are_neither_new_nor_fixed() -> None:
     rows = [make_row("a")]
     for before, after in ((make_audit(rows), make_audit([], rows)), (make_audit([], rows), make_audit(rows))):
         assert find_names(after, before, EVERYTHING) == (set(), set())
+
+
+def test_findings_of_removed_cluster_are_not_fixed() -> None:
+    rows = [make_row("a"), make_row("b", cluster="eu-2")]
+    assert find_names(make_audit([]), make_audit(rows), EVERYTHING) == (set(), {"a"})
+    compared = compare_findings([], [], rows, {"eu-1"}, lambda _: True)
+    assert [row.name for row in compared.fixed] == ["a"]
 
 
 def test_finding_that_becomes_older_than_limit_is_new() -> None:
