@@ -1,7 +1,7 @@
 """Send messages about a stored audit to the webhooks of a fleet."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +17,9 @@ from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.finding_conditions import parse_conditions
 from kdeclare.fleet.messages.notification_records import (
+    MessageState,
     NotificationRecord,
-    list_notified_audits,
+    find_previous_audit,
     read_notification_record,
     write_notification_record,
 )
@@ -72,7 +73,8 @@ def notify_fleet(
     """Send a message about a stored audit to each webhook in the fleet file.
 
     A message is sent once, and reports what has changed since the previous message for the same target. A
-    target that fails does not affect the others; the result contains its error.
+    target that fails does not affect the others; the result contains its error. The next message for this
+    target reports what the failed one would have reported.
 
     options: ``fleet`` is the fleet file, and ``out`` the folder of audits. sleep: waits before a retry.
 
@@ -86,6 +88,7 @@ def notify_fleet(
         require_same_fleet(storage, fleet.name)
         audit_ids = list_record_ids(storage, AUDITS)
         audit_id = find_audit(storage, audit_ids, notify_options.audit)
+        since = find_baseline(notify_options.since, audit_ids, audit_id)
         loaded: dict[str, AuditTables] = {}
 
         def load_audit(wanted_id: str) -> AuditTables:
@@ -97,21 +100,18 @@ def notify_fleet(
             return loaded[wanted_id]
 
         summary = read_audit_summary(storage, audit_id)
-        previous_id = summary.since.audit_id if summary.since is not None else None
+        default = summary.since.audit_id if summary.since is not None else None
         notifier = _Notifier(storage, fleet, notify_options, environ, sleep)
-        deliveries = []
-        for number, target in enumerate(targets):
-            progress("Sending messages", number, len(targets))
+
+        def notify_target(target: NotificationTarget) -> Delivery:
             record = read_notification_record(storage, target.name, audit_id)
-            if record is not None and record.sent and not notify_options.again:
+            if record is not None and record.state is MessageState.SENT and not notify_options.again:
                 counts = record.since, record.new, record.fixed
-                deliveries.append(Delivery(target.name, DeliveryStatus.ALREADY_SENT, *counts))
-                continue
-            baseline_id = (
-                find_baseline(notify_options.since, audit_ids, audit_id)
-                if notify_options.since is not None
-                else _find_previous_audit(storage, target, audit_ids, audit_id, record, previous_id)
-            )
+                return Delivery(target.name, DeliveryStatus.ALREADY_SENT, *counts)
+            previous = find_previous_audit(storage, target.name, audit_ids, audit_id, record, default)
+            if record is None or record.state is MessageState.NOTHING:
+                notifier.record(Delivery(target.name, DeliveryStatus.FAILED, previous, 0, 0), audit_id)
+            baseline_id = previous if since is None else since
             baseline = None if baseline_id is None else load_audit(baseline_id)
             audit = load_audit(audit_id)
             notification = Notification(
@@ -122,7 +122,16 @@ def notify_fleet(
                 fleet.manifest_links,
                 None if report_url is None else report_url.replace("{audit_id}", audit_id),
             )
-            deliveries.append(notifier.deliver(notification))
+            return notifier.deliver(notification)
+
+        deliveries = []
+        for number, target in enumerate(targets):
+            progress("Sending messages", number, len(targets))
+            try:
+                deliveries.append(notify_target(target))
+            except KdeclareError as problem:
+                delivery = Delivery(target.name, DeliveryStatus.FAILED, None, 0, 0)
+                deliveries.append(_add_error(delivery, problem))
     return FleetNotifications(audit_id, fleet.name, tuple(deliveries))
 
 
@@ -183,32 +192,39 @@ class _Notifier:
             len(notification.new),
             len(notification.fixed),
         )
+        audit_id = notification.summary.audit_id
         if not notification.is_due:
-            self._record(notification, delivery)
+            self.record(delivery, audit_id)
             return delivery
-        body = render_message_body(notification)
         if self._options.dry_run:
-            return replace(delivery, status=DeliveryStatus.NOT_SENT, body=SCRUBBER.scrub(body))
+            body = render_message_body(notification, is_indented=True)
+            return replace(delivery, status=DeliveryStatus.NOT_SENT, body=body)
         try:
-            self._send(notification.target, SCRUBBER.scrub(body))
+            self._send(notification.target, render_message_body(notification))
         except KdeclareError as problem:
-            diagnostic = replace(problem.diagnostics[0], subject=notification.target.name)
-            return replace(
-                delivery, status=DeliveryStatus.FAILED, error=diagnostic.detail, diagnostic=diagnostic
-            )
+            return _add_error(replace(delivery, status=DeliveryStatus.FAILED), problem)
         sent = replace(delivery, status=DeliveryStatus.SENT)
-        self._record(notification, sent)
+        try:
+            self.record(sent, audit_id)
+        except KdeclareError as problem:
+            return _add_error(sent, _build_record_error(sent.name, problem))
         return sent
 
-    def _record(self, notification: Notification, delivery: Delivery) -> None:
+    def record(self, delivery: Delivery, audit_id: str) -> None:
+        """Record that a message was sent, that it failed, or that there was nothing to report.
+
+        A message is recorded as failed before it is sent. Therefore, the changes that it reports are not lost
+        if the process ends, and a message that could not be recorded is not sent again and again.
+
+        Raises KdeclareError if the record cannot be written.
+        """
         if self._options.dry_run:
             return
-        is_sent = delivery.status is DeliveryStatus.SENT
         record = NotificationRecord(
             delivery.name,
-            notification.summary.audit_id,
+            audit_id,
             delivery.since,
-            is_sent,
+            MessageState(delivery.status),
             datetime.now(UTC),
             delivery.new,
             delivery.fixed,
@@ -255,6 +271,22 @@ class _Notifier:
             ) from None
 
 
+def _add_error(delivery: Delivery, problem: KdeclareError) -> Delivery:
+    diagnostic = replace(problem.diagnostics[0], subject=delivery.name)
+    return replace(delivery, error=diagnostic.detail, diagnostic=diagnostic)
+
+
+def _build_record_error(name: str, problem: KdeclareError) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "notification-not-recorded",
+            "Message was not recorded",
+            f"The message to '{name}' was sent, but not recorded. {problem.diagnostics[0].detail}",
+            hint="Check the output folder. Until then, kdeclare fleet notify sends the message again.",
+        )
+    )
+
+
 def _select_targets(fleet: Fleet, names: Sequence[str]) -> Sequence[NotificationTarget]:
     known_names = [target.name for target in fleet.notifications]
     if not known_names:
@@ -298,29 +330,3 @@ def _resolve_report_url(fleet: Fleet, environ: Mapping[str, str]) -> str | None:
             )
         )
     return url
-
-
-def _find_previous_audit(
-    storage: Storage,
-    target: NotificationTarget,
-    audit_ids: Iterable[str],
-    audit_id: str,
-    record: NotificationRecord | None,
-    default: str | None,
-) -> str | None:
-    """Return the id of the audit of the previous message for a target; None for the first audit.
-
-    If this audit was deleted, return the latest earlier one, so that no change is left out.
-
-    record: the record about this target and audit, if the message is repeated.
-    default: the audit with which the audit itself was compared.
-    """
-    earlier = [id_ for id_ in audit_ids if id_ < audit_id]
-    if record is not None:
-        previous = record.since
-    else:
-        notified = [id_ for id_ in list_notified_audits(storage, target.name) if id_ < audit_id]
-        previous = notified[-1] if notified else default
-    if previous is None:
-        return None
-    return next((id_ for id_ in reversed(earlier) if id_ <= previous), None)

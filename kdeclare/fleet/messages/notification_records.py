@@ -1,10 +1,12 @@
-"""Records of the messages about audits, so that each message is sent once.
+"""Records of the messages about audits, so that each message is sent once and no change is left out.
 
-The file ``notifications/TARGET/AUDIT.json`` says that a target was notified of an audit. It contains neither
-the URL nor the message.
+The file ``notifications/TARGET/AUDIT.json`` says whether a target was notified of an audit. It contains
+neither the URL nor the message.
 """
 
 import json
+from collections.abc import Sequence
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
@@ -27,27 +29,29 @@ _FILE_FORMAT = FileFormat(
 )
 
 
+class MessageState(StrEnum):
+    """Whether a target was notified of an audit."""
+
+    SENT = "sent"
+    NOTHING = "nothing-to-report"
+    FAILED = "failed"  # or unknown: kdeclare records this state before it sends a message
+
+
 @dataclass(frozen=True, slots=True)
 class NotificationRecord:
     """A message about one audit to one target.
 
-    since: the id of the audit that the findings were compared with; None for the first audit.
-    sent: False if there was nothing to report.
+    since: the id of the audit that the findings were compared with; None for the first audit. If the message
+        failed, the next message compares with this audit.
     """
 
     target: str
     audit_id: str
     since: Annotated[str | None, Field(description="null for the first audit.")]
-    sent: Annotated[bool, Field(description="false if there was nothing to report.")]
+    state: MessageState
     at: Time
-    new: int
-    fixed: int
-
-
-def list_notified_audits(storage: Storage, target: str) -> tuple[str, ...]:
-    """Return the ids of the audits of which a target was notified, oldest first."""
-    names = storage.names(f"{NOTIFICATIONS}/{target}")
-    return tuple(name.removesuffix(".json") for name in names if name.endswith(".json"))
+    new: Annotated[int, Field(description="0 if the message failed.")]
+    fixed: Annotated[int, Field(description="0 if the message failed.")]
 
 
 def read_notification_record(storage: Storage, target: str, audit_id: str) -> NotificationRecord | None:
@@ -56,6 +60,46 @@ def read_notification_record(storage: Storage, target: str, audit_id: str) -> No
     if not storage.exists(path):
         return None
     return _FILE_FORMAT.bind(NotificationRecord, storage.read(path), f"{storage.uri}/{path}")
+
+
+def find_previous_audit(
+    storage: Storage,
+    target: str,
+    audit_ids: Sequence[str],
+    audit_id: str,
+    record: NotificationRecord | None,
+    default: str | None,
+) -> str | None:
+    """Return the id of the audit with which a message compares; None to report all findings.
+
+    This is the audit of the previous message for the target. If later messages failed, it is the audit with
+    which the first of them compared. If the audit was deleted, return the latest earlier one, so that no
+    change is left out.
+
+    audit_ids: the ids of all audits, oldest first. audit_id: the id of the audit of the message.
+    record: the record about this target and audit, if there is one.
+    default: the audit with which the audit itself was compared, for targets without records.
+
+    Raises KdeclareError if the records cannot be read.
+    """
+    previous = record.since if record is not None else _find_unreported(storage, target, audit_id, default)
+    if previous is None:
+        return None
+    return next((id_ for id_ in reversed(audit_ids) if id_ < audit_id and id_ <= previous), None)
+
+
+def _find_unreported(storage: Storage, target: str, audit_id: str, default: str | None) -> str | None:
+    """Return the id of the audit since which a target was not notified."""
+    failed: NotificationRecord | None = None
+    names = (name.removesuffix(".json") for name in storage.names(f"{NOTIFICATIONS}/{target}"))
+    for recorded_id in sorted((name for name in names if name < audit_id), reverse=True):
+        record = read_notification_record(storage, target, recorded_id)
+        if record is None:
+            continue  # deleted in the meantime
+        if record.state is not MessageState.FAILED:
+            return recorded_id if failed is None else failed.since
+        failed = record
+    return default if failed is None else failed.since
 
 
 def write_notification_record(storage: Storage, record: NotificationRecord) -> None:

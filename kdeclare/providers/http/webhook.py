@@ -5,13 +5,13 @@ import ssl
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
 import httpx
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.secrets.scrubber import SCRUBBER
+from kdeclare.core.secrets.scrubber import SCRUBBER, Scrubber
 from kdeclare.providers.http.client import explain_exception
 from kdeclare.providers.http.target import HttpTarget
 from kdeclare.providers.http.transport import DeadlineTransport, start_deadline
@@ -21,6 +21,10 @@ ATTEMPTS = 4
 MAX_WAIT_S = 60.0
 """The longest wait that a server can ask for before the next attempt, in seconds."""
 _MAX_EXPLANATION = 200
+_MAX_READ = 16_384
+"""The maximum number of bytes of a response that are read for an explanation."""
+_MIN_SECRET_SEGMENT = 16
+"""The minimum length of a segment of a path that can be a secret. Shorter segments are words or numbers."""
 _RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -73,26 +77,26 @@ def send_to_webhook(
     """
     url = request.target.urls[0]
     SCRUBBER.register(url)
-    SCRUBBER.register(urlsplit(url).path.strip("/"))
+    redact = _build_redactor(url)
     headers = {
         "Content-Type": f"{request.content_type}; charset=utf-8",
         "Accept-Encoding": "identity",
         "User-Agent": "kdeclare",
         **request.target.build_headers(),
     }
-    transport = DeadlineTransport(request.target.create_tls_context(), 0, _find_proxy(url, environ))
+    transport = _create_transport(request.target.create_tls_context(), _find_proxy(url, environ))
     with httpx.Client(
         headers=headers, timeout=request.timeout_s, transport=transport, trust_env=False
     ) as client:
         for attempt in range(1, ATTEMPTS + 1):
-            outcome = _attempt(client, url, request)
+            outcome = _attempt(client, url, request, redact)
             if outcome is None:
                 return
             wait_s = max(outcome.wait_s, 2.0 ** (attempt - 1))
             if not outcome.may_retry or attempt == ATTEMPTS:
-                raise WebhookError(outcome.reason)
+                raise WebhookError(redact(outcome.reason))
             if wait_s > MAX_WAIT_S:
-                raise WebhookError(f"{outcome.reason}, and asked to wait for {wait_s:,.0f} s")
+                raise WebhookError(f"{redact(outcome.reason)}, and asked to wait for {wait_s:,.0f} s")
             sleep(wait_s)
 
 
@@ -105,7 +109,33 @@ class _Failure:
     wait_s: float = 0.0
 
 
-def _attempt(client: httpx.Client, url: str, request: WebhookRequest) -> _Failure | None:
+def _create_transport(context: ssl.SSLContext, proxy_url: str | None) -> DeadlineTransport:
+    try:
+        if proxy_url is not None and urlsplit(proxy_url).scheme not in ("http", "https"):
+            raise ValueError
+        return DeadlineTransport(context, 0, proxy_url)
+    except (ValueError, httpx.InvalidURL):  # the text can contain a part of the password
+        raise WebhookError("the proxy URL cannot be used") from None
+
+
+def _build_redactor(url: str) -> Callable[[str], str]:
+    """Return a function that removes secrets from a text about a request, also those in the URL.
+
+    The parts of the URL are removed only from such texts, because they can be ordinary words, such as
+    ``message``, that also occur in other texts.
+    """
+    parts = urlsplit(url)
+    segments = [text for text in parts.path.split("/") if len(text) >= _MIN_SECRET_SEGMENT]
+    values = [value for _, value in parse_qsl(parts.query)]
+    scrubber = Scrubber()
+    for text in (url, parts.query, *segments, *map(unquote, segments), *values):
+        scrubber.register(text)
+    return lambda text: scrubber.scrub(SCRUBBER.scrub(text))
+
+
+def _attempt(
+    client: httpx.Client, url: str, request: WebhookRequest, redact: Callable[[str], str]
+) -> _Failure | None:
     try:
         with (
             start_deadline(),
@@ -113,7 +143,7 @@ def _attempt(client: httpx.Client, url: str, request: WebhookRequest) -> _Failur
         ):
             if response.is_success:
                 return None  # the message was accepted, whatever the body says
-            return _explain_response(response)
+            return _explain_response(response, redact)
     except httpx.HTTPError as problem:
         tls_error = _find_certificate_error(problem)
         if tls_error is not None:
@@ -128,28 +158,34 @@ def _attempt(client: httpx.Client, url: str, request: WebhookRequest) -> _Failur
         return _Failure("its URL has invalid characters", may_retry=False)
 
 
-def _explain_response(response: httpx.Response) -> _Failure:
+def _explain_response(response: httpx.Response, redact: Callable[[str], str]) -> _Failure:
     status = f"it responded with {response.status_code}"
     if response.is_redirect:
         return _Failure(f"{status}, a redirect, which is not followed", may_retry=False)
-    explanation = _read_explanation(response)
+    explanation = _read_explanation(response, redact)
     wait_s = _parse_retry_after(response.headers.get("Retry-After"), datetime.now(UTC))
     may_retry = response.status_code in _RETRIED_STATUSES
     return _Failure(f"{status}{f' ({explanation})' if explanation else ''}", may_retry, wait_s)
 
 
-def _read_explanation(response: httpx.Response) -> str:
+def _read_explanation(response: httpx.Response, redact: Callable[[str], str]) -> str:
     """Return the beginning of the body, such as ``invalid_blocks``; empty if it cannot be read."""
-    text = b""
+    body, is_complete = b"", False
     try:
-        for part in response.iter_raw(1024):
-            text += part
-            if len(text) > _MAX_EXPLANATION:
+        for part in response.iter_raw():
+            body += part
+            if len(body) > _MAX_READ:
                 break
+        else:
+            is_complete = True
     except httpx.HTTPError:
         pass
-    line = " ".join(text.decode(errors="replace").split())[:_MAX_EXPLANATION]
-    return "" if line.startswith("<") else SCRUBBER.scrub(line)  # pages of proxies explain nothing
+    text = body.decode(errors="replace")
+    if not is_complete:  # the last word can be the beginning of a secret
+        text = "".join(text.rsplit(maxsplit=1)[:-1])
+    if text.lstrip().startswith("<"):
+        return ""  # pages of proxies explain nothing
+    return " ".join(redact(text).split())[:_MAX_EXPLANATION]  # a secret that is cut would not be recognized
 
 
 def _parse_retry_after(text: str | None, now: datetime) -> float:

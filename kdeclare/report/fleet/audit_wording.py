@@ -227,10 +227,16 @@ def format_age(rows: Iterable[AuditRow], taken_at: datetime) -> str:
     findings that have been open for less than half a day.
     """
     listed = list(rows)
-    if listed[0].status == "new":
-        return "new"
+    return "new" if listed[0].status == "new" else format_open_time(listed, taken_at)
+
+
+def format_open_time(rows: Iterable[AuditRow], taken_at: datetime) -> str:
+    """Return how long the oldest of some findings has been open, such as ``open for 12 days``.
+
+    The status of the findings does not matter. Return an empty string for less than half a day.
+    """
     # nightly audits do not read a cluster at exactly the same time of day, so full days would be one too few
-    days = round((taken_at - min(row.first_seen for row in listed)) / timedelta(days=1))
+    days = round((taken_at - min(row.first_seen for row in rows)) / timedelta(days=1))
     return f"open for {format_count(days, 'day')}" if days > 0 else ""
 
 

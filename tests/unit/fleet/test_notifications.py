@@ -137,6 +137,11 @@ def notify(fleet: RealFleet, *options: str) -> int:
     return main(["fleet", "notify", str(fleet.file), "--out", str(fleet.folder / "audits"), *options])
 
 
+def read_records(fleet: RealFleet, target: str = "platform") -> list[dict[str, Any]]:
+    folder = fleet.folder / "audits" / "notifications" / target
+    return [json.loads(file.read_text()) for file in sorted(folder.iterdir())]
+
+
 def fix_finding(fleet: RealFleet) -> None:
     """Let the manifest of t.1 declare the live value, and remove the manifest of t.3."""
     manifests = fleet.folder / "shop" / "manifests" / "all.yaml"
@@ -208,6 +213,106 @@ def test_failed_message_is_part_of_next_one(
     assert notify(fleet) == 0
     assert hook.messages[2]["new_count"] == hook.messages[1]["new_count"] == 3
     assert hook.messages[2]["fixed"] == hook.messages[1]["fixed"]
+
+
+def test_failed_first_message_is_part_of_next_one(fleet: RealFleet, hook: Hook) -> None:
+    audit(fleet)
+    hook.responses = [answer(403)]
+    assert notify(fleet) == 1
+    fix_finding(fleet)
+    for _ in range(2):
+        audit(fleet)
+        hook.responses = [answer(403)]
+        assert notify(fleet) == 1
+    audit(fleet)
+    assert notify(fleet) == 0
+    message = hook.messages[-1]
+    assert message["since"] is None
+    assert message["new_count"] == message["open_count"] > 3
+    assert [record["state"] for record in read_records(fleet)] == ["failed"] * 3 + ["sent"]
+
+
+def test_several_failed_messages_are_part_of_next_one(fleet: RealFleet, hook: Hook) -> None:
+    add_notifications(fleet, "- {name: platform, url: '${env.HOOK_URL}', format: json, events: [always]}")
+    audit(fleet)
+    notify(fleet)
+    fix_finding(fleet)
+    for _ in range(2):
+        latest = sorted((fleet.folder / "audits" / "audits").iterdir())[-1].stem
+        audit(fleet)
+        hook.responses = [answer(403)]
+        assert notify(fleet, "--since", latest) == 1
+    audit(fleet)
+    assert notify(fleet) == 0
+    assert hook.messages[-1]["since"]["audit_id"] == hook.messages[0]["audit_id"]
+    assert hook.messages[-1]["new_count"] == 3
+
+
+def test_failed_repetition_keeps_record_of_sent_message(fleet: RealFleet, hook: Hook) -> None:
+    audit(fleet)
+    notify(fleet)
+    hook.responses = [answer(403)]
+    assert notify(fleet, "--again") == 1
+    assert [record["state"] for record in read_records(fleet)] == ["sent"]
+
+
+def test_unreadable_records_of_one_target_do_not_stop_others(
+    fleet: RealFleet, hook: Hook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_notifications(
+        fleet,
+        "- {name: broken, url: '${env.HOOK_URL}', format: slack}",
+        "- {name: up, url: '${env.HOOK_URL}', format: json}",
+    )
+    audit(fleet)
+    records = fleet.folder / "audits" / "notifications"
+    records.mkdir()
+    (records / "broken").write_text("not a folder")
+    capsys.readouterr()
+    assert notify(fleet, "--format", "json") == 1
+    shown = capsys.readouterr()
+    targets = {item["name"]: item for item in json.loads(shown.out)["targets"]}
+    assert {name: item["status"] for name, item in targets.items()} == {"broken": "failed", "up": "sent"}
+    assert "notifications/broken" in targets["broken"]["error"]
+    assert [message["target"] for message in hook.messages] == ["up"]
+
+
+def test_message_that_cannot_be_recorded_is_not_sent(
+    fleet: RealFleet, hook: Hook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit(fleet)
+    records = fleet.folder / "audits" / "notifications"
+    records.mkdir()
+    (records / "platform").symlink_to(fleet.folder / "missing" / "folder")  # can be listed, but not written
+    capsys.readouterr()
+    for _ in range(2):
+        assert notify(fleet) == 1
+    assert "Cannot write" in capsys.readouterr().err
+    assert hook.bodies == []
+
+
+def test_failure_to_record_a_sent_message_is_reported(
+    fleet: RealFleet, hook: Hook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def accept_and_break_record(handler: BaseHTTPRequestHandler) -> None:
+        (record,) = (fleet.folder / "audits" / "notifications" / "platform").iterdir()
+        record.unlink()
+        (record / "folder").mkdir(parents=True)
+        accept(handler)
+
+    add_notifications(
+        fleet,
+        "- {name: platform, url: '${env.HOOK_URL}', format: json}",
+        "- {name: up, url: '${env.HOOK_URL}', format: json}",
+    )
+    audit(fleet)
+    hook.responses = [accept_and_break_record]
+    capsys.readouterr()
+    assert notify(fleet) == 1
+    shown = capsys.readouterr()
+    assert "platform: sent" in shown.out
+    assert "up: sent" in shown.out
+    assert "The message to 'platform' was sent, but not recorded. Cannot write" in " ".join(shown.err.split())
 
 
 def test_deleted_audit_does_not_lose_changes(fleet: RealFleet, hook: Hook) -> None:
@@ -342,7 +447,7 @@ def test_errors_are_explained(
     assert reason in shown
     assert "fleet.yaml:" in shown
     assert len(hook.bodies) == attempts
-    assert not list((fleet.folder / "audits").glob("notifications/*/*"))
+    assert [record["state"] for record in read_records(fleet)] == ["failed"]
 
 
 def test_one_failed_target_does_not_stop_others(
@@ -397,6 +502,98 @@ def test_url_and_headers_are_never_shown_or_stored(
         for file in (fleet.folder / "audits").rglob("*"):
             assert not file.is_file() or secret.encode() not in file.read_bytes()
         assert not any(secret in body for body in hook.bodies)
+
+
+def test_words_in_url_do_not_change_other_messages(
+    fleet: RealFleet, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK_URL", f"{hook.url.removesuffix(PATH)}/message")
+    add_notifications(
+        fleet,
+        "- {name: a, url: '${env.HOOK_URL}', format: json}",
+        "- {name: b, url: '${env.HOOK_URL}', format: teams}",
+        "- {name: c, url: '${env.HOOK_URL}', format: json}",
+    )
+    audit(fleet)
+    assert notify(fleet) == 0
+    first, teams, last = hook.messages
+    assert teams["type"] == "message"
+    assert {**last, "target": "a", "id": first["id"]} == first
+    assert all("message" in finding for finding in last["new"])
+
+
+def send_partially(body: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    def respond(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(400)
+        handler.send_header("Content-Length", "5000")
+        handler.end_headers()
+        handler.wfile.write(body.encode())
+        handler.close_connection = True
+
+    return respond
+
+
+@pytest.mark.parametrize(
+    ("respond", "text"),
+    [
+        (lambda url: answer(400, f"{'e' * (205 - len(url))} {url}"), "eee (sensiti"),
+        (lambda _: answer(400, "no service at /services/xoxb-the-secret-of-the-webhook"), "(sensitive)"),
+        (lambda _: answer(400, "bad signature: signed-4711"), "bad signature: (sensitive)"),
+        (lambda _: send_partially("denied to xoxb-the-secret-of-the-we"), "400 (denied to)"),
+    ],
+)
+def test_explanation_contains_no_part_of_url(
+    fleet: RealFleet,
+    hook: Hook,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    respond: Callable[[str], Callable[[BaseHTTPRequestHandler], None]],
+    text: str,
+) -> None:
+    url = f"{hook.url}?sig=signed-4711"
+    monkeypatch.setenv("HOOK_URL", url)
+    audit(fleet)
+    hook.responses = [respond(url)]
+    capsys.readouterr()
+    assert notify(fleet, "--format", "json") == 1
+    shown = capsys.readouterr()
+    (target,) = json.loads(shown.out)["targets"]
+    assert text in target["error"]
+    assert "xoxb" not in shown.out + shown.err
+    assert "4711" not in shown.out + shown.err
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "socks4://proxy.example:1080",
+        "socks5://proxy.example:1080",
+        "http://user:pass/word-of-proxy@proxy.example:8080",
+        "http://[::1",
+    ],
+)
+def test_unusable_proxy_does_not_stop_others(
+    fleet: RealFleet,
+    hook: Hook,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    proxy: str,
+) -> None:
+    monkeypatch.setenv("OTHER_URL", "https://hooks.example/secret-path")
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    add_notifications(
+        fleet,
+        "- {name: other, url: '${env.OTHER_URL}', format: slack}",
+        "- {name: up, url: '${env.HOOK_URL}', format: slack}",
+    )
+    audit(fleet)
+    capsys.readouterr()
+    assert notify(fleet) == 1
+    shown = capsys.readouterr()
+    assert "the proxy URL cannot be used" in " ".join(shown.err.split())
+    assert "up: sent" in shown.out
+    assert "pass" not in shown.out + shown.err
+    assert "proxy.example" not in shown.out + shown.err
 
 
 @pytest.mark.parametrize(
@@ -505,7 +702,7 @@ def test_parallel_commands_leave_one_record(fleet: RealFleet, hook: Hook) -> Non
         thread.join()
     assert len(set(hook.bodies)) == 1
     (record,) = (fleet.folder / "audits" / "notifications" / "platform").iterdir()
-    assert json.loads(record.read_text())["sent"] is True
+    assert json.loads(record.read_text())["state"] == "sent"
 
 
 def _options(fleet: RealFleet) -> Any:

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
 from kdeclare.fleet.messages.notified_changes import NotifiedChanges
 from kdeclare.fleet.stored_findings import FIXED
@@ -74,7 +76,9 @@ def make_hostile(format_: MessageFormat, count: int = 40) -> Notification:
 
 @pytest.mark.parametrize("format_", ["slack", "teams", "json"])
 def test_message_matches_golden_file(format_: MessageFormat) -> None:
-    check_golden(f"notification-{format_}", render_message_body(make_notification(format_)), "json")
+    check_golden(
+        f"notification-{format_}", render_message_body(make_notification(format_), is_indented=True), "json"
+    )
 
 
 @pytest.mark.parametrize("format_", ["slack", "teams", "json"])
@@ -82,7 +86,7 @@ def test_message_without_news_matches_golden_file(format_: MessageFormat) -> Non
     always = NotificationTarget("nightly", format_, "${env.URL}", events=frozenset({"always"}))
     quiet = make_notification(format_, target=always, since=None, changes=NotifiedChanges((), ()))
     assert quiet.is_due
-    check_golden(f"notification-{format_}-nothing", render_message_body(quiet), "json")
+    check_golden(f"notification-{format_}-nothing", render_message_body(quiet, is_indented=True), "json")
 
 
 def test_template_message_matches_golden_file() -> None:
@@ -165,9 +169,48 @@ def test_teams_message_interprets_no_foreign_text() -> None:
 def test_teams_message_keeps_limit() -> None:
     for count in (1, 10, 1000):
         message = render_message_body(make_hostile("teams", count))
-        compact = json.dumps(json.loads(message), ensure_ascii=False)
-        assert len(compact.encode("utf-16-le")) <= 28_000
-        assert f"{count:,} new finding" in compact
+        assert len(message.encode("utf-16-le")) <= 28_000
+        assert f"{count:,} new finding" in message
+
+
+def test_age_is_shown_for_findings_that_are_new_for_recipient() -> None:
+    now = SMALL.summary.taken_at
+    for age, is_fixed, text in (
+        (timedelta(days=10), False, "open for 10 days"),
+        (timedelta(days=10), True, "was open for 10 days"),
+        (timedelta(0), False, ""),
+    ):
+        row = build_row(FindingKind.MISSING, "eu-1", "t", status=FIXED if is_fixed else "new")
+        rows = (replace(row, first_seen=now - age),)
+        changes = NotifiedChanges(() if is_fixed else rows, rows if is_fixed else ())
+        for format_ in ("slack", "teams"):
+            body = render_message_body(make_notification(format_, changes=changes))
+            assert text in body
+            assert ("open for" in body) is bool(text)
+
+
+def test_secrets_are_removed_from_values_but_not_from_keys() -> None:
+    secret = 'quoted "secret" & more'
+    for value in ("message", "headline", secret):
+        SCRUBBER.register(value)
+    rows = tuple(
+        replace(row, message=f"{secret} {'x' * 290} {secret}", status="new") for row in make_hostile_rows(2)
+    )
+    template = MessageTemplate('{"headline": "{new}", "message": "the headline"}')
+    for format_ in ("slack", "teams", "json", "template"):
+        notification = make_notification(format_, changes=NotifiedChanges(rows, ()))
+        if format_ == "template":
+            target = replace(notification.target, format="template", template=template)
+            notification = replace(notification, target=target)
+        body = render_message_body(notification)
+        message = json.loads(body)
+        assert "secret" not in body
+        assert "(sensitive)" in body
+        if format_ == "json":
+            assert all(finding["message"].startswith("(sensitive) x") for finding in message["new"])
+            assert "headline" in message
+        if format_ == "template":
+            assert message["message"] == "the headline"
 
 
 def test_omitted_findings_are_counted() -> None:
@@ -187,7 +230,7 @@ def test_omitted_findings_are_counted() -> None:
 def test_json_message_is_bounded() -> None:
     huge = tuple(replace(row, before=json.dumps("x" * 100_000)) for row in make_hostile_rows(40))
     body = render_message_body(make_notification("json", changes=NotifiedChanges(huge, ())))
-    assert len(body) < 300_000
+    assert len(body.encode()) <= 256 * 1024
     assert json.loads(body)["new_count"] == 40
 
 

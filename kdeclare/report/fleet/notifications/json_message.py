@@ -8,9 +8,10 @@ from pydantic import Field
 
 from kdeclare.core.documents import Time, dump_document
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.jsontypes import JsonObject, dump_canonical_json
+from kdeclare.core.jsontypes import JsonObject
 from kdeclare.fleet.findings import AuditRow, FindingSeverity
 from kdeclare.report.fleet.findings_report import BaselineAudit, ReportedFinding, build_reported_finding
+from kdeclare.report.fleet.notifications.message_json import dump_message
 from kdeclare.report.fleet.notifications.notification import Notification, format_notification_headline
 
 MAX_FINDINGS = 100
@@ -69,7 +70,7 @@ def build_json_message(notification: Notification) -> JsonObject:
     """Build the message, with as many findings as fit."""
     document = _build_document(notification)
     message = dump_document(document)
-    while len(dump_canonical_json(message).encode()) > _MAX_BYTES and (document.new or document.fixed):
+    while len(dump_message(message).encode()) > _MAX_BYTES and (document.new or document.fixed):
         document = replace(document, new=_halve(document.new), fixed=_halve(document.fixed))
         message = dump_document(document)
     return message

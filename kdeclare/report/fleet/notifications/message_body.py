@@ -1,11 +1,10 @@
 """Render the body of a message in the format of its target."""
 
-import json
-
 from kdeclare.core.clock import format_second
-from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.manifests.fleet.notification_template import MessageTemplate
 from kdeclare.report.fleet.notifications.json_message import build_json_message
+from kdeclare.report.fleet.notifications.message_json import dump_message
 from kdeclare.report.fleet.notifications.notification import (
     MAX_FIXED_LINES,
     MAX_NEW_LINES,
@@ -18,22 +17,21 @@ from kdeclare.report.fleet.notifications.slack_message import render_slack_messa
 from kdeclare.report.fleet.notifications.teams_card import render_teams_message
 
 
-def render_message_body(notification: Notification) -> str:
-    """Render the body of the request that sends a message."""
+def render_message_body(notification: Notification, *, is_indented: bool = False) -> str:
+    """Render the body of the request that sends a message. Secrets are removed from all values.
+
+    is_indented: whether to indent JSON, for people. Templates are never indented.
+    """
     match notification.target.format:
         case "slack":
-            return _dump(render_slack_message(notification))
+            return dump_message(render_slack_message(notification), is_indented=is_indented)
         case "teams":
-            return _dump(render_teams_message(notification))
+            return dump_message(render_teams_message(notification), is_indented=is_indented)
         case "json":
-            return _dump(build_json_message(notification))
+            return dump_message(build_json_message(notification), is_indented=is_indented)
         case "template":
             assert notification.target.template is not None  # the fleet file was checked
             return _fill_template(notification.target.template, notification)
-
-
-def _dump(message: JsonValue) -> str:
-    return json.dumps(message, ensure_ascii=False, indent=1) + "\n"
 
 
 def _fill_template(template: MessageTemplate, notification: Notification) -> str:
@@ -43,25 +41,24 @@ def _fill_template(template: MessageTemplate, notification: Notification) -> str
         notification.new,
         notification.fixed,
     )
-    return template.fill(
-        {
-            "headline": format_notification_headline(notification),
-            "fleet": summary.fleet,
-            "target": notification.target.name,
-            "team": notification.target.team or "",
-            "audit_id": summary.audit_id,
-            "taken_at": format_second(summary.taken_at),
-            "since": since.audit_id if since is not None else "",
-            "severity": new[0].severity.value if new else "",
-            "new_count": str(len(new)),
-            "fixed_count": str(len(fixed)),
-            "open_count": str(len(notification.changes.rows)),
-            "unread_count": str(len(summary.incomplete)),
-            "new": _list_findings(notification, "new"),
-            "fixed": _list_findings(notification, "fixed"),
-            "report_url": notification.report_url or "",
-        }
-    )
+    values = {
+        "headline": format_notification_headline(notification),
+        "fleet": summary.fleet,
+        "target": notification.target.name,
+        "team": notification.target.team or "",
+        "audit_id": summary.audit_id,
+        "taken_at": format_second(summary.taken_at),
+        "since": since.audit_id if since is not None else "",
+        "severity": new[0].severity.value if new else "",
+        "new_count": str(len(new)),
+        "fixed_count": str(len(fixed)),
+        "open_count": str(len(notification.changes.rows)),
+        "unread_count": str(len(summary.incomplete)),
+        "new": _list_findings(notification, "new"),
+        "fixed": _list_findings(notification, "fixed"),
+        "report_url": notification.report_url or "",
+    }
+    return template.fill({name: SCRUBBER.scrub(value) for name, value in values.items()})
 
 
 def _list_findings(notification: Notification, noun: str) -> str:

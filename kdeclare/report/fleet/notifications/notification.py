@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.fleet.audit_summary import AuditSummary
 from kdeclare.fleet.findings import AuditRow, FindingSeverity
 from kdeclare.fleet.messages.notified_changes import NotifiedChanges
@@ -21,8 +22,8 @@ from kdeclare.report.elements.values import (
 )
 from kdeclare.report.fleet.audit_wording import (
     EqualFindings,
-    format_age,
     format_change,
+    format_open_time,
     group_equal_findings,
     sort_worst_first,
 )
@@ -115,7 +116,7 @@ def format_notification_headline(notification: Notification) -> str:
             f"{len(fixed):,} fixed" if fixed else "",
         ]
     )
-    return sanitize_for_terminal(truncate(f"{subject}: {counts or 'nothing new'}.", 300))
+    return _clean(f"{subject}: {counts or 'nothing new'}.", 300)
 
 
 def format_notification_context(notification: Notification) -> str:
@@ -131,7 +132,7 @@ def format_notification_context(notification: Notification) -> str:
     since = notification.since
     period = f"compared with audit {since.audit_id}" if since is not None else "the first audit"
     sentences.append(f"Audit {summary.audit_id}, taken {format_time(summary.taken_at)}, {period}.")
-    return sanitize_for_terminal(truncate(" ".join(sentences), 800))
+    return _clean(" ".join(sentences), 800)
 
 
 def build_finding_lines(
@@ -151,11 +152,12 @@ def _build_line(group: EqualFindings, notification: Notification) -> FindingLine
     row = group.first
     path = strip_configs_prefix(row.path) if row.path else ""
     change = format_change(row)
-    age = format_age(group.rows, notification.summary.taken_at)
+    # not the status: a finding that has become old or urgent is new for the recipient
+    age = format_open_time(group.rows, notification.summary.taken_at)
     return FindingLine(
         row.severity,
         row.finding.value,
-        "" if age == "new" else f"was {age}" if age and row.status == "fixed" else age,
+        f"was {age}" if age and row.status == "fixed" else age,
         _clean(group.where, _MAX_NAME),
         _clean(group.resources, _MAX_RESOURCES),
         _clean(f"{path}: {change}" if path and change else path, _MAX_VALUES),
@@ -166,7 +168,8 @@ def _build_line(group: EqualFindings, notification: Notification) -> FindingLine
 
 
 def _clean(text: str, max_length: int) -> str:
-    return sanitize_for_terminal(truncate(" ".join(text.split()), max_length))
+    # secrets first: once they are cut or escaped, they are not recognized
+    return sanitize_for_terminal(truncate(" ".join(SCRUBBER.scrub(text).split()), max_length))
 
 
 def _format_severities(rows: Sequence[AuditRow]) -> str:

@@ -13,7 +13,7 @@ from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 
 class DeliveryStatus(StrEnum):
-    """What became of a message."""
+    """Delivery status of a message."""
 
     SENT = "sent"
     NOTHING = "nothing-to-report"
@@ -26,7 +26,7 @@ class DeliveryStatus(StrEnum):
 class Delivery:
     """The message for one target.
 
-    diagnostic: the error of a failed message.
+    diagnostic: the error of a message that was not sent, or not recorded.
     """
 
     schema_name = "DeliveryDocument"
@@ -39,7 +39,7 @@ class Delivery:
     ]
     new: Annotated[int, Field(description="The number of new findings.")]
     fixed: Annotated[int, Field(description="The number of fixed findings.")]
-    error: Annotated[str | None, Field(description="Why the message was not sent.")] = None
+    error: Annotated[str | None, Field(description="Why the message was not sent, or not recorded.")] = None
     body: Annotated[str | None, Field(description="With --dry-run: the message.")] = None
     diagnostic: Hidden[Diagnostic | None] = None
 
@@ -56,7 +56,7 @@ class FleetNotifications:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The errors of all failed messages."""
+        """The errors of all messages that were not sent, or not recorded."""
         return tuple(item.diagnostic for item in self.targets if item.diagnostic is not None)
 
 

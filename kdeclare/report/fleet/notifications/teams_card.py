@@ -5,11 +5,11 @@ All texts are runs of rich text blocks, in which Teams interprets no Markdown, s
 contain neither links nor mentions.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.fleet.findings import AuditRow, FindingSeverity
+from kdeclare.report.fleet.notifications.message_json import dump_message
 from kdeclare.report.fleet.notifications.notification import (
     MAX_FIXED_LINES,
     MAX_NEW_LINES,
@@ -35,7 +35,7 @@ def render_teams_message(notification: Notification) -> JsonObject:
     """Render the message, with as many findings as fit."""
     for max_new in range(MAX_NEW_LINES, -1, -1):
         message = _render_message(notification, max_new, min(max_new, MAX_FIXED_LINES))
-        if len(json.dumps(message, ensure_ascii=False).encode("utf-16-le")) <= _MAX_BYTES:
+        if len(dump_message(message).encode("utf-16-le")) <= _MAX_BYTES:
             break
     return message
 

@@ -1,0 +1,20 @@
+"""Serialize messages as JSON, without secrets."""
+
+import json
+
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.secrets.scrubber import SCRUBBER
+
+
+def dump_message(message: JsonValue, *, is_indented: bool = False) -> str:
+    """Return the JSON of a message.
+
+    The size limits of receivers apply to the compact form, which is sent. Secrets are removed from values,
+    but not from keys, which are the same in all messages.
+
+    is_indented: whether to return a form for people.
+    """
+    scrubbed = SCRUBBER.scrub_json(message)
+    if is_indented:
+        return json.dumps(scrubbed, ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(scrubbed, ensure_ascii=False, separators=(",", ":"))
