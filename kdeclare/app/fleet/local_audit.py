@@ -31,10 +31,9 @@ from kdeclare.app.fleet.snapshot import LIVE_TABLE, read_snapshot_record
 from kdeclare.app.fleet.spark_audit import compare_on_spark
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
-from kdeclare.core.provider.installed_providers import list_providers
 from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits
-from kdeclare.fleet.tables.fingerprints import ComparisonOptions
+from kdeclare.fleet.tables.comparison_options import build_comparison_options
 from kdeclare.fleet.tables.records import require_same_fleet
 from kdeclare.fleet.tables.row_builder import Row, batch_rows
 from kdeclare.fleet.tables.rows import DECLARED, FINDINGS, LIVE, require_complete_table
@@ -99,7 +98,7 @@ def _compare_locally(
     compared = select_compared(
         job.bench.read_tables("declared", DECLARED),
         live,
-        ComparisonOptions(audit_options.unmanaged_keys, list_providers()),
+        build_comparison_options(unmanaged_keys=audit_options.unmanaged_keys),
         EarlierFindings(earlier.newest, newest[0])
         if earlier is not None and newest is not None and not audit_options.full
         else None,

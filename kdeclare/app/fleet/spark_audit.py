@@ -22,12 +22,11 @@ from kdeclare.app.fleet.job import FleetJob, FleetOptions, collect_rows, open_fl
 from kdeclare.app.fleet.snapshot import LIVE_TABLE, read_snapshot_record
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
-from kdeclare.core.provider.installed_providers import list_providers
 from kdeclare.fleet.audit_results import MEMORY_TABLES
 from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierAudits, require_all_rows
+from kdeclare.fleet.tables.comparison_options import build_comparison_options
 from kdeclare.fleet.tables.fingerprints import (
     NO_FINDINGS,
-    ComparisonOptions,
     compute_fingerprints,
     find_unchanged,
     format_findings_fingerprint,
@@ -88,7 +87,7 @@ def _build_tables(
 
     declared = bench.read("declared", DECLARED)
     live, overview = _read_live_table(job, bench, declared, audit_options)
-    options = ComparisonOptions(audit_options.unmanaged_keys, list_providers())
+    options = build_comparison_options(unmanaged_keys=audit_options.unmanaged_keys)
     tables = ComparedTables(
         declared,
         live,

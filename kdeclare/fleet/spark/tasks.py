@@ -5,9 +5,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import distribution
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kdeclare.core.provider.package_files import list_package_files
 from kdeclare.fleet.spark.connect import add_python_file
 from kdeclare.fleet.spark.settings import find_local_cores, is_connect_session
 from kdeclare.fleet.spark.tables import to_spark_schema
@@ -135,7 +134,6 @@ def _parse_limit(setting: str | None) -> int | None:
 
 
 _PACKAGE = "kdeclare"
-_EXCLUDED_FOLDERS = ("__pycache__",)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a ZIP file can store. A fixed time makes the file reproducible."""
 
@@ -156,7 +154,7 @@ def build_package_zip() -> bytes:
     """Return kdeclare's code and data files as an importable ZIP file. The file is reproducible."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, file in _list_files(files(_PACKAGE), PurePosixPath(_PACKAGE)):
+        for path, file in list_package_files(_PACKAGE):
             entry = zipfile.ZipInfo(str(path), _EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
@@ -173,13 +171,3 @@ def _build_metadata() -> Mapping[str, str]:
     # Tasks compare this version with the version of the providers on the driver, see `use_providers`.
     metadata = f"Metadata-Version: 2.1\nName: {_PACKAGE}\nVersion: {installed.version}\n"
     return {"METADATA": metadata, "entry_points.txt": entry_points}
-
-
-def _list_files(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, Traversable]]:
-    for item in sorted(folder.iterdir(), key=lambda item: item.name):
-        if item.name in _EXCLUDED_FOLDERS:
-            continue
-        if item.is_dir():
-            yield from _list_files(item, path / item.name)
-        else:
-            yield path / item.name, item

@@ -116,10 +116,12 @@ class ComparisonOptions:
 
     unmanaged_keys: whether undeclared config keys of declared resources are findings.
     providers: the providers, with their versions.
+    code: the code that compares, see `comparison_options.describe_code`.
     """
 
     unmanaged_keys: bool
     providers: Sequence[InstalledProvider]
+    code: str
 
 
 def compute_fingerprints(
@@ -173,7 +175,7 @@ def format_findings_fingerprint(rows: RowsFingerprint) -> str:
 def _describe_options(options: ComparisonOptions) -> str:
     providers = sorted((item.name, item.distribution, item.version) for item in options.providers)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return json.dumps([VERSION, python, options.unmanaged_keys, providers])
+    return json.dumps([VERSION, options.code, python, options.unmanaged_keys, providers])
 
 
 def _describe_inputs(inputs: ClusterInputs) -> str:

@@ -103,10 +103,22 @@ def test_other_versions_compare_all_clusters_again(
     prepare(fleet)
     with monkeypatch.context() as patch:
         upgraded = [replace(item, version="9.9") for item in list_providers()]
-        patch.setattr("kdeclare.app.fleet.local_audit.list_providers", lambda: upgraded)
+        patch.setattr("kdeclare.fleet.tables.comparison_options.list_providers", lambda: upgraded)
         assert audit_again(fleet) == []
     with monkeypatch.context() as patch:
         patch.setattr("kdeclare.fleet.tables.fingerprints.VERSION", "9.9")
+        assert audit_again(fleet) == []
+    with monkeypatch.context() as patch:
+        patch.setattr("kdeclare.fleet.tables.comparison_options.version", lambda _: "9.9")
+        assert audit_again(fleet) == []
+
+
+def test_other_code_of_same_version_compares_all_clusters_again(
+    fleet: ChangingFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(fleet)
+    with monkeypatch.context() as patch:
+        patch.setattr("kdeclare.fleet.tables.comparison_options.hash_package", lambda name: name)
         assert audit_again(fleet) == []
 
 
