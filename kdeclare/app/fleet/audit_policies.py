@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
@@ -118,26 +119,25 @@ def describe_policies(
     """
     if not all(policy.bounded for policy in policies):
         return None
-    described: list[list[object]] = [
-        [
-            *(entry.name, entry.class_name, entry.config, entry.severity, sorted(entry.actions)),
-            *(entry.topics, dict(entry.labels), entry.kind, entry.names),
-        ]
-        for entry in entries
-    ]
+    described: list[object] = [_list_values(entry) for entry in entries]
     for desired in rules:
-        body, source = (
-            desired.get_body(PolicyBody),
-            desired.source,
-        )  # messages contain the position of the rule
+        body, source = desired.get_body(PolicyBody), desired.source
+        # messages contain the position of the rule
         position = (
             () if source is None else (os.path.relpath(source.file, folder), source.line, source.column)
         )
-        described.append(
-            [
-                *(desired.id.name, body.rule, body.message, body.outcome, sorted(body.actions)),
-                *(body.topics, dict(body.labels), body.kind, body.names, position),
-            ]
-        )
-    # YAML has values that JSON has not, such as dates
-    return json.dumps(described, sort_keys=True, default=repr) if described else ""
+        described.append([desired.id.name, _list_values(body), position])
+    return json.dumps(described, sort_keys=True, default=_encode_value) if described else ""
+
+
+def _list_values(declared: PolicyEntry | PolicyBody) -> dict[str, object]:
+    """Return the fields of a declared policy that `==` compares: all except positions."""
+    return {item.name: getattr(declared, item.name) for item in fields(declared) if item.compare}
+
+
+def _encode_value(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Set):
+        return sorted(value, key=repr)
+    return repr(value)  # YAML has types that JSON lacks, such as dates

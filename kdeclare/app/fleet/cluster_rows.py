@@ -24,9 +24,7 @@ from kdeclare.core.plans.state import State
 from kdeclare.core.progress import ignore_progress
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.adoption import allow_adoption
-from kdeclare.core.resources.fleet_capabilities import (
-    is_fleet_comparable,
-)
+from kdeclare.core.resources.fleet_capabilities import is_fleet_comparable
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -117,9 +115,8 @@ def _generate_declared_rows(locator: ClusterLocator, name: str) -> Iterator[Row]
             labels = entry.labels
             workspace = locator.workspace(name)
             manifests, state = load_valid_manifests(workspace, ()), workspace.store.read()
-            with open_active_policies(
-                workspace, manifests.rules
-            ) as active_policies:  # raises the errors in policies
+            # raises the errors in policies
+            with open_active_policies(workspace, manifests.rules) as active_policies:
                 has_policies = bool(active_policies.policies)
                 policies = describe_policies(
                     active_policies.policies,

@@ -338,7 +338,7 @@ def _find_all(
         declared, live = declared.where(is_changed), live.where(is_changed)
     if not overview.clusters:
         return None, earlier_notices
-    # Entries that share a cluster have either all changed or all not, so that none of them is missing here.
+    # Entries that share a cluster are either all changed or all unchanged, so none is missing here.
     shared = contested.select_shared_objects(declared, overview.sharing)
     found_rows = find_drift_rows(
         declared,
