@@ -1,47 +1,122 @@
 """Read from the journals of a cluster's project what its runs changed in one object."""
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
+from kdeclare.app.fleet.object_resources import (
+    ObjectResources,
+    find_by_key,
+    find_by_manifests,
+    find_by_records,
+    is_object_of,
+    list_element_keys,
+)
 from kdeclare.app.state.summaries import parse_run_time
 from kdeclare.core.clock import parse_time
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.state import State
 from kdeclare.core.resources.changes import Action, Change
+from kdeclare.core.resources.fleet_capabilities import is_set_like
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.engine.executor.entries import RunRecord, read_run, read_run_plan
 from kdeclare.fleet.history.change_origins import RunWrite
+from kdeclare.fleet.history.object_history import (
+    ObjectVersion,
+    has_paths_of_plans,
+    list_element_fields,
+)
 from kdeclare.manifests.policies import TOPIC
 
 
-def read_run_writes(fleet_file: Path, cluster: str, key: LiveKey, until: datetime) -> tuple[RunWrite, ...]:
-    """Return what the runs of a cluster's project changed in an object, oldest first.
+@dataclass(frozen=True, slots=True)
+class ObjectRuns:
+    """What a project knows about an object: its runs that changed the object, and the resources for it.
 
-    until: runs that started later are left out.
+    writes: oldest first.
+    """
+
+    writes: tuple[RunWrite, ...]
+    resources: ObjectResources
+
+
+def read_object_runs(
+    fleet_file: Path, cluster: str, key: LiveKey, versions: Sequence[ObjectVersion]
+) -> ObjectRuns:
+    """Return what the runs of a cluster's project changed in an object.
+
+    versions: the object in each snapshot. Runs that started after the last snapshot are left out.
 
     Raises KdeclareError if the fleet file, the project or a run cannot be read.
     """
+    until = max(version.taken_at for version in versions)
     workspace = ClusterLocator(str(fleet_file)).workspace(cluster)
-    writes = []
+    runs = []
     try:
+        state = workspace.store.read()
         for run_id in workspace.store.runs():
             started = parse_run_time(run_id)
             if started is None or started <= until:
-                record, plan = read_run(workspace.store, run_id), read_run_plan(workspace.store, run_id)
-                writes += list(_list_writes(record, plan, key))
+                runs.append((read_run(workspace.store, run_id), read_run_plan(workspace.store, run_id)))
     finally:
         workspace.store.close()
-    return tuple(sorted(writes, key=lambda write: (write.ended_at, write.run_id)))
+    records = _collect_records(state, (plan for _, plan in runs))
+    target = _Target(key, list_element_fields(key.sort, versions), records)
+    writes = [write for record, plan in runs for write in _list_writes(record, plan, target)]
+    resources = find_by_records(key, records).merge(find_by_manifests(workspace, key, state))
+    names = resources.names | find_by_key(key).names
+    return ObjectRuns(
+        tuple(sorted(writes, key=lambda write: (write.ended_at, write.run_id))),
+        ObjectResources(names, resources.is_complete),
+    )
 
 
-def _list_writes(record: RunRecord, plan: Plan, key: LiveKey) -> Iterator[RunWrite]:
+_Records = Mapping[ResourceId, Sequence[OwnedRecord]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The object whose changes are searched.
+
+    fields: the values of the object by path, if it is an element of a set.
+    records: all known ownership records of each resource, for changes whose plan contains none.
+    """
+
+    key: LiveKey
+    fields: Mapping[str, Sequence[JsonValue]]
+    records: _Records
+
+
+def _collect_records(state: State | None, plans: Iterable[Plan]) -> _Records:
+    records: dict[ResourceId, list[OwnedRecord]] = {}
+    for text, record in (state.resources if state is not None else {}).items():
+        records.setdefault(ResourceId.parse(text), []).append(record)
+    for plan in plans:
+        for item in plan.ownership:
+            some = records.setdefault(item.id, [])
+            some += [record for record in (item.before, item.after) if record is not None]
+    return records
+
+
+def _list_writes(record: RunRecord, plan: Plan, target: _Target) -> Iterator[RunWrite]:
     """Yield what a run changed in an object. Operations that had no effect are left out."""
+    ownership = {item.id: (item.before, item.after) for item in plan.ownership}
     for change in plan.changes:
-        is_itself = (change.id.kind, change.id.name) == (key.sort, key.key)
-        values = dict(_list_values(change, key, is_itself=is_itself))
-        if not is_itself and not values:
+        action: Action | None = Action.UPDATE
+        is_itself: bool | None = False
+        if change.id.kind == target.key.sort:
+            before, after = ownership.get(change.id, (None, None))
+            if is_set_like(change.id.kind):
+                action = _find_element_action(change, before, after, target)
+                is_itself = action is not None
+            else:
+                action, is_itself = change.action, _is_about(change.id, before, after, target)
+        values = dict(_list_values(change, target.key, is_itself=is_itself is True))
+        if is_itself is False and not values:
             continue
         ids = [
             operation.id
@@ -54,9 +129,47 @@ def _list_writes(record: RunRecord, plan: Plan, key: LiveKey) -> Iterator[RunWri
                 record.start.who if record.start is not None else "",
                 min(parse_time(record.sent_at.get(id_, record.ended_at[id_])) for id_ in ids),
                 max(parse_time(record.ended_at[id_]) for id_ in ids),
-                change.action if is_itself else Action.UPDATE,
+                action or Action.UPDATE,
                 values,
+                is_about_object=is_itself is not None,
+                has_all_paths=has_paths_of_plans(target.key.sort),
             )
+
+
+def _is_about(
+    resource: ResourceId, before: OwnedRecord | None, after: OwnedRecord | None, target: _Target
+) -> bool | None:
+    """Whether a changed resource is about the object; None if this is unknown.
+
+    If the plan does not change the ownership, all other records of the resource count.
+    """
+    planned = [record for record in (before, after) if record is not None]
+    known: Sequence[OwnedRecord | None] = planned or target.records.get(resource) or (None,)
+    answers = {is_object_of(resource, target.key, record) for record in known}
+    if True in answers:
+        return True if planned or answers == {True} else None
+    return None if None in answers else False
+
+
+def _find_element_action(
+    change: Change, before: OwnedRecord | None, after: OwnedRecord | None, target: _Target
+) -> Action | None:
+    """Return what the change of a set does to the object, which is an element; None if nothing."""
+    was_owned, is_owned = (
+        record is not None and target.key in list_element_keys(change.id, record)
+        for record in (before, after)
+    )
+    if was_owned is not is_owned:
+        return Action.CREATE if is_owned else Action.DELETE
+    for field in change.fields:
+        elements = target.fields.get(field.path, ())
+        is_in = [
+            isinstance(value, list | tuple) and any(element in value for element in elements)
+            for value in (field.before, field.after)
+        ]
+        if is_in[0] is not is_in[1]:
+            return Action.CREATE if is_in[1] else Action.DELETE
+    return None
 
 
 def _list_values(change: Change, key: LiveKey, *, is_itself: bool) -> Iterator[tuple[str, JsonValue]]:

@@ -180,7 +180,17 @@ class DescribesFields(Protocol):
     """
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
-        """Return the fields of an object by path. Plans use the same paths."""
+        """Return the fields of an object by path. Plans use the same paths, except for `HasOwnPaths`."""
 
     def format_field_name(self, sort: str, path: str) -> str | None:
         """Return the name to display instead of a path; None to display the path itself."""
+
+
+@runtime_checkable
+class HasOwnPaths(Protocol):
+    """A codec whose objects have other field paths than plans.
+
+    has_own_paths: True. From a plan, the history of a fleet then cannot tell which fields a run changed.
+    """
+
+    has_own_paths: bool

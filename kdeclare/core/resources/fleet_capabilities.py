@@ -37,7 +37,8 @@ class FleetComparable(BodyCodec, Protocol):
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
         """Return the key of the resource's live object, whether or not the object exists.
 
-        Return None if there is no such key. At most one of ``body`` and ``owned`` is None.
+        Return None if there is no such key. If ``body`` and ``owned`` are None, only the name is known;
+        return None unless the name determines the key.
         """
 
 

@@ -3,12 +3,13 @@
 Kafka does not record who made a change. The journals of runs record what each run did, and when. A run made a
 change if it succeeded in the period between the two snapshots, and set the field to the value that the later
 snapshot contains. Therefore, a change without such a run was made by another client, by another project, or
-by a run that is no longer in the history.
+by a run that is no longer in the history. If a run in the period could have made the change, and its plan
+does not tell, the origin is unknown.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -16,6 +17,7 @@ from kdeclare.core.documents import Second
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.changes import Action
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 from kdeclare.fleet.history.object_history import FieldTurn, ObjectTurn, Turn
 
 _PRECISION = timedelta(seconds=1)
@@ -28,6 +30,8 @@ class RunWrite:
 
     sent_at, ended_at: when the operations were sent, and when the last one ended.
     values: the values that the run set, by the path of the field; None for a field that it removed.
+    is_about_object: whether the changed resource refers to the object. False if this is unknown.
+    has_all_paths: whether ``values`` has all fields of the object that the run changed.
     """
 
     run_id: str
@@ -36,6 +40,14 @@ class RunWrite:
     ended_at: datetime
     action: Action
     values: Mapping[str, JsonValue]
+    is_about_object: bool = True
+    has_all_paths: bool = True
+
+
+_UNKNOWN: Final = "unknown"
+"""The origin of a change that a run might have made."""
+_Origin = RunWrite | str | None
+"""A write, `_UNKNOWN`, or None for a change that no recorded run has made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +65,10 @@ class ChangeOrigin:
         tuple[str, ...],
         Field(description="The changed fields; empty if the object appeared or is gone."),
     ]
+    is_unknown: Annotated[
+        bool,
+        Field(description="Whether a run of the project might have made the changes. `run_id` is then null."),
+    ] = False
 
 
 def find_origins(turn: ObjectTurn, writes: Sequence[RunWrite]) -> tuple[ChangeOrigin, ...]:
@@ -69,27 +85,50 @@ def find_origins(turn: ObjectTurn, writes: Sequence[RunWrite]) -> tuple[ChangeOr
     period = [w for w in writes if w.sent_at <= turn.version.taken_at and w.ended_at >= earliest]
     if turn.turn is not Turn.CHANGED:
         action = Action.DELETE if turn.turn is Turn.GONE else Action.CREATE
-        return (_build_origin(next((w for w in reversed(period) if w.action is action), None), ()),)
-    by_run: dict[str | None, tuple[RunWrite | None, list[str]]] = {}
+        made = next((w for w in reversed(period) if w.is_about_object and w.action is action), None)
+        if made is None and any(_might_have_made(write, action) for write in period):
+            return (_build_origin(_UNKNOWN, ()),)
+        return (_build_origin(made, ()),)
+    by_origin: dict[str | None, tuple[_Origin, list[str]]] = {}
     for field in turn.fields:
-        write = _find_write(field, turn.fields, period)
-        by_run.setdefault(None if write is None else write.run_id, (write, []))[1].append(field.path)
-    return tuple(_build_origin(write, paths) for write, paths in by_run.values())
+        origin = _find_write(field, turn.fields, period)
+        identity = origin.run_id if isinstance(origin, RunWrite) else origin
+        by_origin.setdefault(identity, (origin, []))[1].append(field.path)
+    return tuple(_build_origin(origin, paths) for origin, paths in by_origin.values())
 
 
-def _find_write(
-    field: FieldTurn, all_fields: Iterable[FieldTurn], writes: Sequence[RunWrite]
-) -> RunWrite | None:
+def _might_have_made(write: RunWrite, action: Action) -> bool:
+    """Whether a run could have created or deleted the object although its action on the object is another.
+
+    Some objects exist as long as a field is set, such as quotas, so that an update can create or delete them.
+    """
+    if not write.is_about_object:
+        return True
+    if write.action is not Action.UPDATE or not write.values:
+        return False
+    return action is Action.CREATE or all(value is None for value in write.values.values())
+
+
+def _find_write(field: FieldTurn, all_fields: Iterable[FieldTurn], writes: Sequence[RunWrite]) -> _Origin:
     """Return the latest write that set a field to its later value; None if there is none."""
+    nothing: _Origin = None
     for write in reversed(writes):
+        if not write.is_about_object:
+            nothing = _UNKNOWN
+            continue
         if field.path in write.values:
-            return write if _is_equal(write.values[field.path], field.after) else None
+            value = write.values[field.path]
+            if _is_equal(value, field.after):
+                return write
+            return _UNKNOWN if value == SENSITIVE_MASK else nothing
         if field.before is None and field.path.startswith("assignments."):
             # the brokers of new partitions are chosen by Kafka, so the plan contains only their number
             count = next((other for other in all_fields if other.path == "partitions"), None)
             if count is not None and _is_equal(write.values.get("partitions"), count.after):
                 return write
-    return None
+        if not write.has_all_paths:
+            nothing = _UNKNOWN
+    return nothing
 
 
 def _is_equal(planned: JsonValue, live: JsonValue) -> bool:
@@ -106,7 +145,7 @@ def _list_texts(value: JsonValue) -> Iterator[str]:
         yield str(value)
 
 
-def _build_origin(write: RunWrite | None, paths: Sequence[str]) -> ChangeOrigin:
-    if write is None:
-        return ChangeOrigin(None, None, None, tuple(paths))
+def _build_origin(write: _Origin, paths: Sequence[str]) -> ChangeOrigin:
+    if not isinstance(write, RunWrite):
+        return ChangeOrigin(None, None, None, tuple(paths), is_unknown=write == _UNKNOWN)
     return ChangeOrigin(write.run_id, write.user, write.ended_at, tuple(paths))

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from kdeclare.core.documents import Second
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.jsontypes import JsonValue, parse_json
 from kdeclare.fleet.audit_results import build_audit_row
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
 
@@ -67,13 +67,47 @@ class ResourceAudit:
     unseen_rows: Sequence[Row]
 
 
-def select_resource(rows: Iterable[Row], cluster: str, key: LiveKey) -> list[Row]:
-    """Return the findings about one resource."""
+@dataclass(frozen=True, slots=True)
+class FindingSubject:
+    """A live object whose findings are searched.
+
+    names: the names under which audits list findings about the object: the name of each resource that refers
+        to it, and its own key, because findings about undeclared objects have no resource.
+    elements: if the object is an element of a set, its values by path. Findings about other elements of the
+        set are left out. None for other objects.
+    """
+
+    cluster: str
+    kind: str
+    names: frozenset[str]
+    elements: Mapping[str, Sequence[JsonValue]] | None = None
+
+
+def select_subject(rows: Iterable[Row], subject: FindingSubject) -> list[Row]:
+    """Return the findings about one object."""
     return [
         row
         for row in rows
-        if row["cluster"] == cluster and row["kind"] == key.sort and row["name"] == key.key
+        if row["cluster"] == subject.cluster
+        and row["kind"] == subject.kind
+        and row["name"] in subject.names
+        and _is_about_element(row, subject.elements)
     ]
+
+
+def _is_about_element(row: Row, elements: Mapping[str, Sequence[JsonValue]] | None) -> bool:
+    if elements is None or row["path"] is None:
+        return True
+    values = [parse_json(row[column]) for column in ("before", "after") if row[column] is not None]
+    return any(
+        element == value or (isinstance(value, list) and element in value)
+        for element in elements.get(row["path"], ())
+        for value in values
+    )
+
+
+_Identity = tuple[str, FindingKind, str | None]
+"""The name of the resource, the finding and the path."""
 
 
 def list_episodes(audits: Iterable[ResourceAudit]) -> list[FindingEpisode]:
@@ -84,15 +118,16 @@ def list_episodes(audits: Iterable[ResourceAudit]) -> list[FindingEpisode]:
     audits: all audits that include the cluster, oldest first.
     """
     finished: list[FindingEpisode] = []
-    current: dict[tuple[FindingKind, str | None], FindingEpisode] = {}
+    current: dict[_Identity, FindingEpisode] = {}
     for audit in audits:
-        remaining: dict[tuple[FindingKind, str | None], FindingEpisode] = {}
+        remaining: dict[_Identity, FindingEpisode] = {}
         for row in audit.open_rows:
             finding = build_audit_row(row)
-            remaining[finding.finding, finding.path] = _build_episode(finding, audit, row["accepted"])
+            identity = finding.name, finding.finding, finding.path
+            remaining[identity] = _build_episode(finding, audit, row["accepted"])
         for row in audit.unseen_rows:
             finding = build_audit_row(row)
-            identity = finding.finding, finding.path
+            identity = finding.name, finding.finding, finding.path
             earlier = current.get(identity) or _build_episode(finding, audit, row["accepted"])
             remaining[identity] = replace(earlier, status=EpisodeStatus.UNSEEN)
         for identity, episode in current.items():

@@ -1,6 +1,6 @@
 """The versions of one live object over time, and the changes between these versions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue
-from kdeclare.core.live.live_codec import DescribesFields
+from kdeclare.core.live.live_codec import DescribesFields, HasOwnPaths
 from kdeclare.core.provider.registry import CODECS
 from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.manifests.policies import TOPIC
@@ -126,6 +126,27 @@ def compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[Fi
         )
         for path in sorted(paths, key=_get_path_order)
     )
+
+
+def has_paths_of_plans(sort: str) -> bool:
+    """Whether plans use the paths of `compare_fields` for objects of a type, as far as this is known."""
+    codec = CODECS.get(sort)
+    return isinstance(codec, DescribesFields) and not isinstance(codec, HasOwnPaths)
+
+
+def list_element_fields(sort: str, versions: Iterable[ObjectVersion]) -> dict[str, list[JsonValue]]:
+    """Return the values of all fields that are lists in any version of an object, by path.
+
+    Such a field of an object that is an element of a set contains the element. Plans use the same values.
+    """
+    codec = CODECS.get(sort)
+    found: dict[str, list[JsonValue]] = {}
+    if isinstance(codec, DescribesFields):
+        for body in (version.body for version in versions if version.body is not None):
+            for path, value in codec.flatten_body(sort, body).items():
+                if isinstance(value, list):
+                    found.setdefault(path, []).extend(value)
+    return found
 
 
 def _get_path_order(path: str) -> tuple[bool, list[tuple[bool, int, str]]]:

@@ -6,6 +6,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
 
 from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.fleet.history.finding_history import FindingSubject, select_subject
 from kdeclare.fleet.history.object_history import ObjectVersion
 from kdeclare.fleet.history.object_versions import build_version, get_cluster
 from kdeclare.fleet.local.tables import format_partition
@@ -43,19 +44,22 @@ def read_versions(
     )
 
 
-def read_resource_findings(
-    spark: SparkSession, storage: Storage, path: str, cluster: str, key: LiveKey
+def read_subject_findings(
+    spark: SparkSession, storage: Storage, path: str, subject: FindingSubject
 ) -> tuple[int, list[Row]]:
-    """Return the number of findings in a table of an audit, and the findings about one resource.
+    """Return the number of findings in a table of an audit, and the findings about one object.
 
     path: the table, relative to the folder of audits. Raises KdeclareError.
     """
     table = read_table(spark, storage, path, FINDINGS)
-    is_about_resource = (
-        (f.col("cluster") == cluster) & (f.col("kind") == key.sort) & (f.col("name") == key.key)
+    has_name = (
+        (f.col("cluster") == subject.cluster)
+        & (f.col("kind") == subject.kind)
+        & f.col("name").isin(sorted(subject.names))
     )
     with translate_spark_errors():
-        return table.count(), [row.asDict() for row in table.where(is_about_resource).collect()]
+        named_rows = [row.asDict() for row in table.where(has_name).collect()]
+        return table.count(), [dict(row) for row in select_subject(named_rows, subject)]
 
 
 def _build_object_filter(key: LiveKey) -> Column:

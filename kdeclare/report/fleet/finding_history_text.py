@@ -16,11 +16,25 @@ from kdeclare.report.elements.values import (
 from kdeclare.report.fleet.audit_wording import format_values, mask_raw_value
 from kdeclare.report.run.history_text import format_time
 
+_INCOMPLETE = (
+    "Audits can contain more findings about it: they list findings under the names of resources, and it is "
+    "not known which resources refer to it.\n"
+)
 
-def render_finding_history_text(episodes: Sequence[FindingEpisode], style: Style = PLAIN) -> str:
-    """Render the findings of a resource, the oldest first, with how long each was open."""
+
+def render_finding_history_text(
+    episodes: Sequence[FindingEpisode], style: Style = PLAIN, *, is_complete: bool = True
+) -> str:
+    """Render the findings of an object, the oldest first, with how long each was open.
+
+    is_complete: whether the names of all resources that refer to the object are known.
+    """
+    return f"{_render_episodes(episodes, style)}{'' if is_complete else style.dim(_INCOMPLETE)}"
+
+
+def _render_episodes(episodes: Sequence[FindingEpisode], style: Style) -> str:
     if not episodes:
-        return "No audit has a finding about it.\n"
+        return "No findings in any audit.\n"
     open_count = sum(episode.status is not EpisodeStatus.FIXED for episode in episodes)
     title = f"{format_count(len(episodes), 'finding')} in all audits, {open_count:,} not fixed:"
     lines = ["", style.bold(title), ""]

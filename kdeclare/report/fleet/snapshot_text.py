@@ -219,8 +219,10 @@ def _format_origin(origin: ChangeOrigin, turn: ObjectTurn, *, is_only: bool) -> 
         names = [format_field_name(field) for field in turn.fields if field.path in origin.fields]
         more = len(names) - _MAX_ORIGIN_FIELDS
         fields = f"{', '.join(names[:_MAX_ORIGIN_FIELDS])}{f' and {more:,} more' if more > 0 else ''}: "
+    if origin.is_unknown:
+        return f"{fields}origin unknown: a run of the project might have made the change"
     if origin.run_id is None:
-        return f"{fields}by no recorded run of the project"
+        return f"{fields}not by a recorded run of the project"
     run = sanitize_for_terminal(origin.run_id)
     return f"{fields}by run {run} ({sanitize_for_terminal(origin.user or '')}, {format_time(origin.at)})"
 

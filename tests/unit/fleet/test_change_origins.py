@@ -154,7 +154,7 @@ def test_runs_of_kdeclare_are_told_apart_from_other_clients(
     run("fleet", "history", "fleet.yaml", "lab", "orders", "--out", "snapshots")
     shown = capsys.readouterr().out
     assert f"by run {runs[0]} (" in shown
-    assert "flush.ms: by no recorded run of the project" in shown
+    assert "flush.ms: not by a recorded run of the project" in shown
 
 
 def test_history_without_fleet_file_has_no_origins(

@@ -65,10 +65,7 @@ def test_unseen_finding_is_not_fixed() -> None:
 
 
 def test_no_findings() -> None:
-    assert (
-        render_finding_history_text(list_episodes(make_audits([], [])))
-        == "No audit has a finding about it.\n"
-    )
+    assert render_finding_history_text(list_episodes(make_audits([], []))) == "No findings in any audit.\n"
 
 
 @pytest.fixture

@@ -136,6 +136,7 @@ def history(
     import os
     from dataclasses import replace
 
+    from kdeclare.app.fleet.object_resources import build_subject, find_by_key
     from kdeclare.app.fleet.snapshot import build_unknown_object_error, parse_live_key, read_object_history
 
     if len(words) not in (2, 3):
@@ -143,22 +144,23 @@ def history(
     cluster, key = words[-2], parse_live_key(words[-1])
     options = spark.results_options(engine)
     versions = read_object_history(options, cluster, key, os.environ, console.progress)
+    writes, resources = None, find_by_key(key)
+    if versions and len(words) == 3:
+        from pathlib import Path
+
+        from kdeclare.app.fleet.run_writes import read_object_runs
+
+        runs = read_object_runs(Path(words[0]), cluster, key, versions)
+        writes, resources = runs.writes, runs.resources
     findings = None
     if audits is not None:
         from kdeclare.app.fleet.finding_history import read_finding_history
 
         audit_options = replace(options, out=audits)
-        findings = read_finding_history(audit_options, cluster, key, os.environ, console.progress)
+        subject = build_subject(cluster, key, resources, versions)
+        findings = read_finding_history(audit_options, subject, os.environ, console.progress)
     if not findings and all(version.body is None and version.error is None for version in versions):
         raise KdeclareError(build_unknown_object_error(cluster, key, len(versions)))
-    writes = None
-    if len(words) == 3:
-        from pathlib import Path
-
-        from kdeclare.app.fleet.run_writes import read_run_writes
-
-        last_taken_at = max(version.taken_at for version in versions)
-        writes = read_run_writes(Path(words[0]), cluster, key, last_taken_at)
     if console.is_json:
         from kdeclare.report.fleet.snapshot_text import build_object_history_document
 
@@ -170,6 +172,6 @@ def history(
         if findings is not None:
             from kdeclare.report.fleet.finding_history_text import render_finding_history_text
 
-            text += render_finding_history_text(findings, console.style)
+            text += render_finding_history_text(findings, console.style, is_complete=resources.is_complete)
         console.out(text)
     return ExitCode.OK

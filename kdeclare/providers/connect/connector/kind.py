@@ -202,8 +202,10 @@ class ConnectorKind:
         record = narrow_record(owned, ConnectorRecord)
         if record is not None:
             return make_live_key(record.endpoint, record.connector)
-        declared = narrow(body, ConnectorBody)
-        return None if declared.endpoint is None else make_live_key(declared.endpoint, declared.name)
+        declared = narrow_optional(body, ConnectorBody)
+        if declared is None or declared.endpoint is None:
+            return None
+        return make_live_key(declared.endpoint, declared.name)
 
     def to_json(self, name: str, body: object) -> JsonObject:
         """See `BodyCodec`."""

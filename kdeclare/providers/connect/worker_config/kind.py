@@ -185,7 +185,9 @@ class ConnectWorkerConfigKind:
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the key of the workers. At most one of ``body`` and ``owned`` is None."""
+        """Return the key of the declared or owned workers; None if both arguments are None."""
+        if body is None and owned is None:
+            return None
         return make_live_key(resolve_group(narrow_optional(body, WorkerConfigBody), _narrow_owned(owned)))
 
     def to_json(self, name: str, body: object) -> JsonObject:

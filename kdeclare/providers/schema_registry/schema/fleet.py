@@ -72,6 +72,7 @@ class SchemaCodec:
     context: tuple[object, ...] = ()
     nouns: Mapping[str, tuple[str, str]] = {SCHEMA: ("schema", "schemas")}
     internal_marker: str | None = None
+    has_own_paths = True  # plans show the differences between schemas, not texts by registry
 
     def list_objects(self, connections: Connections) -> LiveListing:
         """Read all subjects. A registry that does not respond is an unread part.
