@@ -125,7 +125,7 @@ def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     assert failed_commands.printed[:3] == ["exit code 1"] * 3, errors
     for said, table in zip(errors, ("declared", "live", "plans"), strict=True):
         assert said.count("error: Table incomplete") == 1, said
-        assert f"of the table '{table}', but this machine sees 0 rows." in said
+        assert f"of the table '{table}' were written, but this machine sees 0 rows." in said
         assert said.count("Pass an --out location that the Spark driver and all executors share") == 1
     assert read_files(fleet.folder / "out") == failed_commands.before
     assert not (fleet.folder / "out" / "_unfinished").exists()

@@ -109,6 +109,9 @@ def test_audit_on_object_store_is_complete_or_fails(faulty: FaultyFleet, tmp_pat
         with disturb(disturbance):
             outcome = run(case.audit)
         assert disturbance.fired
+        if outcome.code is None:  # the file was not needed anymore
+            assert outcome.result == result, disturbance.fired
+            continue
         assert outcome.code in KNOWN_CODES, (disturbance.fired, outcome)
         assert list_record_ids(LocalStorage(case.out), AUDITS) == earlier_ids
         assert replace(case, engine=Engine.LOCAL).audit() == result

@@ -137,7 +137,8 @@ def test_built_in_kinds_have_expected_capabilities() -> None:
     comparable = {name for name in KINDS if is_fleet_comparable(name)}
     importable = {name for name, kind in KINDS.items() if isinstance(kind, manifest_capabilities.Exportable)}
     settings = {"BrokerConfig", "ClientQuota", "GroupConfig", "ClientMetrics", "ScramUser", "Acl"}
-    assert comparable == {"Topic", "Reassignment", "Connector", "Schema", *settings}
+    others = {"Topic", "Reassignment", "Connector", "Schema", "ConnectWorkerConfig"}
+    assert comparable == {*others, *settings}
     assert importable == {"Topic", "Connector", "Schema", *settings}
     shrink = FieldChange("configs.retention.ms", FieldOp.SET, "604800000", "1000")
     assert assess_field("Topic", Action.UPDATE, shrink).risk is not Risk.SAFE

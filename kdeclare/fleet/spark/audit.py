@@ -47,7 +47,7 @@ from kdeclare.fleet.spark.diff import (
 )
 from kdeclare.fleet.spark.overview import FleetOverview
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
-from kdeclare.fleet.spark.tables import Workbench, count_rows, to_spark_type
+from kdeclare.fleet.spark.tables import Workbench, count_rows, create_table, to_spark_type
 from kdeclare.fleet.tables.fingerprints import RowsFingerprint, format_findings_fingerprint
 from kdeclare.fleet.tables.rows import CLUSTER, FINDINGS, SUMMARY
 from kdeclare.fleet.tables.snapshots import SnapshotCluster, require_all_rows
@@ -118,7 +118,7 @@ def find_in_whole_clusters(
             allowMissingColumns=True,
         )
         .unionByName(
-            declared.sparkSession.createDataFrame(pa.Table.from_pylist(own_rows, _OWN_SCHEMA)),
+            create_table(declared.sparkSession, pa.Table.from_pylist(own_rows, _OWN_SCHEMA)),
             allowMissingColumns=True,
         )
         .select("taken_at", "cluster", *_COLUMNS)
@@ -305,7 +305,7 @@ def write_findings(
         carried = _date_carried(tables.carried, tables.overview)
         found_rows = carried if found_rows is None else found_rows.unionByName(carried)
     if found_rows is None:
-        found_rows = bench.spark.createDataFrame(CLUSTER_FINDINGS_SCHEMA.empty_table())
+        found_rows = create_table(bench.spark, CLUSTER_FINDINGS_SCHEMA.empty_table())
     dated_findings = diff.add_first_seen(found_rows, tables.newest, tables.since)
     marked_findings = diff.mark_accepted(dated_findings, select_valid(tables.accepted, run.began))
     bench.write(marked_findings.select(*FINDINGS.names), "findings")
@@ -314,7 +314,7 @@ def write_findings(
     unread = tables.find_unread_objects()
     is_all_read = unread is None and not groups.has_unreachable
     if tables.newest is None or (tables.coverage.covers_all and is_all_read):
-        bench.write(bench.spark.createDataFrame(FINDINGS.empty_table()), "unseen")
+        bench.write(create_table(bench.spark, FINDINGS.empty_table()), "unseen")
         return WrittenFindings(groups, notices)
     unchecked = diff.find_unchecked(written_findings, tables.newest, unread, tables.coverage)
     bench.write(unchecked.withColumn("status", f.lit("unseen")).select(*FINDINGS.names), "unseen")
@@ -383,7 +383,7 @@ def summarize_audit(
     """
     groups = written.groups
     summary_rows = groups.build_summary_rows(run.began)
-    summary_table = bench.spark.createDataFrame(pa.Table.from_pylist(summary_rows, SUMMARY))
+    summary_table = create_table(bench.spark, pa.Table.from_pylist(summary_rows, SUMMARY))
     bench.write(summary_table.coalesce(1), "summary")
     by_cluster = summary_counts.count_by_finding(summary_rows, "cluster")
     counts = sum_counts(by_cluster)

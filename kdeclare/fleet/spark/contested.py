@@ -19,7 +19,7 @@ from kdeclare.fleet.contested import (
 from kdeclare.fleet.findings import FindingKind
 from kdeclare.fleet.spark.diff import KEY, RESULT, to_struct
 from kdeclare.fleet.spark.overview import FleetOverview
-from kdeclare.fleet.spark.tables import to_spark_type
+from kdeclare.fleet.spark.tables import create_table, to_spark_type
 from kdeclare.fleet.tables.rows import CLUSTER, FINDING
 
 _RELATION = f"""
@@ -50,7 +50,7 @@ def select_shared_objects(declared: DataFrame, sharing: Sharing) -> SharedObject
     if not sharing:
         return None
     pair_rows = [{"own": own, "other": other} for own, others in sharing.items() for other in others]
-    pairs = declared.sparkSession.createDataFrame(pa.Table.from_pylist(pair_rows))
+    pairs = create_table(declared.sparkSession, pa.Table.from_pylist(pair_rows))
     keyed = declared.where((f.col("kind") != CLUSTER) & f.col("cluster").isin(list(sharing))).withColumns(
         {
             "object_sort": f.expr("coalesce(live_sort, kind)"),

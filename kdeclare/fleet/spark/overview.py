@@ -15,7 +15,7 @@ from kdeclare.fleet.in_process_audit import get_cluster_body
 from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
 from kdeclare.fleet.spark.row_hashes import build_live_hash, merge_hashes
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
-from kdeclare.fleet.spark.tables import IS_GROUP_ROW
+from kdeclare.fleet.spark.tables import IS_GROUP_ROW, create_table
 from kdeclare.fleet.tables.fingerprints import ClusterInputs, RowsFingerprint
 from kdeclare.fleet.tables.rows import CLUSTER, require_complete_table
 from kdeclare.fleet.tables.snapshots import SnapshotCluster
@@ -102,7 +102,7 @@ class FleetOverview:
             {"cluster": name, "taken_at": item.live_row["taken_at"], "within": item.within}
             for name, item in self.clusters.items()
         ]
-        return spark.createDataFrame(pa.Table.from_pylist(rows, _CONTEXT))
+        return create_table(spark, pa.Table.from_pylist(rows, _CONTEXT))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.tables.row_builder import Row, batch_rows
 from kdeclare.fleet.tables.rows import CLUSTER, LIVE, require_written_rows
-from kdeclare.fleet.tables.storage import LocalStorage, Storage, build_read_error
+from kdeclare.fleet.tables.storage import LocalStorage, Storage, build_read_error, build_write_error
 from kdeclare.fleet.tables.unfinished_tables import UnfinishedTables, open_unfinished_tables
 
 
@@ -34,6 +34,7 @@ __all__ = [
     "DataFrame",
     "Workbench",
     "count_rows",
+    "create_table",
     "escape_glob",
     "open_reader",
     "open_workbench",
@@ -126,6 +127,20 @@ def count_rows(table: DataFrame) -> int:
     """Return the number of rows of a table. Raises KdeclareError."""
     with translate_spark_errors():
         return table.count()
+
+
+def create_table(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Return an Arrow table as a Spark table. Raises KdeclareError.
+
+    Spark reads the rows from a temporary file that this process writes.
+    """
+    try:
+        with translate_spark_errors():
+            if not table.num_rows:  # Spark Connect accepts no empty Arrow table
+                return spark.createDataFrame([], to_spark_schema(table.schema))
+            return spark.createDataFrame(table)
+    except OSError as cause:
+        raise build_write_error("a temporary file for Spark", cause.strerror or str(cause)) from cause
 
 
 def escape_glob(uri: str) -> str:
