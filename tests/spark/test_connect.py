@@ -166,7 +166,10 @@ def test_tasks_run_shipped_package(spark: SparkSession) -> None:
         rows = read_clusters(spark, ["a", "b", "c"], read, schema, max_concurrency=2).collect()
     assert sorted(row["cluster"] for row in rows) == ["a", "b", "c"]
     assert all(row["package"].endswith("kdeclare.zip/kdeclare/__init__.py") for row in rows)
-    assert calls[-1] == ("Reading clusters", 2, 2)
+    # The server reports progress from time to time, so that the last report need not be about the end.
+    text, done, total = calls[-1]
+    assert (text, total) == ("Reading clusters", 2)
+    assert 0 <= done <= 2
 
 
 def catch_diagnostic(action: Any) -> Diagnostic:
