@@ -1,7 +1,8 @@
 """Read the logs of topics, and the groups that read them, with few requests."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
@@ -21,6 +22,7 @@ TopicLogs = Mapping[int, PartitionLog]
 """The logs of the partitions of a topic, by number."""
 
 _DESCRIBE = "DESCRIBE"
+Found = TypeVar("Found")
 _TOO_SLOW = Fault("TOO_SLOW", "reading the impact of the plan took too long")
 
 
@@ -49,26 +51,35 @@ def read_logs(
     return logs
 
 
-_Offsets = Mapping[TopicPartition, tuple[int, ...]]
+_Offsets = dict[TopicPartition, tuple[int, ...]]
 
 
 def _list_offsets(
     cluster: Cluster, names: Sequence[str], times: tuple[int, ...], deadline: float
 ) -> Mapping[str, _Offsets | Fault]:
-    """List the offsets of topics. If the request fails, list those of each topic on its own."""
+    def read(asked_names: Sequence[str]) -> Mapping[str, _Offsets]:
+        by_topic: dict[str, _Offsets] = {name: {} for name in asked_names}
+        # The start is read first and the end last, so that no record between the requests is left out.
+        for where, offsets in cluster.list_offsets(asked_names, (EARLIEST, *times, LATEST)).items():
+            by_topic[where.topic][where] = offsets
+        return by_topic
+
+    return _read_topics(names, read, deadline)
+
+
+def _read_topics(
+    names: Sequence[str], read: Callable[[Sequence[str]], Mapping[str, Found]], deadline: float
+) -> Mapping[str, Found | Fault]:
+    """Read about topics together. If that fails, read about each topic on its own."""
     if time.monotonic() > deadline:
         return dict.fromkeys(names, _TOO_SLOW)
     try:
-        # The start is read first and the end last, so that no record between the requests is left out.
-        found = cluster.list_offsets(names, (EARLIEST, *times, LATEST))
+        return read(names)
     except Fault as fault:
         if len(names) == 1:
             return {names[0]: fault}
-        each = (_list_offsets(cluster, [name], times, deadline) for name in names)
-        return {name: offsets for result in each for name, offsets in result.items()}
-    return {
-        name: {where: offsets for where, offsets in found.items() if where.topic == name} for name in names
-    }
+    results = (_read_topics([name], read, deadline) for name in names)
+    return {name: found for result in results for name, found in result.items()}
 
 
 def _build_log(offsets: tuple[int, ...], size: int | None) -> PartitionLog:
@@ -193,22 +204,17 @@ def read_writers(cluster: Cluster, topics: Sequence[str], deadline: float) -> Ma
 
 
 def _read_producers(cluster: Cluster, names: Sequence[str], deadline: float) -> Mapping[str, int | Fault]:
-    """Count the producers of topics. If the request fails, count those of each topic on its own."""
-    if time.monotonic() > deadline:
-        return dict.fromkeys(names, _TOO_SLOW)
     since_ms = int(time.time() * 1000) - RECENT_MS
-    recent_ids: dict[str, set[int]] = {name: set() for name in names}
-    try:
-        for where, producers in cluster.list_producers(names).items():
+
+    def count(asked_names: Sequence[str]) -> Mapping[str, int]:
+        recent_ids: dict[str, set[int]] = {name: set() for name in asked_names}
+        for where, producers in cluster.list_producers(asked_names).items():
             recent_ids[where.topic] |= {
                 each.id for each in producers if each.in_transaction or each.last_written_ms >= since_ms
             }
-    except Fault as fault:
-        if len(names) == 1:
-            return {names[0]: fault}
-        each_count = (_read_producers(cluster, [name], deadline) for name in names)
-        return {name: count for result in each_count for name, count in result.items()}
-    return {name: len(ids) for name, ids in recent_ids.items()}
+        return {name: len(ids) for name, ids in recent_ids.items()}
+
+    return _read_topics(names, count, deadline)
 
 
 def _read_last_writes(cluster: Cluster, names: Sequence[str]) -> Mapping[str, int]:
