@@ -23,6 +23,9 @@ from kdeclare.manifests.policies import TOPIC
 IDENTITY = ("cluster", "kind", "name", "finding", "path")
 """The columns that identify a finding across audits."""
 
+Identity = tuple[str, str, str, str, str | None]
+"""The values of the columns `IDENTITY`, which are the same in all audits as long as a finding is open."""
+
 MEMORY_TABLES = ("findings", "unseen")
 """The tables that later audits are compared with. ``unseen`` contains the findings that were not checked."""
 AUDIT_TABLES = (*MEMORY_TABLES, "summary")
@@ -36,6 +39,11 @@ MAX_HEAT_PATHS = 40
 """The maximum number of paths in the heat map, which shows the most frequent paths."""
 _MAX_TREND_POINTS = 60
 """The maximum number of earlier audits in the trend."""
+
+
+def get_identity(row: Mapping[str, Any]) -> Identity:
+    """Return the identity of a row of the table `rows.FINDINGS`."""
+    return row["cluster"], row["kind"], row["name"], row["finding"], row["path"]
 
 
 def build_snapshot_cluster(cluster_row: Any, count_row: Any, sorts: Sequence[CountedSort]) -> SnapshotCluster:

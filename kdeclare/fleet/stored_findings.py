@@ -5,13 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.fleet.audit_results import IDENTITY, build_audit_row
+from kdeclare.fleet.audit_results import Identity, build_audit_row, get_identity
 from kdeclare.fleet.findings import AuditRow
 
 Row = Mapping[str, Any]
-Identity = tuple[str | None, ...]
-"""The values of the columns `IDENTITY`, which are the same in all audits as long as a finding is open."""
-
 NEW, KNOWN, FIXED = "new", "known", "fixed"
 
 
@@ -46,29 +43,25 @@ def compare_findings(
     clusters: the names of the clusters in the audit.
     is_selected: whether the report shows a finding.
     """
-    earlier = None if baseline is None else {_get_identity(row) for row in baseline}
+    earlier = None if baseline is None else {get_identity(row) for row in baseline}
     remaining: set[Identity] = set()
     found: list[AuditRow] = []
     for row in open_rows:
-        remaining.add(_get_identity(row))
+        remaining.add(get_identity(row))
         finding = build_audit_row(row)
         if row["accepted"] is None and is_selected(finding):
-            is_known = row["status"] == KNOWN if earlier is None else _get_identity(row) in earlier
+            is_known = row["status"] == KNOWN if earlier is None else get_identity(row) in earlier
             found.append(replace(finding, status=KNOWN if is_known else NEW))
     unseen_count = 0
     for row in unseen_rows:
-        remaining.add(_get_identity(row))
+        remaining.add(get_identity(row))
         unseen_count += row["accepted"] is None and is_selected(build_audit_row(row))
     fixed = [
         replace(finding, status=FIXED)
         for row, finding in ((row, build_audit_row(row)) for row in baseline or ())
         if row["cluster"] in clusters
-        and _get_identity(row) not in remaining
+        and get_identity(row) not in remaining
         and row["accepted"] is None
         and is_selected(finding)
     ]
     return ComparedFindings(tuple(found), tuple(fixed), unseen_count)
-
-
-def _get_identity(row: Row) -> Identity:
-    return tuple(row[column] for column in IDENTITY)

@@ -9,12 +9,13 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.fleet import summary_counts
 from kdeclare.fleet.audit_results import (
-    IDENTITY,
     MAX_FIXED_ROWS,
     MAX_ROWS,
+    Identity,
     build_groups,
     build_trend,
     count_accepted,
+    get_identity,
     sum_counts,
 )
 from kdeclare.fleet.audit_summary import (
@@ -195,23 +196,19 @@ def _is_unmanaged_key(row: Row) -> bool:
     return row["finding"] == str(FindingKind.UNMANAGED) and row["path"] is not None
 
 
-def _get_identity(row: Row) -> tuple[str | None, ...]:
-    return tuple(row[column] for column in IDENTITY)
-
-
 def _add_first_seen(
     findings: Iterable[Row], newest: Iterable[Row] | None, since: Iterable[Row] | None
 ) -> list[Row]:
-    first_seen: dict[tuple[str | None, ...], object] = {}
+    first_seen: dict[Identity, object] = {}
     for row in sorted(newest or (), key=lambda row: row["first_seen"], reverse=True):
-        first_seen[_get_identity(row)] = row["first_seen"]
-    baseline = {_get_identity(row) for row in since or ()}
+        first_seen[get_identity(row)] = row["first_seen"]
+    baseline = {get_identity(row) for row in since or ()}
     return [
         {
             **row,
-            "first_seen": first_seen.get(_get_identity(row), row["taken_at"]),
-            "status": "known" if _get_identity(row) in baseline else "new",
-            "id": compute_finding_id(*(row[column] for column in IDENTITY)),
+            "first_seen": first_seen.get(get_identity(row), row["taken_at"]),
+            "status": "known" if get_identity(row) in baseline else "new",
+            "id": compute_finding_id(*get_identity(row)),
         }
         for row in findings
     ]
@@ -219,32 +216,29 @@ def _add_first_seen(
 
 def _mark_accepted(findings: Sequence[Row], accepted: Sequence[AcceptedDrift]) -> list[Row]:
     """Add the column ``accepted``. accepted: the drift that is accepted now."""
-    return [
-        {**row, "accepted": find_acceptance(accepted, *(row[column] for column in IDENTITY))}
-        for row in findings
-    ]
+    return [{**row, "accepted": find_acceptance(accepted, *get_identity(row))} for row in findings]
 
 
 def find_fixed(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
     """Return the findings of the baseline that this audit checked again and no longer found."""
-    is_unreadable, found = _make_unreadable_filter(findings, tables.live), set(map(_get_identity, findings))
+    is_unreadable, found = _make_unreadable_filter(findings, tables.live), set(map(get_identity, findings))
     return [
         row
         for row in tables.since or ()
-        if tables.is_checked(row) and not is_unreadable(row) and _get_identity(row) not in found
+        if tables.is_checked(row) and not is_unreadable(row) and get_identity(row) not in found
     ]
 
 
 def find_unchecked(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
     """Return the findings of the latest earlier audit that this audit did not check again."""
-    is_unreadable, found = _make_unreadable_filter(findings, tables.live), set(map(_get_identity, findings))
+    is_unreadable, found = _make_unreadable_filter(findings, tables.live), set(map(get_identity, findings))
     fleet = {*tables.clusters, *tables.left_out}
     return [
         {**row, "status": "unseen"}
         for row in tables.newest or ()
         if row["cluster"] in fleet
         and (not tables.is_checked(row) or is_unreadable(row))
-        and _get_identity(row) not in found
+        and get_identity(row) not in found
     ]
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.fleet.audit_results import IDENTITY, build_audit_row
+from kdeclare.fleet.audit_results import Identity, build_audit_row, get_identity
 from kdeclare.fleet.audit_summary import AuditSummary
 from kdeclare.fleet.finding_conditions import FindingCondition
 from kdeclare.fleet.findings import AuditRow
@@ -75,7 +75,7 @@ def find_changes(audit: AuditTables, baseline: AuditTables | None, recipient: Re
     baseline: the earlier audit; None if there is none. All open findings are new then.
     """
     earlier = {} if baseline is None else _select_rows(baseline, recipient)
-    remaining = {_get_identity(row) for row in (*audit.open_rows, *audit.unseen_rows)}
+    remaining = {get_identity(row) for row in (*audit.open_rows, *audit.unseen_rows)}
     rows = _select_open(audit.summary, audit.open_rows, recipient)
     clusters = {cluster.name for cluster in audit.summary.clusters}
     return NotifiedChanges(
@@ -88,17 +88,13 @@ def find_changes(audit: AuditTables, baseline: AuditTables | None, recipient: Re
     )
 
 
-def _select_rows(audit: AuditTables, recipient: Recipient) -> dict[tuple[str | None, ...], AuditRow]:
+def _select_rows(audit: AuditTables, recipient: Recipient) -> dict[Identity, AuditRow]:
     return _select_open(audit.summary, (*audit.open_rows, *audit.unseen_rows), recipient)
 
 
 def _select_open(
     summary: AuditSummary, rows: Iterable[Row], recipient: Recipient
-) -> dict[tuple[str | None, ...], AuditRow]:
+) -> dict[Identity, AuditRow]:
     """Return the findings that a recipient sees, by identity. Accepted findings are left out."""
-    findings = ((_get_identity(row), build_audit_row(row)) for row in rows if row["accepted"] is None)
+    findings = ((get_identity(row), build_audit_row(row)) for row in rows if row["accepted"] is None)
     return {identity: row for identity, row in findings if recipient.has_interest(summary, row)}
-
-
-def _get_identity(row: Row) -> tuple[str | None, ...]:
-    return tuple(row[column] for column in IDENTITY)
