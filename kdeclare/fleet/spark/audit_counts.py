@@ -1,7 +1,7 @@
 """Count findings with Spark. Only the counts are collected on the driver."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -13,10 +13,10 @@ from kdeclare.fleet.audit_results import build_audit_row
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
 from kdeclare.fleet.spark.row_hashes import build_finding_hash, merge_hashes
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
+from kdeclare.fleet.spark.tables import parse_micros
 from kdeclare.fleet.tables.fingerprints import RowsFingerprint
 from kdeclare.fleet.tables.row_builder import Row
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GROUP = ("cluster", "kind", "finding", "path", "team", "severity")
 """The columns of the table `rows.SUMMARY` that identify a group of findings."""
 
@@ -98,9 +98,7 @@ def group_findings(findings: DataFrame) -> FindingGroups:
     )
     with translate_spark_errors():
         rows = groups.collect()
-    return FindingGroups(
-        tuple(row.asDict() | {"oldest": _EPOCH + timedelta(microseconds=row["oldest"])} for row in rows)
-    )
+    return FindingGroups(tuple(row.asDict() | {"oldest": parse_micros(row["oldest"])} for row in rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,10 @@
 """Read once what an audit has to know about each cluster before it compares the tables."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from kdeclare.core.frozen_dataclass import dataclass
@@ -15,12 +14,11 @@ from kdeclare.fleet.in_process_audit import get_cluster_body
 from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
 from kdeclare.fleet.spark.row_hashes import build_live_hash, merge_hashes
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
-from kdeclare.fleet.spark.tables import IS_GROUP_ROW, create_table
+from kdeclare.fleet.spark.tables import IS_GROUP_ROW, create_table, parse_micros
 from kdeclare.fleet.tables.fingerprints import ClusterInputs, RowsFingerprint
 from kdeclare.fleet.tables.rows import CLUSTER, require_complete_table
 from kdeclare.fleet.tables.snapshots import SnapshotCluster
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CONTEXT = pa.schema(
     [("cluster", pa.string()), ("taken_at", pa.timestamp("us", tz="UTC")), ("within", pa.string())]
 )
@@ -235,8 +233,7 @@ def _build_count_columns(number: int, sort: CountedSort, is_unread: Column) -> t
 
 
 def _build_overview(row: Mapping[str, Any], sorts: Sequence[CountedSort]) -> ClusterOverview:
-    live_row = row["live_row"].asDict()
-    live_row["taken_at"] = _EPOCH + timedelta(microseconds=live_row.pop("micros"))
+    live_row = _get_live_row(row["live_row"])
     has_all_hashes = row["hashed"] == row["declared_count"]
     return ClusterOverview(
         row["declared_row"].asDict(),
@@ -252,6 +249,12 @@ def _build_overview(row: Mapping[str, Any], sorts: Sequence[CountedSort]) -> Clu
             live_row, {**row, "resources": row["is_read"], "failed": row["is_failed"]}, sorts
         ),
     )
+
+
+def _get_live_row(selected: Row) -> dict[str, Any]:
+    """Return the own live row of a cluster. selected: the column ``live_row`` of `_select_live`."""
+    live_row = selected.asDict()
+    return live_row | {"taken_at": parse_micros(live_row.pop("micros"))}
 
 
 def read_snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
@@ -270,9 +273,4 @@ def read_snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
     )
     with translate_spark_errors():
         rows = sorted(counts.collect(), key=lambda row: row["cluster"])
-    clusters = []
-    for row in rows:
-        live_row = row["live_row"].asDict()
-        live_row["taken_at"] = _EPOCH + timedelta(microseconds=live_row.pop("micros"))
-        clusters.append(build_snapshot_cluster(live_row, row, sorts))
-    return tuple(clusters)
+    return tuple(build_snapshot_cluster(_get_live_row(row["live_row"]), row, sorts) for row in rows)

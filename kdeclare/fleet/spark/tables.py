@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from pyarrow.parquet import read_metadata
@@ -38,12 +39,14 @@ __all__ = [
     "escape_glob",
     "open_reader",
     "open_workbench",
+    "parse_micros",
     "read_table",
 ]
 
 IS_GROUP_ROW = "coalesce(live_sort = '' and live_key <> '', false)"
 """An SQL condition: whether a declared row is about a group of unmanaged objects that a resource removes."""
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GLOB_CHARACTERS = re.compile(r"[\\{}\[\]*?]")
 
 
@@ -127,6 +130,11 @@ def count_rows(table: DataFrame) -> int:
     """Return the number of rows of a table. Raises KdeclareError."""
     with translate_spark_errors():
         return table.count()
+
+
+def parse_micros(micros: int) -> datetime:
+    """Return the time of ``unix_micros``. Spark would return a time in the time zone of this machine."""
+    return _EPOCH + timedelta(microseconds=micros)
 
 
 def create_table(spark: SparkSession, table: pa.Table) -> DataFrame:
