@@ -303,7 +303,8 @@ class _Loader:
         if reader.problems or problems or file_problems:
             self._add_diagnostics(reader.problems + file_problems + problems, data)
             reader.problems, reader.broken = [], False
-        if declared is None:
+        # A document can only be Defaults here if it has a second 'kind' field, which has been reported.
+        if declared is None or declared.id.kind == DEFAULTS:
             return
         resource, source = declared.id, declared.source
         is_rule = resource.kind in self._rule_filter.kinds

@@ -121,6 +121,17 @@ def test_incomplete_rule_is_reported() -> None:
     assert "duplicate-key" in get_codes(load(make_project(), "t.yaml").diagnostics)
 
 
+@pytest.mark.parametrize("kinds", ["kind: Rule, kind: Defaults", "kind: Defaults, kind: Rule"])
+def test_document_with_two_kinds_is_not_a_rule(kinds: str) -> None:
+    spec = "{kind: Topic, defaults: {partitions: 2}}"
+    Path("manifests/r.yaml").write_text(
+        f"{{apiVersion: kdeclare/v1, {kinds}, metadata: {{name: x}}, spec: {spec}}}"
+    )
+    loaded = load(make_project())
+    assert "duplicate-key" in get_codes(loaded.diagnostics)
+    assert all(rule.id.kind == "Rule" for rule in loaded.rules)
+
+
 def test_unreadable_manifest_is_reported() -> None:
     write_topic("t.yaml", "t")
     Path("manifests/gone.yaml").symlink_to("nowhere")
