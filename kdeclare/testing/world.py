@@ -172,9 +172,10 @@ class World:
     def apply(
         self, *declared: DesiredResource, scope: PlanScope | None = None, **options: Any
     ) -> ApplyResult:
-        """Recover unfinished runs, then plan and apply, like ``kdeclare apply``."""
-        self.recover()
-        return self.run(self.plan(*declared, scope=scope), **options)
+        """Hold the lock, recover unfinished runs, then plan and apply, like ``kdeclare apply``."""
+        with self.store.lock("test"):
+            self._run_recovery()
+            return self._run(self.plan(*declared, scope=scope), **options)
 
     def recover(self) -> CleanupResult:
         """Recover unfinished runs and clean up after finished work. Every command starts with these steps."""
@@ -209,9 +210,13 @@ class World:
         """Hold the lock, recover unfinished runs, and apply a plan. options: fields of `RunOptions`."""
         with self.store.lock("test"):
             self._run_recovery()
-            return self._make_applier().apply(
-                plan, RunOptions(workers=1, **options), skip_stale=skip_stale, identity=identity
-            )
+            return self._run(plan, skip_stale=skip_stale, identity=identity, **options)
+
+    def _run(
+        self, plan: Plan, *, skip_stale: bool = False, identity: str | None = None, **options: Any
+    ) -> ApplyResult:
+        run_options = RunOptions(workers=1, **options)
+        return self._make_applier().apply(plan, run_options, skip_stale=skip_stale, identity=identity)
 
     def plan_rollback(
         self,

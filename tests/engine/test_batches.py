@@ -231,7 +231,7 @@ def test_timed_out_batch_skips_next_batches() -> None:
 
 def test_timeout_applies_to_each_batch() -> None:
     world, kept = make_world(3)
-    world.slow_moves(60)
+    world.slow_moves(30)
     assert world.apply(*kept, reassignment_to_four(3, batchSize=1, timeout="40s")).complete
     assert world.clock.monotonic() > 60
 

@@ -133,7 +133,7 @@ def check_next_member(team: Team) -> None:
     assert LEASE_KEY in team.objects.list_keys("")
 
 
-WRITES = 18
+WRITES = 16
 """The number of writes of an undisturbed run; fixed, because all workers must collect the same tests."""
 
 

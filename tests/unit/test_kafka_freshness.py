@@ -8,9 +8,8 @@ import pytest
 from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import freshness
-from kdeclare.providers.kafka.client.freshness import Freshness
+from kdeclare.providers.kafka.client.freshness import Freshness, LogOffsets
 from kdeclare.providers.kafka.client.wire import Wire
-from kdeclare.providers.kafka.ids import TopicPartition
 
 GONE = Fault("NETWORK_EXCEPTION", "refused", FaultKind.RETRIABLE)
 
@@ -22,14 +21,19 @@ class Brokers:
         self.committed = committed
         self.epochs = epochs
         self.rounds = 0
+        self.log_reads = 0
+        self.uncommitted = 0
+        self.commits_per_read = 0
 
     def brokers(self) -> list[int]:
         return list(self.epochs)
 
-    def send_one(self, _request: Any, _read: Callable[[Any], Any]) -> int:
+    def send_one(self, _request: Any, _read: Callable[[Any], Any]) -> LogOffsets:
         if isinstance(self.committed, Fault):
             raise self.committed
-        return self.committed + 1  # a high watermark is one past the last offset
+        self.log_reads += 1
+        committed = self.committed + self.commits_per_read * self.log_reads
+        return LogOffsets(committed + 1, committed + 1 + self.uncommitted)  # offsets after the last record
 
     def send_each(
         self, requests: Mapping[int, Sequence[Any]], _read: Callable[[Any], Any]
@@ -110,68 +114,32 @@ def test_nodes_checks_brokers_again_only_after_write() -> None:
     assert brokers.rounds == 4
 
 
-MOVE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
-
-
-@pytest.mark.parametrize(
-    ("first", "then", "asked"),
-    [
-        ([], [], 1),
-        ([], [MOVE], 1),
-        ([MOVE], [MOVE, OTHER], 1),
-        ([MOVE], [], 3),
-        ([MOVE, OTHER], [OTHER], 3),
-    ],
-)
-def test_nodes_checks_brokers_again_after_end_of_move(
-    first: list[TopicPartition], then: list[TopicPartition], asked: int
-) -> None:
-    brokers = Brokers(10, {1: [10]})
-    made = make_freshness(brokers)
-    made.record_moves(first)
-    made.nodes()
-    made.record_moves(then)
-    brokers.committed = 11
-    brokers.epochs = {1: [10, 11]}
-    made.nodes()
-    made.nodes()
-    assert brokers.rounds == asked
-
-
-def test_nodes_checks_brokers_again_after_first_empty_move_list() -> None:
-    brokers = Brokers(10, {1: [10]})
+def test_await_pending_commits_waits_for_records_beyond_log_end(clock: Clock) -> None:
+    brokers = Brokers(10, {1: [100]})
+    brokers.uncommitted, brokers.commits_per_read = 3, 1
     made = make_freshness(brokers)
     made.nodes()
-    made.record_moves([])
-    brokers.committed = 11
-    brokers.epochs = {1: [10, 11]}
+    rounds, reads_before = brokers.rounds, brokers.log_reads
+    made.await_pending_commits()
+    assert brokers.log_reads - reads_before == 1 + 4, (
+        "the log end, then until the record after it is committed"
+    )
+    assert 0 < clock.at < 0.1
     made.nodes()
-    assert brokers.rounds == 3
+    assert brokers.rounds == rounds + 1, "brokers are checked again"
 
 
-def test_earlier_moves_are_reused_after_check(clock: Clock) -> None:
-    made = make_freshness(Brokers(10, {1: [10]}))
-    assert made.get_earlier_moves() is None
-    made.record_moves([MOVE])
-    assert made.get_earlier_moves() is None, "the brokers have not been checked"
-    assert made.is_caught_up()
-    assert made.get_earlier_moves() == frozenset({MOVE})
-    made.record_moves([MOVE, OTHER])
-    assert made.get_earlier_moves() == frozenset({MOVE, OTHER}), "the move may end before the next list"
-    made.record_moves([OTHER])
-    assert made.get_earlier_moves() is None, "the brokers must be checked again"
+def test_await_pending_commits_ends_if_controller_is_idle(clock: Clock) -> None:
+    make_freshness(Brokers(10, {1: [10]})).await_pending_commits()
+    assert 0.5 < clock.at < 0.8
+
+
+@pytest.mark.parametrize("error", ["UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"])
+def test_await_pending_commits_does_not_wait_if_log_is_unavailable(clock: Clock, error: str) -> None:
+    made = make_freshness(Brokers(Fault(error, ""), {1: [10]}))
     made.nodes()
-    assert made.get_earlier_moves() == frozenset({OTHER})
-    clock.sleep(2)
-    assert made.get_earlier_moves() is None
-
-
-def test_outdated_list_of_moves_is_not_reused(clock: Clock) -> None:
-    made = make_freshness(Brokers(10, {1: [10]}))
-    made.record_moves([MOVE])
-    clock.sleep(2)
-    made.nodes()
-    assert made.get_earlier_moves() is None
+    made.await_pending_commits()
+    assert clock.at == 0
 
 
 @pytest.mark.parametrize("error", ["UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"])

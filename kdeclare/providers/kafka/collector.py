@@ -11,7 +11,7 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, is_topic
-from kdeclare.providers.kafka.live import KafkaState, Move, ReplicaDirs, Topic
+from kdeclare.providers.kafka.live import KafkaState, Move, Partition, ReplicaDirs, Topic
 from kdeclare.providers.kafka.port import (
     CLUSTER_AUTHORIZATION_FAILED,
     POLICY_VIOLATION,
@@ -104,22 +104,53 @@ def read_topics_and_moves(
     wait_policy: how long to wait until brokers have caught up with the controller. Topics are read after this
         wait.
 
-    Reassignments are listed before and after the topics are read. If a reassignment ends in between, the
-    topic is read again, because the first response can contain the union of old and new replicas.
+    During a reassignment, the metadata contains the union of old and new replicas. The controller stops
+    listing a reassignment before brokers show its end. Until then, the union could be mistaken for the
+    replicas of the partition. Topics with such a partition are read again.
     """
-    reads_moves = move_topics is None or len(move_topics) > 0
-    earlier_moves = cluster.list_earlier_moves() if reads_moves else frozenset[TopicPartition]()
     if wait_policy is not None:
         cluster.await_committed(wait_policy)
-    topics = cluster.topics(names)
-    has_topics = bool(topics) if move_topics is None else any(name in topics for name in move_topics)
-    moves = cluster.moves(move_topics) if reads_moves and has_topics else {}
-    topic_filter = None if move_topics is None else frozenset(move_topics)
-    ended_topics = (partition.topic for partition in earlier_moves if partition not in moves)
-    ended = sorted({topic for topic in ended_topics if topic_filter is None or topic in topic_filter})
-    if ended:
-        topics = {**topics, **cluster.topics(ended)}
+    topics = dict(cluster.topics(names))
+    move_names = topics.keys() if move_topics is None else topics.keys() & move_topics
+    moves = dict(cluster.moves(move_topics)) if move_topics is None or move_topics else {}
+    confirmed: set[tuple[TopicPartition, Partition]] = set()
+    for _ in range(_MAX_REREADS):
+        possible_unions = _find_possible_unions(topics, move_names, moves)
+        if possible_unions <= confirmed:
+            break
+        confirmed |= possible_unions
+        reread = sorted({partition.topic for partition, _ in possible_unions})
+        cluster.await_pending_commits()
+        topics = {name: topic for name, topic in topics.items() if name not in reread}
+        topics |= cluster.topics(reread)
+        moves = {
+            partition: move for partition, move in moves.items() if partition.topic in topics.keys() - reread
+        }
+        moves |= cluster.moves(reread)
     return topics, moves
+
+
+_MAX_REREADS = 5
+"""How often topics are read again while other clients start and end reassignments."""
+
+
+def _find_possible_unions(
+    topics: Mapping[str, Topic], names: Collection[str], moves: Mapping[TopicPartition, Move]
+) -> set[tuple[TopicPartition, Partition]]:
+    """Return the partitions that may show the replicas of a reassignment that has just ended.
+
+    A reassignment ends with the metadata record that says that the last added replica is in sync
+    (org.apache.kafka.controller.PartitionReassignmentReplicas). Therefore, a partition whose replicas are all
+    in sync is not being reassigned. The only exception is a target that was changed so that Kafka never
+    reaches it (see docs/kafka-observed.md).
+    """
+    return {
+        (TopicPartition(name, index), partition)
+        for name in names
+        if name in topics
+        for index, partition in enumerate(topics[name].partitions)
+        if len(partition.isr) < len(partition.replicas) and TopicPartition(name, index) not in moves
+    }
 
 
 _MAX_NAMED_TOPICS = 100

@@ -1,6 +1,6 @@
 """The `Cluster` protocol: all requests to Kafka. Requests are batches, with one result per item."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Protocol
 
@@ -253,6 +253,13 @@ class Cluster(Protocol):
         policy applies to this wait and to the waits of later reads. Raises Fault.
         """
 
+    def await_pending_commits(self) -> None:
+        """Wait until later reads show everything that earlier responses of the controller were based on.
+
+        Returns after a short time if the controller has nothing to commit, and immediately if the offsets of
+        its log cannot be read. Raises Fault.
+        """
+
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """Return the named topics that exist.
 
@@ -287,13 +294,10 @@ class Cluster(Protocol):
         """
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
-        """Return the in-flight reassignments that the controller lists (ListPartitionReassignments)."""
+        """Return the in-flight reassignments that the controller lists (ListPartitionReassignments).
 
-    def list_earlier_moves(self) -> Set[TopicPartition]:
-        """Return the partitions that were being reassigned shortly before the brokers last caught up.
-
-        For a reassignment that has ended since then, a broker can still show the union of old and new
-        replicas.
+        The list can be ahead of what brokers show: the controller omits a reassignment before its end is
+        committed (see `await_pending_commits`).
         """
 
     def create_topics(

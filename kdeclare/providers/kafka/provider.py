@@ -59,7 +59,7 @@ from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions, get_topic_name
 from kdeclare.providers.kafka.planning import KafkaPlanning
-from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
+from kdeclare.providers.kafka.port import TOPIC_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.reassignment.batching import SHARED_RESOURCE
 from kdeclare.providers.kafka.reassignment.kind import ReassignmentKind
 from kdeclare.providers.kafka.reassignment.operations.elect import ElectLeaders
@@ -124,15 +124,7 @@ def is_all_visible(connections: Connections, written_types: Collection[tuple[str
     """
     if not _METADATA_ONLY_WRITES.issuperset(written_types):
         return False
-    cluster = connections.get(KafkaConnection).cluster
-    try:
-        # List reassignments before the check, so that the next read does not wait for brokers again.
-        cluster.list_earlier_moves()
-    except Fault as fault:
-        if fault.error != CLUSTER_AUTHORIZATION_FAILED:
-            raise
-        return False  # `is_caught_up` requires the permission that is missing here
-    return cluster.is_caught_up()
+    return connections.get(KafkaConnection).cluster.is_caught_up()
 
 
 def _is_topic_creation(op: Operation) -> bool:

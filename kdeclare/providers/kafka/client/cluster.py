@@ -1,7 +1,7 @@
 """`KafkaCluster`, which implements `Cluster` with kafka-python, and `RetryingCluster`, which adds retries."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
@@ -93,6 +93,10 @@ class KafkaCluster:
         """Wait until brokers have all metadata that is committed now; see `Freshness`."""
         self._freshness.await_committed(wait_policy)
 
+    def await_pending_commits(self) -> None:
+        """Wait until the metadata that the controller holds in memory is committed; see `Freshness`."""
+        self._freshness.await_pending_commits()
+
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """Send Metadata with automatic topic creation disabled."""
         return _topics.describe_topics(self._wire, self._freshness, names)
@@ -120,15 +124,7 @@ class KafkaCluster:
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """Send ListPartitionReassignments (KIP-455)."""
-        return _reassignments.list_moves(self._wire, self._freshness, topics)
-
-    def list_earlier_moves(self) -> Set[TopicPartition]:
-        """Return the partitions that were being reassigned shortly before the brokers last caught up.
-
-        If there is no list from that time, return the partitions that are being reassigned now.
-        """
-        earlier_moves = self._freshness.get_earlier_moves()
-        return self.moves().keys() if earlier_moves is None else earlier_moves
+        return _reassignments.list_moves(self._wire, topics)
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
@@ -320,6 +316,10 @@ class RetryingCluster:
         """See `Cluster.await_committed`."""
         self._policy.whole("await_committed", lambda: self._cluster.await_committed(wait_policy))
 
+    def await_pending_commits(self) -> None:
+        """See `Cluster.await_pending_commits`."""
+        self._policy.whole("await_pending_commits", self._cluster.await_pending_commits)
+
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """See `Cluster.topics`."""
         return self._policy.whole("topics", lambda: self._cluster.topics(names))
@@ -343,10 +343,6 @@ class RetryingCluster:
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """See `Cluster.moves`."""
         return self._policy.whole("moves", lambda: self._cluster.moves(topics))
-
-    def list_earlier_moves(self) -> Set[TopicPartition]:
-        """See `Cluster.list_earlier_moves`."""
-        return self._policy.whole("moves", self._cluster.list_earlier_moves)
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """See `Cluster.record_counts`."""

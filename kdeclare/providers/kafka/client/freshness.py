@@ -4,6 +4,9 @@ With KRaft, each broker responds from its own copy of the metadata. The copy lag
 milliseconds, or by seconds after thousands of topics were created. Two offsets show the lag: the high
 watermark of the metadata log (DescribeQuorum, KIP-595), and the offset of the copy, which ApiVersions returns
 as FinalizedFeaturesEpoch (KIP-584).
+
+Some responses of the controller are ahead even of its committed metadata. For these responses, a third offset
+matters: the end of the controller's own log.
 """
 
 import logging
@@ -15,24 +18,28 @@ from typing import Any
 from kafka.protocol.admin import DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.providers.kafka.client.faults import build_fault_from_code
 from kdeclare.providers.kafka.client.wire import Wire
-from kdeclare.providers.kafka.ids import TopicPartition
 
 _VALID_FOR_S = 1.0
-"""How long brokers count as up to date after a check, in seconds.
-
-The period ends early if this client writes or if a reassignment ends.
-"""
+"""How long brokers count as up to date after a check, in seconds, unless this client writes."""
 _ALL_BROKERS_WAIT_S = 0.5
 """How long to wait for all brokers, in seconds. After that, only brokers that are up to date are used."""
 _MAX_WAIT_S = 30.0
 """The maximum number of seconds to wait until at least one broker is up to date.
 
 This wait happens at the start and after a write. After the maximum time, outdated brokers are used as well.
+"""
+_PENDING_LIMIT_S = 0.6
+"""How long to wait for the controller to append its next records, in seconds.
+
+The controller holds records back for `controller.quorum.append.linger.ms` (25 ms by default), and appends a
+record of its own every `metadata.max.idle.interval.ms` (500 ms by default). If it has appended nothing for
+longer than both, it held no records back.
 """
 _POLL_S = 0.01
 _MAX_POLL_S = 0.2
@@ -50,9 +57,6 @@ class Freshness:
         self._lock = threading.Lock()
         self._write_count = 0
         self._checked_write_count = -1
-        self._listed_moves: frozenset[TopicPartition] | None = None
-        self._moves_listed_at = float("-inf")
-        self._earlier_moves: frozenset[TopicPartition] | None = None
         self._checked_at = float("-inf")
         self._selected_brokers: list[int] = []
         self._can_check = True
@@ -65,28 +69,6 @@ class Freshness:
         Brokers count as outdated until the next check.
         """
         self._write_count += 1
-
-    def record_moves(self, ongoing: Collection[TopicPartition]) -> None:
-        """Record the in-flight reassignments that the controller listed.
-
-        Brokers count as outdated if a reassignment has ended since the previous list, or if there is no
-        previous list. A broker that does not know yet that a reassignment has ended shows the union of old
-        and new replicas.
-        """
-        if self._listed_moves is None or not self._listed_moves <= frozenset(ongoing):
-            self._write_count += 1
-        self._listed_moves, self._moves_listed_at = frozenset(ongoing), time.monotonic()
-
-    def get_earlier_moves(self) -> frozenset[TopicPartition] | None:
-        """Return the partitions that reads from up-to-date brokers could still show as being reassigned.
-
-        The result combines two lists of reassignments: the list from shortly before the brokers caught up,
-        and the latest list. The latest list is needed for a reassignment that began and ended between two
-        reads of a topic. Return None if the earlier list does not exist or the brokers must be checked again.
-        """
-        if self._earlier_moves is None or not self._is_recent(self._write_count):
-            return None
-        return self._earlier_moves | (self._listed_moves or frozenset())
 
     def nodes(self, must: Collection[int] = ()) -> list[int]:
         """Return the ids of the brokers to read from. Raises Fault.
@@ -121,6 +103,24 @@ class Freshness:
             if not (self._has_fresh_brokers and self._is_recent(write_count)):
                 self._check_brokers(write_count, set(), self._max_wait_s, wait_policy.progress)
 
+    def await_pending_commits(self) -> None:
+        """Wait until the metadata that the controller holds in memory is committed.
+
+        Brokers then count as outdated until the next check. Raises Fault.
+
+        Records that the controller has not appended yet have no offset. It appends records in order, so they
+        are in its log when the log has grown beyond its current end.
+        """
+        if self._can_check:
+            started_at, delay_s = time.monotonic(), _POLL_S
+            log_end = self._wire.send_one(_build_quorum_request(), _read_offsets).log_end
+            while time.monotonic() - started_at < _PENDING_LIMIT_S:
+                if self._wire.send_one(_build_quorum_request(), _read_offsets).high_watermark > log_end:
+                    break
+                time.sleep(delay_s)
+                delay_s = min(_MAX_POLL_S / 2, delay_s * 1.5)
+        self.mark_written()
+
     def is_caught_up(self) -> bool:
         """Return whether the brokers that are used for reads have all metadata that is committed now.
 
@@ -137,8 +137,6 @@ class Freshness:
     def _check_brokers(
         self, write_count: int, required: set[int], limit_s: float, progress: Progress = ignore_progress
     ) -> None:
-        has_recent_list = time.monotonic() - self._moves_listed_at < _VALID_FOR_S
-        self._earlier_moves = self._listed_moves if has_recent_list else None
         caught_up = self._await_caught_up(required, limit_s, progress)
         if not caught_up and write_count == self._checked_write_count:
             # On a busy cluster, all brokers can have fallen behind again. The brokers that the last check
@@ -151,7 +149,7 @@ class Freshness:
         started_at = time.monotonic()
         live_brokers = self._wire.brokers()
         try:
-            committed = self._wire.send_one(_build_quorum_request(), _read_high_watermark)
+            committed = self._wire.send_one(_build_quorum_request(), _read_offsets).high_watermark
         except Fault as fault:
             if fault.error in ("UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"):
                 _log.info("cannot check whether brokers are up to date: %s", fault)
@@ -196,12 +194,30 @@ def _build_quorum_request() -> Any:
     return DescribeQuorumRequest(topics=[metadata_topic])
 
 
-def _read_high_watermark(response: Any) -> int:
+@dataclass(frozen=True, slots=True)
+class LogOffsets:
+    """Offsets of the metadata log.
+
+    high_watermark: the offset after the last committed record.
+    log_end: the offset after the last record in the log of the active controller.
+    """
+
+    high_watermark: int
+    log_end: int
+
+
+def _read_offsets(response: Any) -> LogOffsets:
     partition = response.topics[0].partitions[0] if response.topics else response
     for code in (response.error_code, partition.error_code):
         if code:
             raise build_fault_from_code(code, "", changes=False)
-    return int(partition.high_watermark)
+    committed = int(partition.high_watermark)
+    leader_ends = (
+        int(voter.log_end_offset)
+        for voter in partition.current_voters
+        if voter.replica_id == partition.leader_id
+    )
+    return LogOffsets(committed, max(leader_ends, default=committed))
 
 
 def _read_epoch(response: Any) -> int:

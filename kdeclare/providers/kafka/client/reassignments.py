@@ -11,7 +11,6 @@ from kafka.protocol.admin import (
 
 from kdeclare.core.live.faults import Fault, Result
 from kdeclare.providers.kafka.client.faults import ELECTION_NOT_NEEDED, NONE, build_fault_from_code
-from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.wire import Wire, send_batches
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
@@ -25,12 +24,11 @@ _NO_GUARD_MESSAGE = (
 """The error message that KIP-860 specifies for brokers that do not support the guard."""
 
 
-def list_moves(wire: Wire, freshness: Freshness, names: Sequence[str] | None) -> dict[TopicPartition, Move]:
+def list_moves(wire: Wire, names: Sequence[str] | None) -> dict[TopicPartition, Move]:
     """Return the in-flight reassignments of these topics, or of all topics. Raises Fault."""
     # A request for some topics must name their partitions. Few reassignments are in flight, so list all.
     request = ListPartitionReassignmentsRequest(timeout_ms=wire.request_timeout_ms, topics=None)
     ongoing = wire.send_one(request, _read_moves)
-    freshness.record_moves(ongoing.keys())
     if names is None:
         return ongoing
     selected_topics = frozenset(names)

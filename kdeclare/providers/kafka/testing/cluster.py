@@ -1,6 +1,6 @@
 """`MemoryCluster`, an implementation of `Cluster` without real brokers."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.core.live.collector import WaitPolicy
@@ -89,6 +89,9 @@ class MemoryCluster(RequestHandler):
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
         """See `Cluster.await_committed`. Does not wait, because only reads advance the in-memory brokers."""
+
+    def await_pending_commits(self) -> None:
+        """See `Cluster.await_pending_commits`. Does not wait, like `await_committed`."""
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """See `Cluster.topics`.
@@ -215,10 +218,6 @@ class MemoryCluster(RequestHandler):
             if self.tick_on_poll:
                 self.tick()
             return found
-
-    def list_earlier_moves(self) -> Set[TopicPartition]:
-        """See `Cluster.list_earlier_moves`. Each call queries the brokers."""
-        return self.moves().keys()
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """See `Cluster.record_counts`."""
