@@ -12,7 +12,7 @@ FINDING_COLUMNS = {
     "cluster": "The name of the cluster in the fleet file.",
     "kind": "The kind of the resource or of the live object; `Cluster` for the whole cluster.",
     "name": "The name of the resource or of the live object.",
-    "finding": "The type, see [Audits](../fleets.md#audits).",
+    "finding": "The type, see [Audits](../fleet-audits.md).",
     "path": "The field, such as `configs.retention.ms`; null for findings about the whole resource.",
     "op": "What an apply would do with the field; null if an apply would not change it.",
     "before": "The live value as JSON.",

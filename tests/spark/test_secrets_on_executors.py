@@ -292,6 +292,6 @@ def test_missing_protection_of_master_is_reported(settings: dict[str, str], word
 
 
 def test_encryption_settings_match_the_docs() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "fleets.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "fleet-spark.md").read_text()
     for key in ENCRYPTED:
         assert key in text

@@ -141,7 +141,7 @@ def _check_template(spec: NotificationSpec, n: int, root: Node) -> Iterator[Diag
             "bad-value",
             "Bad value",
             f"'template' of '{spec.name}' cannot be used: {reason}",
-            hint="Correct the template. docs/fleets.md lists the values.",
+            hint="Correct the template. docs/fleet-audits.md lists the values.",
             place=find_position(root, (*path, "template")),
             subject="template",
         )
