@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kdeclare.cli.main import main as run_kdeclare
-from kdeclare.providers.http.client import HttpClient, HttpResponse
+from kdeclare.http.client import HttpClient, HttpResponse
 
 
 def main(file: str, *arguments: str) -> int:

@@ -311,8 +311,8 @@ def connect_bed(request: pytest.FixtureRequest, tmp_path: Path) -> "Iterator[Any
     if request.param == "memory":
         yield MemoryConnectBed(tmp_path)
         return
+    from kdeclare.http.target import HttpTarget
     from kdeclare.providers.connect.client.connectors_rest import open_rest_cluster
-    from kdeclare.providers.http.target import HttpTarget
     from kdeclare.providers.kafka.client import connect
 
     running: SandboxStatus = request.getfixturevalue("connect_sandbox")

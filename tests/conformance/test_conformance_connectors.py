@@ -133,8 +133,8 @@ def bed(
     if request.param == "memory":
         yield make_memory_bed(tmp_path, monkeypatch)
         return
+    from kdeclare.http.target import HttpTarget
     from kdeclare.providers.connect.client.connectors_rest import RestConnectCluster, open_rest_cluster
-    from kdeclare.providers.http.target import HttpTarget
     from kdeclare.providers.kafka.client import connect
 
     running: SandboxStatus = request.getfixturevalue("connect_sandbox")

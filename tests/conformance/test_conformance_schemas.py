@@ -123,7 +123,7 @@ def bed(
         bed.record(monkeypatch, MemoryRegistry)
         yield bed
         return
-    from kdeclare.providers.http.target import HttpTarget
+    from kdeclare.http.target import HttpTarget
 
     url: str = request.getfixturevalue("registry_url")
     client = rest.open_rest_registry(HttpTarget((url,)))

@@ -45,7 +45,7 @@ def bed(request: pytest.FixtureRequest) -> Iterator[RegistryBed]:
         behavior = _BEHAVIORS[request.param]
         yield RegistryBed(MemoryRegistry(behavior), behavior)
         return
-    from kdeclare.providers.http.target import HttpTarget
+    from kdeclare.http.target import HttpTarget
     from kdeclare.providers.schema_registry.client.rest import open_rest_registry
 
     registry = open_rest_registry(HttpTarget((request.getfixturevalue("registry_url"),)))

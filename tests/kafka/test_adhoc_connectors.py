@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.exit_codes import ExitCode
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.connect.client.connectors_port import ConnectCluster
 from kdeclare.providers.connect.client.connectors_rest import open_rest_cluster
 from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
-from kdeclare.providers.http.target import HttpTarget
 from kdeclare.sandbox import SandboxStatus
 from tests.commands import Ran, run_here
 

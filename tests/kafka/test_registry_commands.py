@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.providers.http.target import HttpTarget
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.schema_registry.client.port import (
     CompatibilityLevel,
     SchemaReference,

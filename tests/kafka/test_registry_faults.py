@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.providers.http.target import HttpTarget
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.schema_registry.client import rest

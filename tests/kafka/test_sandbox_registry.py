@@ -8,7 +8,7 @@ import pytest
 
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.http.target import HttpTarget
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.schema_registry.client import port
 from kdeclare.providers.schema_registry.client.port import CompatibilityLevel, SchemaRegistry
 from kdeclare.providers.schema_registry.client.rest import open_rest_registry

@@ -26,18 +26,18 @@ from kdeclare.fleet.messages.notification_records import (
 from kdeclare.fleet.messages.notified_changes import AuditTables, Recipient, find_changes
 from kdeclare.fleet.tables.records import AUDITS, list_record_ids, require_same_fleet
 from kdeclare.fleet.tables.storage import Storage
-from kdeclare.manifests.fleet.fleet_definition import Fleet
-from kdeclare.manifests.fleet.fleet_file import open_fleet
-from kdeclare.manifests.fleet.manifest_links import explain_bad_link
-from kdeclare.manifests.fleet.notification_target import NotificationTarget
-from kdeclare.manifests.syntax.substitution import resolve_reference
-from kdeclare.providers.http.target import HttpTarget
-from kdeclare.providers.http.webhook import (
+from kdeclare.http.target import HttpTarget
+from kdeclare.http.webhook import (
     WebhookError,
     WebhookRequest,
     explain_webhook_problem,
     send_to_webhook,
 )
+from kdeclare.manifests.fleet.fleet_definition import Fleet
+from kdeclare.manifests.fleet.fleet_file import open_fleet
+from kdeclare.manifests.fleet.manifest_links import explain_bad_link
+from kdeclare.manifests.fleet.notification_target import NotificationTarget
+from kdeclare.manifests.syntax.substitution import resolve_reference
 from kdeclare.report.fleet.notifications.message_body import render_message_body
 from kdeclare.report.fleet.notifications.notification import Notification
 from kdeclare.report.fleet.notifications.notify_output import Delivery, DeliveryStatus, FleetNotifications

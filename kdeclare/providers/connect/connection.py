@@ -20,6 +20,8 @@ from kdeclare.core.operations.retry import RetryPolicy, log_retry
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.provider.connection import ConnectionContext, ConnectionType, References, SettingsFile
 from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint, report_missing_endpoint
+from kdeclare.http.endpoint_settings import HttpEndpointSettings
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.connect.client.connectors_port import CONNECTOR_ERRORS, ConnectCluster
 from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
 from kdeclare.providers.connect.client.port import ERRORS, Changes, ConnectWorkers, Validation, read_workers
@@ -30,8 +32,6 @@ from kdeclare.providers.connect.worker_state import (
     WorkerGroup,
     WorkerSnapshot,
 )
-from kdeclare.providers.http.endpoint_settings import HttpEndpointSettings
-from kdeclare.providers.http.target import HttpTarget
 
 ConnectClientFactory = Callable[[WorkerGroup], ConnectWorkers]
 """A function that returns the workers of a group. Raises KdeclareError.

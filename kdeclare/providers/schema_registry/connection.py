@@ -11,8 +11,8 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.retry import RetryPolicy, log_retry
 from kdeclare.core.provider.connection import ConnectionContext, ConnectionType, SettingsFile
 from kdeclare.core.resources.endpoint_choice import EndpointChoice, choose_endpoint
-from kdeclare.providers.http.endpoint_settings import HttpEndpointSettings
-from kdeclare.providers.http.target import HttpTarget
+from kdeclare.http.endpoint_settings import HttpEndpointSettings
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.schema_registry.client.port import ERRORS, SchemaRegistry
 
 ENVIRONMENT_FIELD = "registries"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kdeclare import sandbox as kafka_sandbox
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.connect.client.connectors_port import ConnectCluster, TargetState
 from kdeclare.providers.connect.client.connectors_rest import open_rest_cluster
 from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
-from kdeclare.providers.http.target import HttpTarget
 from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.conftest import free_port
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kdeclare import sandbox as kafka_sandbox
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.connect.client.connectors_port import ConnectCluster
 from kdeclare.providers.connect.client.connectors_rest import open_rest_cluster
-from kdeclare.providers.http.target import HttpTarget
 from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.conftest import free_port
 from tests.kafka.connectors.connector_project import ConnectorProject

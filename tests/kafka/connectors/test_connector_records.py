@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from kdeclare import sandbox as kafka_sandbox
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.connect.client.connectors_port import ConnectCluster
-from kdeclare.providers.http.target import HttpTarget
 from kdeclare.providers.schema_registry.client.rest import open_rest_registry
 from kdeclare.sandbox import SandboxStatus
 from tests.kafka.connect.workers import wait_for_result

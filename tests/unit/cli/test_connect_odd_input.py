@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kdeclare.providers.http.urls import explain_url_problem
+from kdeclare.http.urls import explain_url_problem
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.test_connect_worker_config import (
     WORKERS,

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.http.client import MAX_RESPONSE_BYTES
 from kdeclare.providers.connect.client import port
 from kdeclare.providers.connect.client.responses import MAX_MESSAGE_CHARS
 from kdeclare.providers.connect.client.rest import RestWorkers, open_rest_workers
 from kdeclare.providers.connect.worker_state import WorkerGroup
-from kdeclare.providers.http.client import MAX_RESPONSE_BYTES
 from tests.unit.connect.raw_server import measure_elapsed, run_raw_server, split_into_bytes
 
 _OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

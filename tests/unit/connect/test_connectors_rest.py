@@ -9,6 +9,7 @@ import pytest
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.retry import RetryPolicy
 from kdeclare.core.secrets.scrubber import SCRUBBER
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.connect.client import connectors_port as port
 from kdeclare.providers.connect.client.connectors_port import (
     ClusterInfo,
@@ -31,7 +32,6 @@ from kdeclare.providers.connect.client.port import (
     UNREACHABLE,
 )
 from kdeclare.providers.connect.testing import MemoryConnectCluster
-from kdeclare.providers.http.target import HttpTarget
 from tests.unit.connect.https_stub import Stub, run_http_stub
 
 CONFIG = {"connector.class": "FileStreamSink", "topics": "orders"}

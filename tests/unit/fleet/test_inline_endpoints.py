@@ -11,8 +11,8 @@ from kdeclare.app.fleet.cluster_locator import ClusterLocator
 from kdeclare.app.fleet.unpacked_archive import enter_archive
 from kdeclare.cli.main import main
 from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.http.target import HttpTarget
 from kdeclare.manifests.fleet.fleet_file import open_fleet
-from kdeclare.providers.http.target import HttpTarget
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.schema_registry.client import rest

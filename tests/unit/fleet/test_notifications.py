@@ -17,7 +17,7 @@ from jsonschema import validate
 from kdeclare.app.fleet import notify as notify_module
 from kdeclare.cli.main import main
 from kdeclare.core.progress import ignore_progress
-from kdeclare.providers.http import webhook
+from kdeclare.http import webhook
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
 from tests.http_servers import serve
 from tests.pems import pems as pems

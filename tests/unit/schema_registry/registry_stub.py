@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.operations.retry import RetryPolicy
-from kdeclare.providers.http.target import HttpTarget
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.schema_registry.client.rest import RestRegistry, open_rest_registry
 from tests.http_servers import serve
 

@@ -11,7 +11,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.http.target import HttpTarget
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.schema_registry.client import rest
 from kdeclare.providers.schema_registry.client.port import (
     NOT_AUTHORIZED,

@@ -15,6 +15,7 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.secrets.scrubber import MIN_SECRET_LENGTH, SCRUBBED, SCRUBBER
 from kdeclare.core.secrets.secret_refs import is_sensitive_key
+from kdeclare.http.client import HttpResponse
 from kdeclare.providers.connect.client.connectors_port import (
     CONNECTOR_EXISTS,
     CONNECTOR_MISSING,
@@ -40,7 +41,6 @@ from kdeclare.providers.connect.client.responses import (
     shorten,
 )
 from kdeclare.providers.connect.worker_state import is_placeholder
-from kdeclare.providers.http.client import HttpResponse
 
 
 def _drop_nulls(value: object) -> object:

@@ -6,6 +6,8 @@ from urllib.parse import quote
 
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Fault
+from kdeclare.http.client import MAX_RESPONSE_BYTES, HttpClient, Method, open_http_client
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.connect.client import connector_responses as responses
 from kdeclare.providers.connect.client.connectors_port import (
     CONNECTOR_MISSING,
@@ -23,8 +25,6 @@ from kdeclare.providers.connect.client.connectors_port import (
 )
 from kdeclare.providers.connect.client.port import BAD_ANSWER, LOST, NOT_TRUSTED, UNREACHABLE, format_fault
 from kdeclare.providers.connect.client.rest import CODES
-from kdeclare.providers.http.client import MAX_RESPONSE_BYTES, HttpClient, Method, open_http_client
-from kdeclare.providers.http.target import HttpTarget
 
 _SLOW_S = 95.0
 """The time limit of changes and validations, in seconds.

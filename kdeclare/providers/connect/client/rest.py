@@ -9,6 +9,15 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.http.client import (
+    HttpClient,
+    HttpErrorCodes,
+    HttpResponse,
+    Method,
+    explain_exception,
+    open_http_client,
+)
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.connect.client import responses
 from kdeclare.providers.connect.client.port import (
     BAD_ANSWER,
@@ -24,15 +33,6 @@ from kdeclare.providers.connect.client.port import (
     Validation,
 )
 from kdeclare.providers.connect.worker_state import Certificate, PluginStatus, WorkerGroup
-from kdeclare.providers.http.client import (
-    HttpClient,
-    HttpErrorCodes,
-    HttpResponse,
-    Method,
-    explain_exception,
-    open_http_client,
-)
-from kdeclare.providers.http.target import HttpTarget
 
 PATH = "/admin/dynamic-worker-config"
 

@@ -92,7 +92,7 @@ class WorkerOptions(StateOptions):
         )
 
     def _parse_headers(self) -> dict[str, str]:
-        from kdeclare.providers.http.urls import HEADER_NAME  # imported here for a fast start
+        from kdeclare.http.urls import HEADER_NAME  # imported here for a fast start
 
         headers = parse_settings("--header", self.header)
         for name, value in headers.items():

@@ -21,6 +21,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.resources.changes import FieldChange
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.suggestions import format_suggestion
+from kdeclare.http.urls import explain_url_problem, is_plain_http
 from kdeclare.manifests.syntax.reference_limits import Limits
 from kdeclare.providers.connect.client.port import ConnectWorkers, read_workers
 from kdeclare.providers.connect.connection import ConnectSettings, ConnectTarget
@@ -31,7 +32,6 @@ from kdeclare.providers.connect.worker_config.spec import (
 )
 from kdeclare.providers.connect.worker_health import IN_STEP, OUT_OF_STEP, check_worker_health, explain_step
 from kdeclare.providers.connect.worker_state import GroupSnapshot, WorkerGroup, WorkerSnapshot, redact_value
-from kdeclare.providers.http.urls import explain_url_problem, is_plain_http
 
 
 def _sort_overrides(overrides: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

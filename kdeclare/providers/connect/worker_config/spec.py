@@ -13,8 +13,8 @@ from kdeclare.core.resources.kind import SpecPath, SpecProblem
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.core.secrets.secret_refs import Referenced, is_sensitive_key
 from kdeclare.core.units import Duration
+from kdeclare.http.urls import HEADER_NAME, explain_url_problem, is_plain_http
 from kdeclare.providers.connect.worker_state import WorkerGroup, is_placeholder
-from kdeclare.providers.http.urls import HEADER_NAME, explain_url_problem, is_plain_http
 from kdeclare.providers.kafka.config.config_value import ConfigValue, Unset, Value, as_secret, to_config_text
 
 RAW_SECRET = "raw-secret"

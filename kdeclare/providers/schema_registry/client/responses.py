@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.providers.http.client import HttpResponse
+from kdeclare.http.client import HttpResponse
 from kdeclare.providers.schema_registry.client import port
 from kdeclare.providers.schema_registry.client.port import (
     CompatibilityLevel,

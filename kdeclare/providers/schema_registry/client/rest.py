@@ -8,8 +8,8 @@ from urllib.parse import quote, urlencode
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.retry import RetryPolicy
-from kdeclare.providers.http.client import HttpClient, HttpErrorCodes, Method, open_http_client
-from kdeclare.providers.http.target import HttpTarget
+from kdeclare.http.client import HttpClient, HttpErrorCodes, Method, open_http_client
+from kdeclare.http.target import HttpTarget
 from kdeclare.providers.schema_registry.client import port, responses
 from kdeclare.providers.schema_registry.client.port import (
     CompatibilityLevel,

@@ -11,8 +11,8 @@ import httpx
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.send_permit import check_send_permit
-from kdeclare.providers.http.target import HttpTarget
-from kdeclare.providers.http.transport import DeadlineTransport, start_deadline
+from kdeclare.http.target import HttpTarget
+from kdeclare.http.transport import DeadlineTransport, start_deadline
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 

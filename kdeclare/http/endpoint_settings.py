@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from kdeclare.core.provider.connection import SettingsFile
 from kdeclare.core.secrets.secret_refs import Secret, SecretText
-from kdeclare.providers.http.target import HttpTarget
-from kdeclare.providers.http.urls import HEADER_NAME, explain_url_problem, is_plain_http
+from kdeclare.http.target import HttpTarget
+from kdeclare.http.urls import HEADER_NAME, explain_url_problem, is_plain_http
 
 
 class TlsSettings(BaseModel):

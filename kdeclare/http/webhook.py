@@ -12,9 +12,9 @@ import httpx
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.secrets.scrubber import SCRUBBER, Scrubber
-from kdeclare.providers.http.client import explain_exception
-from kdeclare.providers.http.target import HttpTarget
-from kdeclare.providers.http.transport import DeadlineTransport, start_deadline
+from kdeclare.http.client import explain_exception
+from kdeclare.http.target import HttpTarget
+from kdeclare.http.transport import DeadlineTransport, start_deadline
 
 ATTEMPTS = 4
 """The maximum number of attempts to send a message."""
