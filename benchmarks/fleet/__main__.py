@@ -25,6 +25,16 @@ def main() -> None:
     parser.add_argument(
         "--rounds", type=int, default=3, metavar="N", help="number of rounds; figures are medians"
     )
+    parser.add_argument(
+        "--changed", type=float, default=0.03, metavar="SHARE", help="share of topics that differ"
+    )
+    parser.add_argument(
+        "--unmanaged-keys",
+        type=float,
+        default=0.3,
+        metavar="SHARE",
+        help="share of live topics with an undeclared override",
+    )
     parser.add_argument("--only", choices=_PARTS, nargs="+", default=_PARTS)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--no-unmanaged-configs", action="store_true", help="see kdeclare fleet audit")
@@ -32,7 +42,7 @@ def main() -> None:
     all_keys = not options.no_unmanaged_configs
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ensures that no session remains
     busy = os.getloadavg()[0]
-    data = prepared(options.data, options.clusters, options.topics)
+    data = prepared(options.data, options.clusters, options.topics, options.changed, options.unmanaged_keys)
     out = options.data / "findings"
     figures: list[Figure] = []
     if "warm" in options.only:

@@ -44,12 +44,12 @@ class Figure:
         return self.limit is None or self.value <= self.limit
 
 
-def prepared(folder: Path, clusters: int, topics: int) -> Data:
-    """Generate the fleets that do not exist yet."""
+def prepared(folder: Path, clusters: int, topics: int, changed: float, unmanaged_keys: float) -> Data:
+    """Generate the fleets that do not exist yet. changed, unmanaged_keys: see `write`."""
     small, large, skewed = (folder / name for name in ("small", "large", "skewed"))
-    write(small, clusters, topics // 10)
-    planted = write(large, clusters, topics)
-    write(skewed, clusters, topics, skew=0.3)
+    write(small, clusters, topics // 10, changed, unmanaged_keys)
+    planted = write(large, clusters, topics, changed, unmanaged_keys)
+    write(skewed, clusters, topics, changed, unmanaged_keys, skew=0.3)
     return Data(small, large, skewed, planted)
 
 
