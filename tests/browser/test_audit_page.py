@@ -371,3 +371,20 @@ def test_audit_page_text_has_enough_contrast(chromium: Browser, small_file: Path
     weak = find_weak_texts(page)
     context.close()
     assert weak == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_audit_page_prints_whole_charts_in_light_colors(chromium: Browser, file: Path, scheme: str) -> None:
+    context = chromium.new_context(viewport={"width": 1000, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(file.as_uri())
+    heat = page.locator("#heat")
+    assert heat.evaluate("one => one.scrollHeight > one.clientHeight")
+    page.emulate_media(media="print", color_scheme=scheme)  # type: ignore[arg-type]
+    assert heat.evaluate("one => one.scrollHeight <= one.clientHeight + 1")
+    for hidden in (".toolbar", ".pager", "#heat-note .screen-only"):
+        expect(page.locator(hidden)).to_be_hidden()
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == "rgb(255, 255, 255)"
+    assert find_weak_texts(page) == []
+    context.close()

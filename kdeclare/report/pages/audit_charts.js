@@ -91,8 +91,8 @@ function heat() {
     el("thead", {}, head), el("tbody", {}, ...body));
   if (grid.length) grid[0][0].tabIndex = 0;
   byId("heat").replaceChildren(rows.length ? table : el("p", { class: "empty" }, "No findings in any cluster."));
-  byId("heat-note").textContent = rows.length
-    ? `${plural(rows.length, "cluster")} × ${plural(paths.length, "field")}${rows.length > 12 ? ", scroll for more" : ""}` : "";
+  const size = rows.length ? `${plural(rows.length, "cluster")} × ${plural(paths.length, "field")}` : "";
+  byId("heat-note").replaceChildren(size, ...rows.length > 12 ? [el("span", { class: "screen-only" }, ", scroll for more")] : []);
   markHeat();
 }
 
