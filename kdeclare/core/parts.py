@@ -130,5 +130,26 @@ class PlanContext(Parts):
     """Results that providers compute once per plan from all desired resources and the live state."""
 
 
+class SharedReads:
+    """What was read from the systems for one plan, so that no other step of the plan reads it again.
+
+    Each provider adds objects of its own classes.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values: dict[type[object], object] = {}
+
+    def get(self, part_type: type[_Part], create: Callable[[], _Part]) -> _Part:
+        """Return the object of this class. The first call creates it."""
+        part = self._values.get(part_type)
+        if isinstance(part, part_type):
+            return part
+        created = create()
+        self._values[part_type] = created
+        return created
+
+
 class PlanOptions(Parts):
     """The options that providers define, with their values for one plan."""

@@ -14,7 +14,7 @@ from kdeclare.engine.planning.planfile import parse_plan_file, render_plan_file
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset, GroupMember, GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.impact import record_loss
+from kdeclare.providers.kafka.impact import impact_reader
 from kdeclare.providers.kafka.port import ActiveProducer
 from tests.engine.world import World, topic
 
@@ -305,7 +305,7 @@ def test_cluster_with_too_many_groups_is_not_read(world: World, monkeypatch: pyt
 
 
 def test_slow_groups_end_the_reading(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_loss, "_TIME_LIMIT_S", -1.0)
+    monkeypatch.setattr(impact_reader, "_TIME_LIMIT_S", -1.0)
     (observation,) = observe(world, shorten(**SHORT))
     assert observation.level is ObservationLevel.UNKNOWN
 

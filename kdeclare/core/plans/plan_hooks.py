@@ -6,13 +6,14 @@ time. If a provider must consider all resources of a plan together, it supplies 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import field
 
 from pydantic import BaseModel
 
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.parts import Connections, LiveState, PlanContext, PlanOptions
+from kdeclare.core.parts import Connections, LiveState, PlanContext, PlanOptions, SharedReads
 from kdeclare.core.plans.observation import Observation
 from kdeclare.core.plans.plan import Verdict
 from kdeclare.core.plans.state import State
@@ -41,6 +42,8 @@ class PlanInputs:
     has_preflight: whether the system will be asked to validate the operations.
     is_complete: whether ``desired`` contains all resources of the project. If not, a resource that is missing
         from ``desired`` can still be declared, in a file that was not read.
+    shows_impact: whether `PlanHooks.observe_impact` will be called.
+    shared_reads: what policies and hooks read, so that they read nothing twice.
     """
 
     desired: tuple[DesiredResource, ...]
@@ -52,6 +55,8 @@ class PlanInputs:
     by_hand: bool = False
     has_preflight: bool = True
     is_complete: bool = True
+    shows_impact: bool = False
+    shared_reads: SharedReads = field(default_factory=SharedReads, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

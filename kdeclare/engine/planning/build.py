@@ -77,6 +77,7 @@ def build_plan(
         by_hand=scope.by_hand,
         has_preflight=scope.preflight,
         is_complete=scope.complete,
+        shows_impact=scope.impact,
     )
     hooks = start_plan(inputs)
     context = prepare_context(hooks)

@@ -22,6 +22,7 @@ from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection, warn_mov
 from kdeclare.providers.kafka.config.config_value import UNKNOWN_CONFIG
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
 from kdeclare.providers.kafka.impact.topic_impact import observe_topics
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES, ListedConfigsState
 from kdeclare.providers.kafka.listed_configs.fleet import count_unmanaged_configs
@@ -88,6 +89,8 @@ class KafkaPlanning(PlanHooks):
 
     def prepare(self) -> PlacementContext:
         """Return one placer for the whole plan, so that it considers the total load on brokers."""
+        if self._inputs.shows_impact:  # before policies use the reader
+            self._share_impact_reader()
         self._shared_load = LoadAwarePlacer(
             self._live, collect_excluded_brokers(self._inputs.desired, self._live)
         )
@@ -186,7 +189,17 @@ class KafkaPlanning(PlanHooks):
         self, operations: tuple[Operation, ...], changes: Sequence[Change]
     ) -> Iterable[Observation]:
         """Return what the changes mean for the records and consumers of topics."""
-        return observe_topics(self._inputs.connections.get(KafkaConnection).cluster, self._live, changes)
+        return observe_topics(self._share_impact_reader(), self._live, changes)
+
+    def _share_impact_reader(self) -> ImpactReader:
+        """Return the reader that policies and observations of this plan share."""
+        inputs = self._inputs
+
+        def create() -> ImpactReader:
+            cluster = inputs.connections.get(KafkaConnection).cluster
+            return ImpactReader(cluster, reads_groups_first=inputs.shows_impact)
+
+        return inputs.shared_reads.get(ImpactReader, create)
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
         """Return the racks by broker id. The mapping is empty if no operation places replicas."""

@@ -1,47 +1,33 @@
 """Observe which records a change of a topic deletes, and which of them groups have not read."""
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.observation import Observation
-from kdeclare.core.resources.changes import Action, Change
 from kdeclare.providers.kafka.impact import wording
 from kdeclare.providers.kafka.impact.deletable_records import (
     Bounds,
     LogLimits,
+    PartitionLog,
     compute_deletable_bytes,
     compute_deletable_records,
     compute_probable_bytes,
     count_unread,
 )
-from kdeclare.providers.kafka.impact.topic_logs import (
-    MAX_GROUPS,
-    Readers,
-    ReadingGroup,
-    TooManyGroupsError,
-    TopicLogs,
-    read_logs,
-    read_readers,
-    read_writers,
-)
+from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
+from kdeclare.providers.kafka.impact.topic_logs import Readers, ReadingGroup, TopicLogs
 from kdeclare.providers.kafka.impact.topic_settings import (
     CLEANUP_POLICY,
+    LOSS_KEYS,
     RETENTION_BYTES,
     RETENTION_MS,
+    TopicChange,
     TopicSettings,
-    find_config_field,
 )
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import Cluster
-
-LOSS_KEYS = (CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES)
-"""The configs of a topic whose changes can delete records."""
 
 _MAX_NAMED_GROUPS = 5
-_TIME_LIMIT_S = 10.0
-"""After this time, kdeclare sends no further requests about the impact of a plan, in seconds."""
 _DELETED = "which records are deleted"
 
 
@@ -66,35 +52,55 @@ class Loss:
         return self.limits is None and self.path is not None
 
 
-def can_lose_records(change: Change) -> bool:
-    """Return whether the change can delete records, as far as its fields tell."""
-    return change.action is Action.DELETE or any(find_config_field(change, key) for key in LOSS_KEYS)
+@dataclass(frozen=True, slots=True)
+class UnknownLoss:
+    """A change of which kdeclare cannot determine whether it deletes records.
+
+    path: the changed config; None if the whole topic is deleted.
+    """
+
+    resource: str
+    path: str | None
+    reason: Fault | str
 
 
 def find_losses(
-    change: Change, topic: Topic, settings: TopicSettings | Fault | None
-) -> Iterator[Loss | Observation]:
-    """Yield what the change deletes, or an observation about what cannot be determined."""
-    resource = str(change.id)
-    if change.action is Action.DELETE:
+    change: TopicChange, topic: Topic, settings: TopicSettings | Fault | None
+) -> Iterator[Loss | UnknownLoss]:
+    """Yield what a change deletes that can lose records, or why this cannot be determined."""
+    resource = change.resource
+    if change.is_deletion:
         yield Loss(resource, topic, None)
         return
-    changed_keys = [key for key in LOSS_KEYS if find_config_field(change, key)]
-    path = f"configs.{changed_keys[0]}"
+    changed_keys = [key for key in LOSS_KEYS if key in change.configs]
     if not isinstance(settings, TopicSettings):
-        yield wording.build_unknown(resource, path, _DELETED, settings or "the topic is gone")
+        yield UnknownLoss(resource, f"configs.{changed_keys[0]}", settings or "the topic is gone")
         return
     unknown_keys = [key for key in changed_keys if key in settings.unknown]
     if unknown_keys:
         reason = f"the brokers do not show their default of {unknown_keys[0]} (permission DescribeConfigs)"
-        yield wording.build_unknown(resource, f"configs.{unknown_keys[0]}", _DELETED, reason)
+        yield UnknownLoss(resource, f"configs.{unknown_keys[0]}", reason)
         return
     cause = _find_cause(settings.limits_before, settings.limits_after)
     if cause is not None:
         limits = settings.limits_after
         yield Loss(resource, topic, f"configs.{cause}", limits, settings.is_tiered)
     if settings.is_compacted_after and not settings.is_compacted_before:
-        yield Loss(resource, topic, f"configs.{CLEANUP_POLICY}")
+        yield Loss(resource, topic, f"configs.{CLEANUP_POLICY}", is_tiered=settings.is_tiered)
+
+
+def explain_missing_leader(topic: Topic) -> str | None:
+    """Return why the logs of a topic cannot be read, or None. ListOffsets would wait for a leader."""
+    leaderless = [number for number, partition in enumerate(topic.partitions) if partition.leader is None]
+    return f"partition {leaderless[0]} has no leader" if leaderless else None
+
+
+def merge_limits(losses: Iterable[Loss]) -> Mapping[str, LogLimits | None]:
+    """Return the limits that delete records by topic; None if something else deletes its records."""
+    limits: dict[str, LogLimits | None] = {}
+    for loss in losses:
+        limits[loss.topic.name] = loss.limits or limits.get(loss.topic.name)
+    return limits
 
 
 def _find_cause(before: LogLimits, after: LogLimits) -> str | None:
@@ -112,51 +118,43 @@ def _is_lower(before: int | None, after: int | None) -> bool:
     return after is not None and (before is None or after < before)
 
 
-def observe_losses(cluster: Cluster, losses: Sequence[Loss]) -> Iterator[Observation]:
+def build_unknown_loss(unknown: UnknownLoss) -> Observation:
+    """Say that kdeclare cannot determine whether a change deletes records."""
+    return wording.build_unknown(unknown.resource, unknown.path, _DELETED, unknown.reason)
+
+
+def observe_losses(reader: ImpactReader, losses: Sequence[Loss]) -> Iterator[Observation]:
     """Yield which records are deleted, who has not read them, and who uses a topic that is deleted."""
     readable: list[Loss] = []
     for loss in losses:
-        leaderless = [n for n, partition in enumerate(loss.topic.partitions) if partition.leader is None]
-        if leaderless:  # ListOffsets would wait for a leader
-            reason = f"partition {leaderless[0]} has no leader"
-            yield wording.build_unknown(loss.resource, loss.path, _DELETED, reason)
-        else:
+        reason = explain_missing_leader(loss.topic)
+        if reason is None:
             readable.append(loss)
+        else:
+            yield build_unknown_loss(UnknownLoss(loss.resource, loss.path, reason))
     if not readable:
         return
-    deadline = time.monotonic() + _TIME_LIMIT_S
     topics = {loss.topic.name: loss.topic for loss in readable}
-    # The groups are read before the logs: what they read in between counts as unread, which is the safe side.
-    readers = _read_readers(cluster, topics)
-    limits: dict[str, LogLimits | None] = {}
-    for loss in readable:
-        limits[loss.topic.name] = loss.limits or limits.get(loss.topic.name)
-    logs = read_logs(cluster, topics, limits, deadline)
+    readers = reader.read_readers()
+    logs = reader.read_logs(topics, merge_limits(readable), after_groups=True)
     deleted_topics = [loss.topic.name for loss in readable if loss.path is None]
-    writers = read_writers(cluster, deleted_topics, deadline) if deleted_topics else {}
+    last_writes = reader.read_last_writes(deleted_topics)
+    producers = reader.read_producers(deleted_topics)
     for loss in readable:
-        topic_logs = logs[loss.topic.name]
+        name = loss.topic.name
+        topic_logs = logs[name]
         if isinstance(topic_logs, Fault):
-            yield wording.build_unknown(loss.resource, loss.path, _DELETED, topic_logs)
+            yield build_unknown_loss(UnknownLoss(loss.resource, loss.path, topic_logs))
             continue
         if loss.path is None:
-            yield from wording.build_writers(loss.resource, writers[loss.topic.name])
+            yield from wording.build_writers(loss.resource, last_writes[name], producers[name])
         yield from _observe_loss(loss, topic_logs, readers)
-
-
-def _read_readers(cluster: Cluster, topics: Iterable[str]) -> Readers | Fault | str:
-    try:
-        return read_readers(cluster, tuple(topics))
-    except Fault as fault:
-        return fault
-    except TooManyGroupsError:
-        return f"the cluster has more than {MAX_GROUPS:,} groups"
 
 
 def _observe_loss(loss: Loss, logs: TopicLogs, readers: Readers | Fault | str) -> Iterator[Observation]:
     if loss.is_tiered:
         logs = {number: log.without_size() for number, log in logs.items()}
-    deleted = {number: _bound_deleted(loss, number, logs) for number in logs}
+    deleted = {number: compute_deleted(loss, log) for number, log in logs.items()}
     records = _sum_bounds(deleted.values())
     if loss.is_compaction:
         yield wording.build_compaction(loss.resource, loss.path)
@@ -168,10 +166,11 @@ def _observe_loss(loss: Loss, logs: TopicLogs, readers: Readers | Fault | str) -
         yield from _observe_groups(loss, logs, deleted, readers)
 
 
-def _bound_deleted(loss: Loss, number: int, logs: TopicLogs) -> Bounds:
+def compute_deleted(loss: Loss, log: PartitionLog) -> Bounds:
+    """Return how many records of a partition are deleted."""
     if loss.limits is not None:
-        return compute_deletable_records(logs[number], loss.limits)
-    return Bounds(0 if loss.is_compaction else logs[number].count, logs[number].count)
+        return compute_deletable_records(log, loss.limits)
+    return Bounds(0 if loss.is_compaction else log.count, log.count)
 
 
 def _build_loss(loss: Loss, logs: TopicLogs, records: Bounds) -> Observation:
@@ -193,7 +192,7 @@ def _observe_groups(
     loss: Loss, logs: TopicLogs, deleted: Mapping[int, Bounds], readers: Readers
 ) -> Iterator[Observation]:
     """Yield the groups that lose records, those with most unread records first."""
-    groups = readers.groups[loss.topic.name]
+    groups = readers.groups.get(loss.topic.name, ())
     unread = {group.id: _bound_unread(group, logs, deleted) for group in groups}
     ranked = sorted(groups, key=lambda group: (-unread[group.id].most, group.id))
     affected = [g for g in ranked if unread[g.id].most or (loss.path is None and g.members)]
@@ -208,7 +207,7 @@ def _observe_groups(
     if not readers.is_complete:
         yield wording.build_hidden_groups(loss.resource, loss.path)
     if readers.unknown:
-        yield wording.build_unknown_groups(loss.resource, loss.path, readers.unknown)
+        yield wording.build_unknown_groups(loss.resource, loss.path, len(readers.unknown))
 
 
 def _bound_unread(group: ReadingGroup, logs: TopicLogs, deleted: Mapping[int, Bounds]) -> Bounds:

@@ -6,10 +6,15 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.resources.changes import Action, Change, FieldChange, Risk
 from kdeclare.providers.kafka.impact import wording
-from kdeclare.providers.kafka.impact.record_loss import Loss, can_lose_records, find_losses, observe_losses
-from kdeclare.providers.kafka.impact.topic_settings import MIN_ISR, TopicSettings, read_settings
+from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
+from kdeclare.providers.kafka.impact.record_loss import Loss, build_unknown_loss, find_losses, observe_losses
+from kdeclare.providers.kafka.impact.topic_settings import (
+    MIN_ISR,
+    TopicChange,
+    TopicSettings,
+    build_topic_change,
+)
 from kdeclare.providers.kafka.live import KafkaState, Topic
-from kdeclare.providers.kafka.port import Cluster
 
 _TOPIC, _BROKER_CONFIG = "Topic", "BrokerConfig"
 _SEVERE = (Risk.DESTRUCTIVE, Risk.IRREVERSIBLE)
@@ -19,7 +24,9 @@ _STREAMS_SUFFIXES = ("-changelog", "-repartition")
 """The suffixes of the internal topics of Kafka Streams (org.apache.kafka.streams.processor.internals)."""
 
 
-def observe_topics(cluster: Cluster, live: KafkaState, changes: Sequence[Change]) -> Iterator[Observation]:
+def observe_topics(
+    reader: ImpactReader, live: KafkaState, changes: Sequence[Change]
+) -> Iterator[Observation]:
     """Yield what the changes of topics mean. What cannot be read becomes an observation, too.
 
     Nothing is read unless a change can delete records or affects a setting on which the impact depends.
@@ -29,17 +36,18 @@ def observe_topics(cluster: Cluster, live: KafkaState, changes: Sequence[Change]
         for change in changes
         if change.id.kind == _TOPIC and change.action is not Action.CREATE and change.id.name in live.topics
     }
-    settings = _read_settings(cluster, live, existing)
+    topic_changes = {name: build_topic_change(change) for name, change in existing.items()}
+    settings = _read_settings(reader, live, existing, topic_changes)
     losses: list[Loss] = []
-    for name, change in existing.items():
-        if not can_lose_records(change):
+    for name, topic_change in topic_changes.items():
+        if not topic_change.can_lose_records:
             continue
-        for found in find_losses(change, live.topics[name], settings.get(name)):
+        for found in find_losses(topic_change, live.topics[name], settings.get(name)):
             if isinstance(found, Loss):
                 losses.append(found)
             else:
-                yield found
-    yield from observe_losses(cluster, losses)
+                yield build_unknown_loss(found)
+    yield from observe_losses(reader, losses)
     for name, change in existing.items():
         if change.action is Action.UPDATE:
             yield from _observe_growth(change, live.topics[name], settings.get(name))
@@ -50,21 +58,19 @@ def observe_topics(cluster: Cluster, live: KafkaState, changes: Sequence[Change]
 
 
 def _read_settings(
-    cluster: Cluster, live: KafkaState, changes: Mapping[str, Change]
+    reader: ImpactReader,
+    live: KafkaState,
+    changes: Mapping[str, Change],
+    topic_changes: Mapping[str, TopicChange],
 ) -> Mapping[str, TopicSettings | Fault]:
     """Read the configs of the topics whose impact depends on them."""
     needed = {
-        name: change
-        for name, change in changes.items()
-        if change.action is Action.UPDATE and (can_lose_records(change) or _depends_on_settings(change))
+        name: topic_change
+        for name, topic_change in topic_changes.items()
+        if changes[name].action is Action.UPDATE
+        and (topic_change.can_lose_records or _depends_on_settings(changes[name]))
     }
-    if not needed:
-        return {}
-    broker_id = next(iter(sorted(live.cluster.serving_broker_ids)), None)
-    try:
-        return read_settings(cluster, needed, broker_id)
-    except Fault as fault:
-        return dict.fromkeys(needed, fault)
+    return reader.read_settings(needed, lambda: next(iter(sorted(live.cluster.serving_broker_ids)), None))
 
 
 def _depends_on_settings(change: Change) -> bool:

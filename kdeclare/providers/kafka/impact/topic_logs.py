@@ -1,7 +1,7 @@
 """Read the logs of topics, and the groups that read them, with few requests."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from kdeclare.core.frozen_dataclass import dataclass
@@ -23,24 +23,26 @@ TopicLogs = Mapping[int, PartitionLog]
 
 _DESCRIBE = "DESCRIBE"
 Found = TypeVar("Found")
-_TOO_SLOW = Fault("TOO_SLOW", "reading the impact of the plan took too long")
+TOO_SLOW = Fault("TOO_SLOW", "reading the impact of the plan took too long")
 
 
 def read_logs(
-    cluster: Cluster, topics: Mapping[str, Topic], limits: Mapping[str, LogLimits | None], deadline: float
+    cluster: Cluster,
+    limits: Mapping[str, LogLimits | None],
+    sizes: Mapping[TopicPartition, int],
+    deadline: float,
 ) -> Mapping[str, TopicLogs | Fault]:
     """Read the logs of topics, or the reason why they cannot be read.
 
     Topics with the same limits share their requests.
 
     limits: the limits of each topic, for the offsets at which records are too old; None does not read these.
-    deadline: no request begins after this time (`time.monotonic`).
+    sizes: the known sizes of partitions. deadline: no request begins after this time (`time.monotonic`).
     """
     now_ms = int(time.time() * 1000)
     names_by_times: dict[tuple[int, ...], list[str]] = {}
     for name, topic_limits in limits.items():
         names_by_times.setdefault(_choose_times(topic_limits, now_ms), []).append(name)
-    sizes = _read_sizes(cluster, topics)
     logs: dict[str, dict[int, PartitionLog] | Fault] = {}
     for times, names in names_by_times.items():
         for name, offsets in _list_offsets(cluster, names, times, deadline).items():
@@ -72,7 +74,7 @@ def _read_topics(
 ) -> Mapping[str, Found | Fault]:
     """Read about topics together. If that fails, read about each topic on its own."""
     if time.monotonic() > deadline:
-        return dict.fromkeys(names, _TOO_SLOW)
+        return dict.fromkeys(names, TOO_SLOW)
     try:
         return read(names)
     except Fault as fault:
@@ -95,12 +97,9 @@ def _choose_times(limits: LogLimits | None, now_ms: int) -> tuple[int, ...]:
     return max(0, oldest_kept - 2 * limits.segment_ms), oldest_kept
 
 
-def _read_sizes(cluster: Cluster, topics: Mapping[str, Topic]) -> Mapping[TopicPartition, int]:
-    """Return the size of each partition on its leader, in bytes. Empty if sizes are not permitted."""
-    try:
-        dirs_by_broker = cluster.log_dirs(sorted(topics))
-    except Fault:
-        return {}
+def read_sizes(cluster: Cluster, topics: Mapping[str, Topic]) -> Mapping[TopicPartition, int]:
+    """Return the size of each partition on its leader, in bytes. Raises Fault."""
+    dirs_by_broker = cluster.log_dirs(sorted(topics))
     return {
         where: size
         for broker, dirs in dirs_by_broker.items()
@@ -129,27 +128,28 @@ class ReadingGroup:
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """The groups that read topics.
+    """The groups of a cluster.
 
-    groups: by topic. is_complete: whether the principal is known to see all groups.
-    unknown: the number of groups of which kdeclare does not know what they read: share groups, and groups
-        with members that have no partitions at the moment.
+    groups: the groups that read a topic, by topic. is_complete: whether the principal is known to see all
+        groups.
+    unknown: the groups of which kdeclare does not know what they read: share groups, and groups with members
+        that have no partitions at the moment.
     """
 
     groups: Mapping[str, Sequence[ReadingGroup]]
     is_complete: bool
-    unknown: int = 0
+    unknown: tuple[str, ...] = ()
 
 
 class TooManyGroupsError(Exception):
     """Raised if the cluster has so many groups that their offsets are not read."""
 
 
-def read_readers(cluster: Cluster, topics: Collection[str]) -> Readers:
-    """Read which groups read the topics, and how far.
+def read_readers(cluster: Cluster) -> Readers:
+    """Read which groups read which topics, and how far.
 
     Raises Fault, and TooManyGroupsError. Groups without committed offsets count if their members have
-    partitions of the topics. Share groups store their positions elsewhere, and are not included.
+    partitions of a topic. Share groups store their positions elsewhere, and are not included.
     """
     every_group = cluster.groups.list_groups()
     listed = {
@@ -157,53 +157,39 @@ def read_readers(cluster: Cluster, topics: Collection[str]) -> Readers:
         for id_, group in every_group.items()
         if group.has_consumer_offsets or group.type is GroupType.STREAMS
     }
-    unknown = sum(group.type is GroupType.SHARE for group in every_group.values())
+    unknown = {id_ for id_, group in every_group.items() if group.type is GroupType.SHARE}
     if len(listed) > MAX_GROUPS:
         raise TooManyGroupsError
     rights = cluster.find_cluster_rights()
-    active_ids = [id_ for id_, group in sorted(listed.items()) if group.is_active]
-    described = cluster.groups.describe_groups(active_ids) if active_ids else {}
+    active_ids = {id_ for id_, group in listed.items() if group.is_active}
+    described = cluster.groups.describe_groups(sorted(active_ids)) if active_ids else {}
     offsets = cluster.groups.fetch_offsets(sorted(listed)) if listed else {}
-    groups: dict[str, list[ReadingGroup]] = {topic: [] for topic in topics}
+    groups: dict[str, list[ReadingGroup]] = {}
     for id_ in sorted(listed):
         members_of: dict[str, int] = {}
         group = described.get(id_)
         members = group.members if group is not None else None
         has_partitions = any(member.partitions for member in members or ())
-        unknown += id_ in active_ids and not has_partitions
+        if id_ in active_ids and not has_partitions:
+            unknown.add(id_)
         for member in members or ():
             for topic in {where.topic for where in member.partitions}:
                 members_of[topic] = members_of.get(topic, 0) + 1
         committed_of: dict[str, dict[int, int]] = {}
         for where, committed in offsets.get(id_, {}).items():
             committed_of.setdefault(where.topic, {})[where.partition] = committed.offset
-        for topic in groups.keys() & (members_of.keys() | committed_of.keys()):
-            groups[topic].append(ReadingGroup(id_, committed_of.get(topic, {}), members_of.get(topic, 0)))
-    return Readers(groups, rights is not None and _DESCRIBE in rights, unknown)
+        for topic in members_of.keys() | committed_of.keys():
+            found = ReadingGroup(id_, committed_of.get(topic, {}), members_of.get(topic, 0))
+            groups.setdefault(topic, []).append(found)
+    return Readers(groups, rights is not None and _DESCRIBE in rights, tuple(sorted(unknown)))
 
 
-@dataclass(frozen=True, slots=True)
-class Writers:
-    """Who writes to a topic.
+def read_producers(cluster: Cluster, names: Sequence[str], deadline: float) -> Mapping[str, int | Fault]:
+    """Read how many producers write to topics.
 
-    last_write_ms: the latest timestamp of its records, in milliseconds since 1970; None if it has no records
-        or if the brokers do not tell.
-    producers: the number of producers that have an open transaction or wrote a record with a timestamp within
-        the last hour; a Fault if the principal may not know.
+    These producers have an open transaction, or wrote a record with a timestamp within the last hour.
+    deadline: no request begins after this time (`time.monotonic`).
     """
-
-    last_write_ms: int | None
-    producers: int | Fault
-
-
-def read_writers(cluster: Cluster, topics: Sequence[str], deadline: float) -> Mapping[str, Writers]:
-    """Read who writes to the topics. deadline: no request begins after this time (`time.monotonic`)."""
-    last_writes = _read_last_writes(cluster, topics)
-    producers = _read_producers(cluster, topics, deadline)
-    return {name: Writers(last_writes.get(name), producers[name]) for name in topics}
-
-
-def _read_producers(cluster: Cluster, names: Sequence[str], deadline: float) -> Mapping[str, int | Fault]:
     since_ms = int(time.time() * 1000) - RECENT_MS
 
     def count(asked_names: Sequence[str]) -> Mapping[str, int]:
@@ -217,14 +203,20 @@ def _read_producers(cluster: Cluster, names: Sequence[str], deadline: float) -> 
     return _read_topics(names, count, deadline)
 
 
-def _read_last_writes(cluster: Cluster, names: Sequence[str]) -> Mapping[str, int]:
-    """Return the latest timestamp of each topic. Empty if the brokers do not tell (before Kafka 3.0)."""
-    try:
-        found = cluster.find_last_writes(names)
-    except Fault:
-        return {}
-    last: dict[str, int] = {}
-    for where, at in found.items():
-        if at is not None:
-            last[where.topic] = max(at, last.get(where.topic, 0))
-    return last
+def read_last_writes(
+    cluster: Cluster, names: Sequence[str], deadline: float
+) -> Mapping[str, int | Fault | None]:
+    """Read the latest timestamp of each topic, in milliseconds since 1970; None if it has no records.
+
+    A Fault means that the brokers do not tell, such as brokers before Kafka 3.0.
+    deadline: no request begins after this time (`time.monotonic`).
+    """
+
+    def find(asked_names: Sequence[str]) -> Mapping[str, int | None]:
+        last: dict[str, int | None] = dict.fromkeys(asked_names)
+        for where, at in cluster.find_last_writes(asked_names).items():
+            if at is not None:
+                last[where.topic] = max(at, last.get(where.topic) or 0)
+        return last
+
+    return _read_topics(names, find, deadline)

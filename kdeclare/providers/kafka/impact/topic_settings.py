@@ -1,11 +1,12 @@
 """The effective configs of topics before and after a change, as far as impact depends on them."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import field
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_list
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.resources.changes import Change, FieldChange
+from kdeclare.core.resources.changes import Action, Change
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.impact.deletable_records import LogLimits
@@ -14,6 +15,8 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
 SEGMENT_MS, SEGMENT_BYTES, MIN_ISR = "segment.ms", "segment.bytes", "min.insync.replicas"
 _REMOTE_STORAGE = "remote.storage.enable"
+LOSS_KEYS = (CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES)
+"""The configs of a topic whose changes can delete records."""
 
 _CONFIGS = "configs."
 _BROKER_KEYS: Mapping[str, Sequence[tuple[str, int]]] = {
@@ -71,47 +74,71 @@ class TopicSettings:
         return _build_limits(self.after, (self.before, self.after))
 
 
-def read_settings(
-    cluster: Cluster, changes: Mapping[str, Change], broker_id: int | None
-) -> Mapping[str, TopicSettings | Fault]:
-    """Read the configs of topics, and apply the changes to them. Raises Fault.
+@dataclass(frozen=True, slots=True)
+class TopicChange:
+    """A change of an existing topic, as far as the loss of records depends on it.
 
-    changes: the change of each existing topic. broker_id: a broker to ask for defaults, or None.
+    resource: the id of the changed resource.
+    configs: the new overrides by key; None means the default of the brokers.
+    """
+
+    resource: str
+    is_deletion: bool = False
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def can_lose_records(self) -> bool:
+        """Whether the change can delete records, as far as its fields tell."""
+        return self.is_deletion or not self.configs.keys().isdisjoint(LOSS_KEYS)
+
+    @property
+    def reset_keys(self) -> Set[str]:
+        """The configs that get the default of the brokers, as far as impact depends on them."""
+        return {key for key, value in self.configs.items() if value is None} & _BROKER_KEYS.keys()
+
+
+def build_topic_change(change: Change) -> TopicChange:
+    """Return the change of a plan in the form in which its impact is computed."""
+    return TopicChange(str(change.id), change.action is Action.DELETE, dict(_list_changed(change)))
+
+
+def read_configs(cluster: Cluster, topics: Iterable[str]) -> Mapping[str, Mapping[str, str] | Fault]:
+    """Read the effective configs of topics; a key without a value is omitted. Raises Fault.
+
     The result has a Fault for each topic whose configs cannot be described.
     """
     keys = frozenset({*_BROKER_KEYS, _REMOTE_STORAGE})
-    queries = [ConfigQuery(ConfigResource(ConfigScope.TOPIC, name), keys) for name in sorted(changes)]
-    reset_keys = {
-        key for change in changes.values() for key, value in _list_changed(change) if value is None
-    } & _BROKER_KEYS.keys()
-    defaults = _read_defaults(cluster, reset_keys, broker_id)
-    settings: dict[str, TopicSettings | Fault] = {}
-    for resource, entries in cluster.describe_configs_partially(queries).items():
-        if isinstance(entries, Fault):
-            settings[resource.name] = entries
-            continue
-        before = {key: entry.value for key, entry in entries.items() if entry.value is not None}
-        after, unknown = dict(before), set()
-        for key, value in _list_changed(changes[resource.name]):
-            new_value = defaults.get(key) if value is None else value
-            if new_value is not None:
-                after[key] = new_value
-            elif key in _BROKER_KEYS:
-                unknown.add(key)
-        settings[resource.name] = TopicSettings(before, after, frozenset(unknown))
-    return settings
+    queries = [ConfigQuery(ConfigResource(ConfigScope.TOPIC, name), keys) for name in sorted(topics)]
+    return {
+        resource.name: entries
+        if isinstance(entries, Fault)
+        else {key: entry.value for key, entry in entries.items() if entry.value is not None}
+        for resource, entries in cluster.describe_configs_partially(queries).items()
+    }
 
 
-def find_config_field(change: Change, key: str) -> FieldChange | None:
-    """Return the last change of a config of the topic; a list can have several. None if it is unchanged."""
-    return next((f for f in reversed(change.fields) if f.path == f"{_CONFIGS}{key}"), None)
+def build_settings(
+    before: Mapping[str, str], change: TopicChange, defaults: Mapping[str, str | None]
+) -> TopicSettings:
+    """Apply a change to the effective configs of a topic.
+
+    defaults: the values of topics without overrides, for all `TopicChange.reset_keys`.
+    """
+    after, unknown = dict(before), set()
+    for key, value in change.configs.items():
+        new_value = defaults.get(key) if value is None else value
+        if new_value is not None:
+            after[key] = new_value
+        elif key in _BROKER_KEYS:
+            unknown.add(key)
+    return TopicSettings(before, after, frozenset(unknown))
 
 
 def _list_changed(change: Change) -> Iterable[tuple[str, str | None]]:
-    """Yield the changed configs with their new values; None means the default of the brokers."""
-    for field in change.fields:
-        if field.path.startswith(_CONFIGS):
-            yield field.path.removeprefix(_CONFIGS), _to_text(field.after)
+    """Yield the changed configs with their new values. Of several changes of a list, the last one counts."""
+    for field_change in change.fields:
+        if field_change.path.startswith(_CONFIGS):
+            yield field_change.path.removeprefix(_CONFIGS), _to_text(field_change.after)
 
 
 def _to_text(value: JsonValue) -> str | None:
@@ -120,8 +147,11 @@ def _to_text(value: JsonValue) -> str | None:
     return ",".join(map(str, as_list(value))) if isinstance(value, list | tuple) else str(value)
 
 
-def _read_defaults(cluster: Cluster, keys: Collection[str], broker_id: int | None) -> Mapping[str, str]:
-    """Return the values that topics without overrides have. Empty if the brokers do not show them."""
+def read_defaults(cluster: Cluster, keys: Collection[str], broker_id: int | None) -> Mapping[str, str]:
+    """Return the values that topics without overrides have. Empty if the brokers do not show them.
+
+    Raises Fault. broker_id: the broker to ask, or None.
+    """
     if not keys or broker_id is None:
         return {}
     broker = ConfigResource(ConfigScope.BROKER, str(broker_id))

@@ -8,20 +8,23 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.units import format_count, format_size
 from kdeclare.providers.kafka.impact.deletable_records import Bounds
-from kdeclare.providers.kafka.impact.topic_logs import Writers
 from kdeclare.providers.kafka.port import (
     CLUSTER_AUTHORIZATION_FAILED,
     GROUP_AUTHORIZATION_FAILED,
     TOPIC_AUTHORIZATION_FAILED,
 )
 
-_DESCRIBE, _READ = "Describe", "Read"
+DESCRIBE, READ = "Describe", "Read"
 _MISSING_RIGHTS = {
     TOPIC_AUTHORIZATION_FAILED: "{right} on the topic",
     GROUP_AUTHORIZATION_FAILED: "Describe on the groups",
     CLUSTER_AUTHORIZATION_FAILED: "Describe on the cluster",
 }
 """The permission whose lack each of Kafka's errors reports."""
+HIDDEN_GROUPS = (
+    "without the permission Describe on the cluster, kdeclare sees only the groups that it is permitted to "
+    "describe"
+)
 
 
 def build_loss(
@@ -107,16 +110,18 @@ def build_readers(resource: str, path: str | None, groups: int, *, is_complete: 
     return Observation(resource, "unread-records", ObservationLevel.INFO, text, path, figures)
 
 
-def build_writers(resource: str, writers: Writers) -> Iterator[Observation]:
+def build_writers(
+    resource: str, last_write: int | Fault | None, producers: int | Fault
+) -> Iterator[Observation]:
     """Say when a record was last written to a topic that is deleted, and whether producers write to it."""
-    producers, last_write_ms = writers.producers, writers.last_write_ms
+    last_write_ms = None if isinstance(last_write, Fault) else last_write
     figures: dict[str, JsonValue] = {
         "last_write_ms": last_write_ms,
         "producers": None if isinstance(producers, Fault) else producers,
     }
     last = "" if last_write_ms is None else f"The newest record is timestamped {_format_time(last_write_ms)}."
     if isinstance(producers, Fault):
-        yield build_unknown(resource, None, "which producers write to the topic", producers, right=_READ)
+        yield build_unknown(resource, None, "which producers write to the topic", producers, right=READ)
     elif producers:
         wrote = f"{format_count(producers, 'producer')} wrote to the topic within the last hour."
         text = f"{wrote} {last}".strip()
@@ -136,10 +141,7 @@ def _format_time(at_ms: int) -> str:
 
 def build_hidden_groups(resource: str, path: str | None) -> Observation:
     """Say that there may be groups that the principal does not see."""
-    text = (
-        "Other groups may read the topic: without the permission Describe on the cluster, kdeclare sees only "
-        "the groups that it is permitted to describe."
-    )
+    text = f"Other groups may read the topic: {HIDDEN_GROUPS}."
     return Observation(resource, "hidden-groups", ObservationLevel.UNKNOWN, text, path)
 
 
@@ -154,18 +156,26 @@ def build_unknown_groups(resource: str, path: str | None, count: int) -> Observa
 
 
 def build_unknown(
-    resource: str, path: str | None, what: str, reason: Fault | str, *, right: str = _DESCRIBE
+    resource: str, path: str | None, what: str, reason: Fault | str, *, right: str = DESCRIBE
 ) -> Observation:
     """Say what could not be determined.
 
     what: a noun phrase, such as ``the records to be deleted``. right: the permission on the topic that the
         request needs.
     """
+    text = f"kdeclare could not determine {what}: {format_reason(reason, right=right)}."
+    return Observation(resource, "not-determined", ObservationLevel.UNKNOWN, text, path)
+
+
+def format_reason(reason: Fault | str, *, right: str = DESCRIBE) -> str:
+    """Return why something is unknown, without a period. A missing permission is named.
+
+    right: the permission on the topic that the request needs.
+    """
     if isinstance(reason, Fault):
         missing = _MISSING_RIGHTS.get(reason.error, "").format(right=right)
         reason = f"kdeclare lacks the permission {missing}" if missing else str(reason)
-    text = f"kdeclare could not determine {what}: {reason.rstrip('.')}."
-    return Observation(resource, "not-determined", ObservationLevel.UNKNOWN, text, path)
+    return reason.rstrip(".")
 
 
 def format_bounds(bounds: Bounds) -> str:

@@ -1,0 +1,208 @@
+"""Read what the impact of changes depends on, each thing once, for policies and for observations together."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.faults import Fault
+from kdeclare.providers.kafka.impact.deletable_records import LogLimits
+from kdeclare.providers.kafka.impact.topic_logs import (
+    MAX_GROUPS,
+    TOO_SLOW,
+    Readers,
+    TooManyGroupsError,
+    TopicLogs,
+    read_last_writes,
+    read_logs,
+    read_producers,
+    read_readers,
+    read_sizes,
+)
+from kdeclare.providers.kafka.impact.topic_settings import (
+    TopicChange,
+    TopicSettings,
+    build_settings,
+    read_configs,
+    read_defaults,
+)
+from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.port import Cluster
+
+_TIME_LIMIT_S = 10.0
+"""After this time, kdeclare sends no further requests about the impact of a plan, in seconds of reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownLogs:
+    """The logs of a topic as they were read.
+
+    window: the limits on time for which they were read. follows_groups: whether the groups were read before.
+    """
+
+    logs: TopicLogs | Fault
+    window: tuple[int, ...]
+    follows_groups: bool
+
+
+class ImpactReader:
+    """Reads settings, logs, groups and producers on demand, and remembers them until the plan is complete.
+
+    What cannot be read is a Fault in the results, never an exception.
+    """
+
+    def __init__(self, cluster: Cluster, *, reads_groups_first: bool = False) -> None:
+        """Create the reader.
+
+        reads_groups_first: whether the groups will be needed in any case, so that they are read before logs.
+        """
+        self._cluster = cluster
+        self._reads_groups_first = reads_groups_first
+        self._remaining_s = _TIME_LIMIT_S
+        self._reads: set[object] = set()
+        self._configs: dict[str, Mapping[str, str] | Fault] = {}
+        self._defaults: dict[str, str | None] | Fault = {}
+        self._logs: dict[str, _KnownLogs] = {}
+        self._readers: Readers | Fault | str | None = None
+        self._producers: dict[str, int | Fault] = {}
+        self._last_writes: dict[str, int | Fault | None] = {}
+        self.sizes_fault: Fault | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the reader is currently reading from the cluster. Thread-safe."""
+        return bool(self._reads)
+
+    def read_settings(
+        self, changes: Mapping[str, TopicChange], find_broker_id: Callable[[], int | None]
+    ) -> Mapping[str, TopicSettings | Fault]:
+        """Return the configs of topics before and after the change of each topic.
+
+        The result has a Fault for each topic whose configs cannot be described. find_broker_id: returns a
+        broker to ask for defaults.
+        """
+        reset_keys = {key for change in changes.values() for key in change.reset_keys}
+        self._read_defaults(reset_keys, find_broker_id)
+        self._read_configs([name for name in changes if name not in self._configs])
+        settings: dict[str, TopicSettings | Fault] = {}
+        for name, change in changes.items():
+            before = self._configs.get(name)
+            if isinstance(before, Fault):
+                settings[name] = before
+            elif change.reset_keys and isinstance(self._defaults, Fault):
+                settings[name] = self._defaults
+            elif before is not None:
+                defaults = {} if isinstance(self._defaults, Fault) else self._defaults
+                settings[name] = build_settings(before, change, defaults)
+        return settings
+
+    def _read_defaults(self, keys: set[str], find_broker_id: Callable[[], int | None]) -> None:
+        if isinstance(self._defaults, Fault) or keys <= self._defaults.keys():
+            return
+        with self._measure_time():
+            try:
+                found = read_defaults(self._cluster, keys, find_broker_id())
+            except Fault as fault:
+                self._defaults = fault
+            else:
+                self._defaults |= dict.fromkeys(keys) | dict(found)
+
+    def _read_configs(self, names: Sequence[str]) -> None:
+        if not names:
+            return
+        with self._measure_time():
+            try:
+                self._configs |= read_configs(self._cluster, names)
+            except Fault as fault:
+                self._configs |= dict.fromkeys(names, fault)
+
+    def read_readers(self) -> Readers | Fault | str:
+        """Return the groups of the cluster, or the reason why they are not known."""
+        if self._readers is None:
+            with self._measure_time():
+                self._readers = self._find_readers()
+        return self._readers
+
+    def _find_readers(self) -> Readers | Fault | str:
+        if self._remaining_s <= 0:
+            return TOO_SLOW
+        try:
+            return read_readers(self._cluster)
+        except Fault as fault:
+            return fault
+        except TooManyGroupsError:
+            return f"the cluster has more than {MAX_GROUPS:,} groups"
+
+    def read_logs(
+        self,
+        topics: Mapping[str, Topic],
+        limits: Mapping[str, LogLimits | None],
+        *,
+        after_groups: bool = False,
+    ) -> Mapping[str, TopicLogs | Fault]:
+        """Return the logs of topics, or the reason why they cannot be read.
+
+        topics: the topics, which all have leaders. limits: the limits that delete records, by topic; None if
+            the times of records are not needed.
+        after_groups: whether the groups have to be read before the logs. What groups read in between then
+            counts as unread, which is the safe side.
+        """
+        if after_groups or self._reads_groups_first:
+            self.read_readers()
+        wanted = {name: limits.get(name) for name in topics if not self._is_known(name, limits, after_groups)}
+        if wanted:
+            with self._measure_time():
+                self._read_new_logs({name: topics[name] for name in wanted}, wanted)
+        return {name: self._logs[name].logs for name in topics}
+
+    def _is_known(self, name: str, limits: Mapping[str, LogLimits | None], after_groups: bool) -> bool:
+        known, window = self._logs.get(name), _get_window(limits.get(name))
+        if known is None or (after_groups and not known.follows_groups):
+            return False
+        return not window or window == known.window
+
+    def _read_new_logs(self, topics: Mapping[str, Topic], limits: Mapping[str, LogLimits | None]) -> None:
+        try:
+            sizes = read_sizes(self._cluster, topics)
+        except Fault as fault:
+            self.sizes_fault, sizes = fault, {}
+        logs = read_logs(self._cluster, limits, sizes, self._compute_deadline())
+        for name, found in logs.items():
+            self._logs[name] = _KnownLogs(found, _get_window(limits[name]), self._readers is not None)
+
+    def read_producers(self, topics: Sequence[str]) -> Mapping[str, int | Fault]:
+        """Return how many producers write to topics; a Fault if the principal may not know."""
+        unread = [name for name in topics if name not in self._producers]
+        if unread:
+            with self._measure_time():
+                self._producers |= read_producers(self._cluster, unread, self._compute_deadline())
+        return {name: self._producers[name] for name in topics}
+
+    def read_last_writes(self, topics: Sequence[str]) -> Mapping[str, int | Fault | None]:
+        """Return the latest timestamp of topics, in milliseconds since 1970; None without records."""
+        unread = [name for name in topics if name not in self._last_writes]
+        if unread:
+            with self._measure_time():
+                self._last_writes |= read_last_writes(self._cluster, unread, self._compute_deadline())
+        return {name: self._last_writes[name] for name in topics}
+
+    def _compute_deadline(self) -> float:
+        return time.monotonic() + self._remaining_s
+
+    @contextmanager
+    def _measure_time(self) -> Iterator[None]:
+        """Subtract the time of a read from the limit, and mark the reader as busy."""
+        token, started_s = object(), time.monotonic()
+        self._reads.add(token)
+        try:
+            yield
+        finally:
+            self._reads.discard(token)
+            self._remaining_s -= time.monotonic() - started_s
+
+
+def _get_window(limits: LogLimits | None) -> tuple[int, ...]:
+    """Return what determines the times at which offsets are read; empty if no times are needed."""
+    if limits is None or not limits.deletes or limits.retention_ms is None:
+        return ()
+    return limits.retention_ms, limits.segment_ms
