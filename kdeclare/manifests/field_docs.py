@@ -84,6 +84,20 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "records": "The number of records in the topic.",
         "partitionsOf": "The total partition count, after the change, of all topics with these labels, for "
         "example {team=blue: 12}.",
+        "impact": "What the change means for the records, consumers and producers of the topic.",
+    },
+    "ImpactSpec": {
+        "records": "The number of records of the topic, or 'unknown'.",
+        "bytes": "The size of the topic in bytes, or 'unknown'.",
+        "deletedRecords": "The largest number of records that the change can delete, or 'unknown'.",
+        "deletedBytes": "The largest number of bytes that the change can delete, or 'unknown'.",
+        "unreadRecords": "How many of these records at least one consumer group has not read, or 'unknown'.",
+        "unreadGroups": "The consumer groups that have not read all of these records, or 'unknown'.",
+        "activeConsumers": "The number of group members that have partitions of the topic, or 'unknown'.",
+        "activeGroups": "The consumer groups with such members, or 'unknown'.",
+        "activeProducers": "The number of producers that wrote within the last hour, or 'unknown'.",
+        "lastWriteMs": "The timestamp of the newest record in milliseconds since 1970, or 'unknown'; null "
+        "without records.",
     },
     "StateSpec": {
         "partitions": "The number of partitions.",

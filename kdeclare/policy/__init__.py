@@ -11,6 +11,7 @@ from kdeclare.policy.interface import (
     PolicyViolation,
     RequestMetadata,
     TopicActionsPolicy,
+    TopicImpact,
     TopicState,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "ResourcePolicy",
     "ResourceRequest",
     "TopicActionsPolicy",
+    "TopicImpact",
     "TopicState",
 ]

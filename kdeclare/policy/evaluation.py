@@ -110,7 +110,7 @@ def collect_subject_effects(operations: Sequence[Operation], kinds: Iterable[str
     )
 
 
-def _start_reviews(subject_effects: Iterable[SubjectEffects], context: PolicyContext) -> dict[str, Review]:
+def _start_reviews(subject_effects: Sequence[SubjectEffects], context: PolicyContext) -> dict[str, Review]:
     names_by_kind: dict[str, dict[PolicyAction, list[str]]] = defaultdict(
         lambda: {a: [] for a in PolicyAction}
     )
@@ -118,7 +118,13 @@ def _start_reviews(subject_effects: Iterable[SubjectEffects], context: PolicyCon
         names_by_kind[item.subject.kind][find_policy_action(item.find_topic_effects)].append(
             item.subject.name
         )
-    return {kind: context.start_review(kind, subjects) for kind, subjects in names_by_kind.items()}
+    effects_by_kind: dict[str, dict[str, list[PolicyEffect]]] = defaultdict(dict)
+    for item in subject_effects:
+        effects_by_kind[item.subject.kind].setdefault(item.subject.name, []).extend(item.find_topic_effects)
+    return {
+        kind: context.start_review(kind, subjects, effects_by_kind[kind])
+        for kind, subjects in names_by_kind.items()
+    }
 
 
 @dataclass(slots=True)
@@ -270,6 +276,7 @@ class ProjectPolicyGate(PolicyGate):
             _parse_ids(owned),
             find_declared_labels(inputs.desired, owned),
             find_owned_labels(owned),
+            inputs.shared_reads,
         )
         return evaluate_operations(self.policies, operations, context, override)
 

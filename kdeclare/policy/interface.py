@@ -4,9 +4,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.policy_subjects import PolicyAction, PolicyViolation
 
-__all__ = ["Action", "PolicyViolation", "RequestMetadata", "TopicActionsPolicy", "TopicState"]
+__all__ = [
+    "Action",
+    "KnownImpact",
+    "PolicyViolation",
+    "RequestMetadata",
+    "TopicActionsPolicy",
+    "TopicImpact",
+    "TopicState",
+]
 
 Action = PolicyAction
 """An action on a topic: CREATE, MODIFY or DELETE (KIP-201 TopicActionsPolicy.Action)."""
@@ -43,6 +52,78 @@ class TopicState(Protocol):
 
         A list value is a string with commas between the elements.
         """
+
+
+class TopicImpact(Protocol):
+    """What a request means for the records, consumers and producers of its topic at the moment.
+
+    A property is fetched when a policy first reads it, for all similar requests together. Numbers are upper
+    bounds. If kdeclare cannot determine a property, for example because a permission is missing, reading the
+    property raises PolicyViolation with the reason, so that the request is denied. On CREATE, nothing is
+    fetched, and all numbers are 0.
+    """
+
+    @property
+    def records(self) -> int:
+        """The number of records of the topic: the total number of offsets from start to end."""
+
+    @property
+    def bytes(self) -> int:
+        """The size of the topic, on the leaders of its partitions. Unknown with tiered storage."""
+
+    @property
+    def deleted_records(self) -> int:
+        """The number of records that Kafka deletes because of the request."""
+
+    @property
+    def deleted_bytes(self) -> int:
+        """The number of bytes that Kafka deletes because of the request. Unknown with tiered storage."""
+
+    @property
+    def unread_records(self) -> int:
+        """The number of deleted records that at least one consumer group has not read."""
+
+    @property
+    def unread_groups(self) -> Sequence[str]:
+        """The ids of the groups that have not read all of the deleted records."""
+
+    @property
+    def active_consumers(self) -> int:
+        """The number of members of consumer groups that have partitions of the topic.
+
+        Consumers without a group are not counted.
+        """
+
+    @property
+    def active_groups(self) -> Sequence[str]:
+        """The ids of the groups with members that have partitions of the topic."""
+
+    @property
+    def active_producers(self) -> int:
+        """The number of producers with an open transaction or with a record within the last hour.
+
+        Producers without idempotence are not counted.
+        """
+
+    @property
+    def last_write_ms(self) -> int | None:
+        """The timestamp of the newest record in milliseconds since 1970; None if there are no records."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownImpact:
+    """A `TopicImpact` with given values. The default is the impact of creating a topic."""
+
+    records: int = 0
+    bytes: int = 0
+    deleted_records: int = 0
+    deleted_bytes: int = 0
+    unread_records: int = 0
+    unread_groups: Sequence[str] = ()
+    active_consumers: int = 0
+    active_groups: Sequence[str] = ()
+    active_producers: int = 0
+    last_write_ms: int | None = None
 
 
 class RequestMetadata(Protocol):
@@ -104,6 +185,10 @@ class RequestMetadata(Protocol):
 
         This number is an upper bound for the number of records.
         """
+
+    @property
+    def impact(self) -> TopicImpact:
+        """What the request means for the records, consumers and producers of the topic."""
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """Return the total number of partitions of all topics with these labels after this request.

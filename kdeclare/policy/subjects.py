@@ -1,12 +1,12 @@
 """The kinds that policies can check, and the input data of policies."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cache
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Selections, WaitPolicy
-from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.parts import Connections, LiveState, SharedReads
 from kdeclare.core.plans.plan import Ownership
 from kdeclare.core.plans.policy_gate import Labels
 from kdeclare.core.provider.registry import KINDS
@@ -21,6 +21,7 @@ from kdeclare.core.resources.policy_subjects import (
     ListedForPolicies,
     MakesPolicyRequests,
     PolicyAction,
+    PolicyEffect,
     PolicySubject,
     Review,
     ReviewInputs,
@@ -58,6 +59,7 @@ class PolicyContext:
     live: the live state for ``selections``, or None if it has not been read yet.
     labels: the labels of each resource after the change.
     applied: the labels of each resource when it was last applied.
+    shared_reads: what other steps of the same plan read.
     """
 
     connections: Connections
@@ -67,11 +69,18 @@ class PolicyContext:
     owned: Mapping[ResourceId, OwnedRecord] = field(default_factory=dict)
     labels: LabelsById = field(default_factory=dict)
     applied: LabelsById = field(default_factory=dict)
+    shared_reads: SharedReads = field(default_factory=SharedReads, compare=False)
 
-    def start_review(self, kind: str, subjects: Mapping[PolicyAction, list[str]]) -> Review:
+    def start_review(
+        self,
+        kind: str,
+        subjects: Mapping[PolicyAction, list[str]],
+        effects: Mapping[str, Sequence[PolicyEffect]] | None = None,
+    ) -> Review:
         """Return a `Review`, which creates the policy requests for resources of one kind.
 
-        subjects: the names of the resources to check, by action.
+        subjects: the names of the resources to check, by action. effects: the planned effects on these
+            resources, by name.
         """
         return get_policy_subjects(kind).start_review(
             ReviewInputs(
@@ -83,6 +92,8 @@ class PolicyContext:
                 {id_.name: found for id_, found in self.applied.items() if id_.kind == kind},
                 {id_.name: found for id_, found in self.desired.items() if id_.kind == kind},
                 {id_.name: found for id_, found in self.owned.items() if id_.kind == kind},
+                effects or {},
+                self.shared_reads,
             )
         )
 

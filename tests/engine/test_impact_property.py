@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.observation import Observation
 from kdeclare.engine.planning.request import PlanScope
+from kdeclare.policy.interface import RequestMetadata
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset
 from kdeclare.providers.kafka.ids import TopicPartition
+from tests.engine.test_policies import make_policy
 from tests.engine.world import World, topic
 
 RECORD_BYTES = 1000
@@ -108,14 +110,29 @@ def test_deleted_and_unread_records_are_within_the_bounds(log: RandomLog) -> Non
         "retention.ms": str(log.retention_ms),
         "retention.bytes": str(log.retention_bytes),
     }
+    facts: list[tuple[int, int, int]] = []
+
+    def read_facts(request: RequestMetadata) -> None:
+        impact = request.impact
+        facts.append((impact.deleted_records, impact.deleted_bytes, impact.unread_records))
+
+    world.policies = (make_policy(read_facts),)
     plan = world.plan(topic("t", partitions=1, configs=after), scope=PlanScope(impact=True))
     deleted = log.count_deleted()
     is_valid = log.committed is not None and log.committed <= len(log.ages)
     unread = max(0, deleted - (log.committed or 0)) if is_valid else deleted
+    for most_deleted, most_bytes, most_unread in facts:  # none without a change
+        assert deleted <= most_deleted
+        assert deleted * RECORD_BYTES <= most_bytes
+        assert unread <= most_unread or log.committed is None
     records = find_figures(plan.observations, "deletable-records")
     if not records:  # only if no change can lose records
         assert deleted == 0
         return
+    is_compacted = "compact" in log.policy  # compaction can delete all records, which the figures do not say
+    count = len(log.ages) if is_compacted else records["records_at_most"]
+    size = len(log.ages) * RECORD_BYTES if is_compacted else records["bytes_at_most"]
+    assert [fact[:2] for fact in facts] == [(count, size)]
     assert records["records_total"] == len(log.ages)
     assert records["records_at_least"] <= deleted <= records["records_at_most"]  # type: ignore[operator]
     assert records["bytes_at_least"] <= deleted * RECORD_BYTES <= records["bytes_at_most"]  # type: ignore[operator]
@@ -124,3 +141,4 @@ def test_deleted_and_unread_records_are_within_the_bounds(log: RandomLog) -> Non
         readers = find_figures(plan.observations, "unread-records")
         most = readers.get("unread_at_most", 0)
         assert readers.get("unread_at_least", 0) <= unread <= most  # type: ignore[operator]
+        assert is_compacted or facts[0][2] == most

@@ -10,6 +10,7 @@ from typing import Any
 
 import kafka
 import pytest
+import yaml
 
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.providers.kafka.client import KafkaCluster, connect
@@ -188,3 +189,54 @@ def test_deletion_names_writers_and_readers(
         "1 producer wrote to the topic within the last hour. The newest record is timestamped" in planned.out
     )
     assert "Group 'billing' has not read 4 of these records." in planned.out
+
+
+def test_policies_see_unread_records_in_plan_and_apply(
+    quick: SandboxStatus, cluster: KafkaCluster, tmp_path: Path
+) -> None:
+    """A group that has read everything when the plan is made, and reads again before it is applied."""
+    project = Project(tmp_path, quick.bootstrap)
+    document = yaml.safe_load((tmp_path / "kdeclare.yaml").read_text())
+    document["spec"]["policies"] = [
+        {"name": "unread", "class": "kdeclare.policy.rules:NoLossOfUnreadRecords"},
+        {"name": "read", "class": "kdeclare.policy.rules:NoDeleteWithReaders"},
+    ]
+    (tmp_path / "kdeclare.yaml").write_text(yaml.safe_dump(document))
+    project.topics("kept")
+    assert run_here(tmp_path, "apply", "--yes").code == 0
+    topic = project.name("kept")
+    producer = kafka.KafkaProducer(bootstrap_servers=quick.bootstrap)
+    now_ms = int(time.time() * 1000)
+    for _ in range(7):
+        producer.send(topic, b"x", timestamp_ms=now_ms - 100 * HOUR).get(30)
+    producer.close()
+    commit(cluster, {"reporting": (topic, 7)})
+    spec = {"partitions": 1, "replicationFactor": 1, "configs": {"retention.ms": HOUR}}
+    project.declare(("Topic", topic, spec))
+    planned = run_here(tmp_path, "plan", "--out", "it.plan")
+    assert planned.code == 0, planned.out + planned.err
+    commit(cluster, {"reporting": (topic, 3)})
+    applied = run_here(tmp_path, "apply", "it.plan", "--yes")
+    message = f"The change of {topic} would delete records that group 'reporting' has not read."
+    assert (applied.code, message in applied.out) == (3, True), applied.out + applied.err
+    planned = run_here(tmp_path, "plan")
+    assert (planned.code, message in planned.out) == (3, True), planned.out + planned.err
+    consumer = kafka.KafkaConsumer(
+        topic, bootstrap_servers=quick.bootstrap, group_id="reporting", enable_auto_commit=False
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not consumer.assignment():
+            assert time.monotonic() < deadline, "the consumer gets no partition"
+            consumer.poll(500)
+        project.declare()
+        planned = run_here(tmp_path, "plan", "--allow-deletes", "--allow-empty")
+    finally:
+        consumer.close(autocommit=False)
+    message = (
+        f"{topic} would be deleted, but group 'reporting' reads it and group 'reporting' has not read all"
+    )
+    assert (planned.code, message in planned.out) == (3, True), planned.out + planned.err
+    commit(cluster, {"reporting": (topic, 7)})
+    planned = run_here(tmp_path, "plan", "--allow-deletes", "--allow-empty")
+    assert planned.code == 0, planned.out + planned.err

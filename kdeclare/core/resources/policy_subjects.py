@@ -19,7 +19,7 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.parts import Connections, LiveState, SharedReads
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
@@ -179,6 +179,8 @@ class PolicyWords:
     subject: an alias of ``resource.name``.
     before, after: aliases of the states before and after the request.
     is_name: returns whether a given name is valid for a resource.
+    impact: the facts about the impact of a request, by name. A rule uses a fact as ``impact.<name>``.
+        Requests about a kind with such facts are `ImpactRequest`.
     """
 
     fields: Mapping[str, PolicyField]
@@ -186,6 +188,7 @@ class PolicyWords:
     before: str = "before"
     after: str = "after"
     is_name: Callable[[str], bool] = bool
+    impact: Mapping[str, PolicyField] = field(default_factory=dict)
 
     def has_field(self, changed: str) -> bool:
         """Whether a request can change ``changed``: the name of a field, or ``field.key`` for a mapping."""
@@ -239,6 +242,14 @@ class PolicyRequest(Protocol):
     @property
     def post_request_state(self) -> object | None:
         """The resource after the request; None if the request deletes the resource."""
+
+
+class ImpactRequest(PolicyRequest, Protocol):
+    """A policy request that has facts about its impact; see `PolicyWords.impact`."""
+
+    @property
+    def impact(self) -> object:
+        """The facts, in a form that `PolicyField` reads. Reading an unknown fact denies the request."""
 
 
 class ResourceRequest(PolicyRequest, Protocol):
@@ -313,6 +324,8 @@ class ReviewInputs:
     applied: the labels that these resources had when they were last applied, by name.
     desired: the declared resources by name.
     owned: the ownership records by name.
+    effects: the effects of the planned operations on these resources, by name. Policies can still deny them.
+    shared_reads: what other steps of the same plan read.
     """
 
     connections: Connections
@@ -323,6 +336,8 @@ class ReviewInputs:
     applied: Mapping[str, LabelSet] = field(default_factory=dict)
     desired: Mapping[str, DesiredResource] = field(default_factory=dict)
     owned: Mapping[str, OwnedRecord] = field(default_factory=dict)
+    effects: Mapping[str, Sequence[PolicyEffect]] = field(default_factory=dict)
+    shared_reads: SharedReads = field(default_factory=SharedReads, compare=False)
 
 
 class Review(Protocol):

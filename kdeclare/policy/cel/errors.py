@@ -10,7 +10,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.policy_subjects import RULE_TOO_SLOW
 from kdeclare.core.suggestions import find_closest, format_suggestion
 from kdeclare.policy.cel.source import tokenize
-from kdeclare.policy.cel.vocabulary import Vocabulary
+from kdeclare.policy.cel.vocabulary import IMPACT, Vocabulary
 
 STATE = "State_"
 """The prefix of the CEL type names of states, such as ``State_post``."""
@@ -200,12 +200,23 @@ def _build_unknown_name_problem(name: str, offset: int, source: str, vocabulary:
     if first_part == "resource":
         detail = "'resource' cannot be used without a field."
         return RuleProblem(detail, "Use resource.kind, resource.labels or resource.name.", offset)
+    if first_part == IMPACT and vocabulary.words.impact:
+        return _build_unknown_fact_problem(name.partition(".")[2], offset, source, vocabulary)
     suggestion = find_closest(first_part, (*vocabulary.names, *vocabulary.fields))
     if suggestion in vocabulary.fields:
         hint = f"Did you mean '{vocabulary.words.after}.{suggestion}'?"
     else:
         hint = f"Did you mean '{suggestion}'?" if suggestion else f"Use {', '.join(vocabulary.names)}."
     return RuleProblem(f"The name '{first_part}' is not defined.", hint, offset)
+
+
+def _build_unknown_fact_problem(fact: str, offset: int, source: str, vocabulary: Vocabulary) -> RuleProblem:
+    facts = tuple(vocabulary.words.impact)
+    fact = fact or (re.match(rf"{IMPACT}\s*\.\s*(\w+)", source[offset:]) or ("", ""))[1]
+    hint = f"Use {', '.join(f'{IMPACT}.{name}' for name in facts)}."
+    if not fact:
+        return RuleProblem(f"'{IMPACT}' cannot be used without a field.", hint, offset)
+    return RuleProblem(f"'{IMPACT}' has no field '{fact}'.", format_suggestion(fact, facts) or hint, offset)
 
 
 def _explain_misuse(name: str, is_after_dot: bool, arguments: str) -> tuple[str, str]:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import get_args, get_origin
+from typing import cast, get_args, get_origin
 
 from kdeclare.core.jsontypes import to_float
 from kdeclare.core.resources.policy_subjects import (
+    ImpactRequest,
     PolicyRequest,
     PolicyWords,
     find_policy_words,
@@ -31,6 +32,7 @@ _GENERAL_TYPES: Mapping[str, type] = {
 }
 """The variables that rules for any kind can use, and that are never null."""
 _RESOURCE = "resource"
+IMPACT = "impact"
 _TEXT_MAP = dict[str, str]
 
 
@@ -77,8 +79,12 @@ class Vocabulary:
                 readers[f"{side}.{name}"] = _make_field_reader(
                     is_before, make_field_reader(name, policy_field)
                 )
+        for name, policy_field in words.impact.items():
+            types[f"{IMPACT}.{name}"] = policy_field.value_type
+            readers[f"{IMPACT}.{name}"] = _make_impact_reader(make_field_reader(name, policy_field))
         nullable_names = {
-            f"{side}.{name}" for side in sides for name, known in words.fields.items() if known.nullable
+            *(f"{side}.{name}" for side in sides for name, known in words.fields.items() if known.nullable),
+            *(f"{IMPACT}.{name}" for name, known in words.impact.items() if known.nullable),
         }
         object.__setattr__(self, "nullable", frozenset(nullable_names))
         object.__setattr__(self, "sides", sides)
@@ -102,13 +108,19 @@ class Vocabulary:
     def names(self) -> tuple[str, ...]:
         """The names of the top-level variables, sorted."""
         kind_names = {self.words.before, self.words.after, self.words.subject or _RESOURCE}
+        if self.words.impact:
+            kind_names.add(IMPACT)
         return tuple(sorted({"action", "changed", "labels", "principal", *kind_names}))
 
     @property
     def all_variables(self) -> tuple[str, ...]:
         """The names of all variables. The top-level variables come first."""
         sides = (self.words.before, self.words.after)
-        return (*self.names, *(f"{side}.{name}" for side in sides for name in self.fields))
+        return (
+            *(name for name in self.names if name != IMPACT),  # which is not a variable itself
+            *(f"{side}.{name}" for side in sides for name in self.fields),
+            *(f"{IMPACT}.{name}" for name in self.words.impact),
+        )
 
     @property
     def text_maps(self) -> tuple[str, ...]:
@@ -154,6 +166,13 @@ def _make_field_reader(is_before: bool, read: Callable[[object], object]) -> Req
         return NO_STATE if state is None else read(state)
 
     return read_value
+
+
+def _make_impact_reader(read: Callable[[object], object]) -> RequestReader:
+    def read_fact(request: PolicyRequest) -> object:
+        return read(cast(ImpactRequest, request).impact)  # see `PolicyWords.impact`
+
+    return read_fact
 
 
 def _find_converter(value_type: type) -> Converter | None:

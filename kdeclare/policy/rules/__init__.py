@@ -1,10 +1,12 @@
 """Ready-made rules: policy classes that users configure in the project file."""
 
 from kdeclare.policy.rules.configs import AllowedConfigs, BoundedConfigs, ForbiddenConfigs, RequiredConfigs
+from kdeclare.policy.rules.impact import NoDeleteWithReaders, NoLossOfUnreadRecords
 from kdeclare.policy.rules.lifelong import CreationRuleForLife
 from kdeclare.policy.rules.replicas import MinInsyncReplicas, MinRacks
 from kdeclare.policy.rules.topics import (
     NamePattern,
+    NoCompactedPartitionIncrease,
     NoDelete,
     NoDeleteWithRecords,
     NoPartitionIncrease,
@@ -21,8 +23,11 @@ __all__ = [
     "MinInsyncReplicas",
     "MinRacks",
     "NamePattern",
+    "NoCompactedPartitionIncrease",
     "NoDelete",
+    "NoDeleteWithReaders",
     "NoDeleteWithRecords",
+    "NoLossOfUnreadRecords",
     "NoPartitionIncrease",
     "PartitionBounds",
     "PartitionBudget",

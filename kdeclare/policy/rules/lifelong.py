@@ -9,7 +9,14 @@ from pydantic import Field
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.policy.configured_policy import Policy
 from kdeclare.policy.deprecated import CreateTopicPolicy
-from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
+from kdeclare.policy.interface import (
+    Action,
+    KnownImpact,
+    PolicyViolation,
+    RequestMetadata,
+    TopicActionsPolicy,
+    TopicState,
+)
 from kdeclare.policy.loading.policy_classes import adapt_policy, configure_policy, make_policy
 from kdeclare.policy.rules.base import Rule, Settings
 
@@ -85,6 +92,11 @@ class CreationView:
     def record_count(self) -> int:
         """The number of records. It is 0, as for a new topic."""
         return 0
+
+    @property
+    def impact(self) -> KnownImpact:
+        """No impact, as for a new topic."""
+        return KnownImpact()
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """Return the number of partitions according to the original request."""

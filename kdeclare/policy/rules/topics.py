@@ -190,6 +190,35 @@ class NoPartitionIncrease(Rule[NoPartitionIncreaseSettings]):
             )
 
 
+class NoCompactedPartitionIncrease(Rule[NoSettings]):
+    """Denies adding partitions to compacted topics.
+
+    If new records of a key go to another partition, its latest record in the old partition stays forever.
+    """
+
+    settings_model = NoSettings
+
+    def validate(self, request: RequestMetadata) -> None:
+        """See `TopicActionsPolicy.validate`."""
+        if request.action is not Action.MODIFY or "partitions" not in request.changed:
+            return
+        pre, post = request.pre_request_state, request.post_request_state
+        if pre is None or post is None or not (_is_compacted(pre) or _is_compacted(post)):
+            return
+        old_count, new_count = pre.num_partitions, post.num_partitions
+        if new_count > old_count:
+            raise PolicyViolation(
+                f"{request.topic} has {format_count(old_count, 'partition')} and would have {new_count:,}; "
+                "compacted topics must keep their partition count, because old records of keys would stay in "
+                "other partitions forever."
+            )
+
+
+def _is_compacted(state: TopicState) -> bool:
+    policies = state.configs.get("cleanup.policy", "").split(",")
+    return "compact" in (policy.strip() for policy in policies)
+
+
 _Budget = Annotated[int, Field(ge=0)]
 
 

@@ -12,7 +12,7 @@ from kdeclare.core.resources.policy_subjects import (
     UnavailableTracker,
     find_policy_words,
 )
-from kdeclare.policy.interface import Action
+from kdeclare.policy.interface import Action, KnownImpact, PolicyViolation, TopicImpact
 from kdeclare.policy.plain_requests import PlainRequest, PlainState, Values, list_fields
 
 _ASSIGNMENT_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
@@ -87,6 +87,99 @@ class CaseState:
             self.withholding.withhold(MissingCaseField(self.name))
 
 
+UNKNOWN = "unknown"
+"""The value of a fact that kdeclare could not determine."""
+
+Fact = int | Sequence[str] | None
+"""The value of a fact about impact: a number, the names of groups, or `UNKNOWN`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseImpact:
+    """The impact of a request in a test case; see `policy.interface.TopicImpact`.
+
+    given: the facts that the case sets, by their names in rules.
+    withholding: records that a policy reads a fact that the case does not set.
+    """
+
+    topic: str
+    given: Mapping[str, Fact] = field(default_factory=dict)
+    withholding: UnavailableTracker = field(default_factory=UnavailableTracker, compare=False)
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return self._get_number("records")
+
+    @property
+    def bytes(self) -> int:
+        """The size of the topic."""
+        return self._get_number("bytes")
+
+    @property
+    def deleted_records(self) -> int:
+        """The number of records that the request deletes."""
+        return self._get_number("deletedRecords")
+
+    @property
+    def deleted_bytes(self) -> int:
+        """The number of bytes that the request deletes."""
+        return self._get_number("deletedBytes")
+
+    @property
+    def unread_records(self) -> int:
+        """The number of deleted records that at least one group has not read."""
+        return self._get_number("unreadRecords")
+
+    @property
+    def unread_groups(self) -> Sequence[str]:
+        """The groups that have not read all deleted records."""
+        return self._get_names("unreadGroups")
+
+    @property
+    def active_consumers(self) -> int:
+        """The number of group members that have partitions of the topic."""
+        return self._get_number("activeConsumers")
+
+    @property
+    def active_groups(self) -> Sequence[str]:
+        """The groups with members that have partitions of the topic."""
+        return self._get_names("activeGroups")
+
+    @property
+    def active_producers(self) -> int:
+        """The number of producers that wrote within the last hour."""
+        return self._get_number("activeProducers")
+
+    @property
+    def last_write_ms(self) -> int | None:
+        """The timestamp of the newest record; None if there are no records."""
+        value = self._get("lastWriteMs")
+        return value if isinstance(value, int) else None
+
+    def _get_number(self, name: str) -> int:
+        value = self._get(name)
+        return value if isinstance(value, int) else self._raise_missing(name)
+
+    def _get_names(self, name: str) -> Sequence[str]:
+        value = self._get(name)
+        return value if isinstance(value, Sequence) else self._raise_missing(name)
+
+    def _get(self, name: str) -> Fact:
+        if name not in self.given:
+            self._raise_missing(name)
+        value = self.given[name]
+        if value == UNKNOWN:
+            raise PolicyViolation(
+                f"'impact.{name}' of Topic/{self.topic} is unknown, so the policy cannot be evaluated: "
+                "the test case sets no value."
+            )
+        return value
+
+    def _raise_missing(self, name: str) -> NoReturn:
+        self.withholding.withhold(MissingCaseField(f"impact.{name}"))
+
+
 @dataclass(frozen=True, slots=True)
 class CaseRequest:
     """A request for one topic in a test case; see `policy.interface.RequestMetadata`.
@@ -96,6 +189,7 @@ class CaseRequest:
     stated: the changed fields that the case lists; None to derive them from the states.
     rack_of, records: the racks by broker, and the number of records; None if the case does not set them.
     sums: the total number of partitions for each combination of labels that the case sets.
+    facts: the facts about impact that the case sets, by their names in rules.
     withholding: records that the current policy reads a field that the case does not set.
     """
 
@@ -110,6 +204,7 @@ class CaseRequest:
     records: int | None = None
     sums: Mapping[Labels, int] = field(default_factory=dict)
     given_before: Mapping[str, str] | None = None
+    facts: Mapping[str, Fact] = field(default_factory=dict)
     withholding: UnavailableTracker = field(default_factory=UnavailableTracker, compare=False)
 
     def __post_init__(self) -> None:
@@ -168,6 +263,13 @@ class CaseRequest:
         if self.records is None:
             self.withholding.withhold(MissingCaseField("records"))
         return self.records
+
+    @property
+    def impact(self) -> TopicImpact:
+        """The impact in the case. On CREATE, no impact."""
+        if self.action is Action.CREATE:
+            return KnownImpact()
+        return CaseImpact(self.topic, self.facts, self.withholding)
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """Return the number of partitions that the case sets for exactly these labels."""

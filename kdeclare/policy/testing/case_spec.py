@@ -16,7 +16,7 @@ from kdeclare.policy.rules.configs import ConfigText
 _FIELDS = ("partitions", "replicationFactor", "assignments")
 _FIELD = r"^\w+(\..+)?$"
 _COUNTS = {"partitions", "replicationFactor"}
-_TOPIC_FIELDS = ("topic", "pre", "post", "racks", "records", "partitionsOf")
+_TOPIC_FIELDS = ("topic", "pre", "post", "racks", "records", "partitionsOf", "impact")
 _OTHER_KIND_FIELDS = ("name", "before", "after")
 _REPLACEMENT_FIELDS = {"topic": "name", "pre": "before", "post": "after"}
 _REPLACEMENT_FIELDS |= {other: own for own, other in _REPLACEMENT_FIELDS.items()}
@@ -26,6 +26,7 @@ _ABSENCE_REASONS = {
     "post": "the topic does not exist after the request",
     "after": "the resource does not exist after the request",
     "records": "a new topic has no records",
+    "impact": "a new topic has no records and no consumers",
     "changed": "a deletion changes no fields",
     "labelsBefore": "the topic does not exist before the request",
 }
@@ -64,6 +65,29 @@ class StateSpec(_StrictModel):
     configs: dict[str, ConfigText | None] = {}
 
 
+_Fact = Annotated[int, Field(ge=0)] | Literal["unknown"]
+_GroupsFact = list[_Name] | Literal["unknown"]
+
+
+class ImpactSpec(_StrictModel):
+    """What the change means for the records, consumers and producers of the topic.
+
+    A fact can be ``unknown``: kdeclare could not determine it. `policy.interface.TopicImpact` documents the
+    facts.
+    """
+
+    records: _Fact | None = None
+    bytes: _Fact | None = None
+    deletedRecords: _Fact | None = None  # noqa: N815
+    deletedBytes: _Fact | None = None  # noqa: N815
+    unreadRecords: _Fact | None = None  # noqa: N815
+    unreadGroups: _GroupsFact | None = None  # noqa: N815
+    activeConsumers: _Fact | None = None  # noqa: N815
+    activeGroups: _GroupsFact | None = None  # noqa: N815
+    activeProducers: _Fact | None = None  # noqa: N815
+    lastWriteMs: _Fact | None = None  # noqa: N815
+
+
 class RequestSpec(_StrictModel):
     """The request of a test case. `policy.interface.RequestMetadata` documents its fields.
 
@@ -84,6 +108,7 @@ class RequestSpec(_StrictModel):
     racks: dict[int, Text | None] | None = None
     records: Annotated[int, Field(ge=0)] | None = None
     partitionsOf: dict[str, Annotated[int, Field(ge=0)]] = {}  # noqa: N815
+    impact: ImpactSpec | None = None
     name: Annotated[_Name | None, Field(description="The name of a resource of a kind other than Topic.")] = (
         None
     )
@@ -179,7 +204,7 @@ def find_contradictions(case: CaseSpec, merged: RequestSpec) -> Iterator[tuple[S
 def _find_absent_fields(action: str | None) -> tuple[str, ...]:
     """Return the fields that a request with this action cannot have."""
     if action == Action.CREATE:
-        return "pre", "before", "records", "labelsBefore"
+        return "pre", "before", "records", "impact", "labelsBefore"
     return ("post", "after", "changed") if action == Action.DELETE else ()
 
 

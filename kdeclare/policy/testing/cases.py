@@ -189,6 +189,7 @@ def _build_request(spec: RequestSpec) -> CaseRequest | PlainRequest:
         spec.records,
         {parse_labels(text): count for text, count in spec.partitionsOf.items()},
         spec.labelsBefore,
+        {} if spec.impact is None else spec.impact.model_dump(exclude_unset=True),
     )
 
 

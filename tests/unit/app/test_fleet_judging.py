@@ -14,8 +14,10 @@ from kdeclare.fleet.live_state import decode_cluster
 from kdeclare.fleet.tables.row_builder import read_live_rows
 from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
-from kdeclare.policy.resource_checks import check_live
+from kdeclare.policy.resource_checks import CheckResult, check_live
 from kdeclare.policy.subjects import PolicyContext
+from kdeclare.providers.kafka.consumer_group.group import GroupMember
+from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
@@ -70,6 +72,18 @@ class OnlyPrincipal(TopicActionsPolicy):
             raise PolicyViolation("not by you")
 
 
+class ReadImpact(TopicActionsPolicy):
+    """Deny topics with consumers. The fact about deleted records needs no cluster."""
+
+    def __init__(self, *, reads_consumers: bool = True) -> None:
+        self._reads_consumers = reads_consumers
+
+    def validate(self, request: RequestMetadata) -> None:
+        assert request.impact.deleted_records == request.impact.unread_records == 0
+        if self._reads_consumers and request.impact.active_consumers:
+            raise PolicyViolation("in use")
+
+
 @pytest.fixture
 def cluster() -> MemoryCluster:
     made = MemoryCluster(cluster_id="id-1")
@@ -91,7 +105,7 @@ def configure_policies(*policies: TopicActionsPolicy, **more: object) -> tuple[C
     return tuple(ConfiguredPolicy(type(p).__name__, p, **made) for p in policies)  # type: ignore[arg-type]
 
 
-def list_objections(said: ClusterEvaluation) -> list[tuple[str, str, str]]:
+def list_objections(said: ClusterEvaluation | CheckResult) -> list[tuple[str, str, str]]:
     found: Sequence[tuple[str, str, str]] = [
         (v.policy, v.resource, v.message) for v in said.verdicts if v.outcome is not VerdictOutcome.ALLOW
     ]
@@ -112,7 +126,7 @@ def test_evaluate_objects_agrees_with_live_check(cluster: MemoryCluster, live_st
     assert list(said.open) == []
 
 
-@pytest.mark.parametrize("curious", [DenyRecords(), CatchAllDenyRecords(), OnlyPrincipal()])
+@pytest.mark.parametrize("curious", [DenyRecords(), CatchAllDenyRecords(), OnlyPrincipal(), ReadImpact()])
 def test_evaluate_objects_skips_policy_that_needs_missing_data(
     live_state: LiveState, curious: TopicActionsPolicy
 ) -> None:
@@ -128,6 +142,21 @@ def test_evaluate_objects_skips_policy_that_needs_missing_data(
 
 def test_evaluate_objects_assumes_no_records_for_creation(live_state: LiveState) -> None:
     assert evaluate_objects(configure_policies(DenyRecords()), live_state, TOPICS, LABELS).open == []
+
+
+def test_evaluate_objects_knows_that_nothing_is_deleted(live_state: LiveState) -> None:
+    policies = configure_policies(ReadImpact(reads_consumers=False), actions=MODIFIES)
+    assert evaluate_objects(policies, live_state, TOPICS, LABELS).open == []
+
+
+def test_live_check_reads_impact(cluster: MemoryCluster) -> None:
+    policies = configure_policies(ReadImpact(), actions=MODIFIES)
+    context = PolicyContext(connections_to(cluster), labels=LABELS)
+    assert list_objections(check_live(policies, TOPICS, context, lambda done: None)) == []
+    cluster.set_members("g", GroupMember("m", "c", "h", partitions=(TopicPartition("orders", 0),)))
+    context = PolicyContext(connections_to(cluster), labels=LABELS)
+    checked = check_live(policies, TOPICS, context, lambda done: None)
+    assert list_objections(checked) == [("ReadImpact", "Topic/orders", "in use")]
 
 
 def test_evaluate_objects_without_policies_has_no_verdicts(live_state: LiveState) -> None:

@@ -18,6 +18,8 @@ from kdeclare.policy.cel.vocabulary import get_vocabulary
 from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.evaluation import ProjectPolicyGate
 from kdeclare.policy.testing.case_spec import RequestSpec
+from kdeclare.providers.kafka.consumer_group.group import GroupMember
+from kdeclare.providers.kafka.ids import TopicPartition
 from tests.connections import connections_to
 from tests.engine.world import World, desired
 from tests.unit.cli.command_line import CommandLine
@@ -71,7 +73,7 @@ def set_up_guide(kdeclare: CommandLine) -> None:
 def test_guide_project_is_valid_and_its_cases_pass(kdeclare: CommandLine) -> None:
     set_up_guide(kdeclare)
     ran = kdeclare("validate")
-    assert (ran.code, ran.out) == (0, "Valid: 3 resources in 3 files.\n")
+    assert (ran.code, ran.out) == (0, "Valid: 4 resources in 4 files.\n")
     ran = kdeclare("policy", "test", "cases")
     count = GUIDE.count(
         "    - name: ", GUIDE.index("kind: PolicyTest"), GUIDE.index("kdeclare policy test tests")
@@ -179,6 +181,14 @@ REQUESTS = {
     "configs": "DescribeConfigs",
     "describe": "DescribeCluster",
     "record_counts": "ListOffsets",
+    "list_offsets": "ListOffsets",
+    "last_writes": "ListOffsets",
+    "log_dirs": "DescribeLogDirs",
+    "list_groups": "ListGroups",
+    "cluster_rights": "DescribeCluster",
+    "describe_groups": "DescribeGroups",
+    "fetch_offsets": "OffsetFetch",
+    "producers": "DescribeProducers",
 }
 
 
@@ -191,6 +201,8 @@ class ReadingPolicy(TopicActionsPolicy):
     def validate(self, request: RequestMetadata) -> None:
         if self._what == "partitions_of":
             request.partitions_of({"team": "blue"})
+        elif self._what.startswith("impact."):
+            getattr(request.impact, self._what.removeprefix("impact."))
         elif not hasattr(request, self._what):
             getattr(request.pre_request_state, self._what)
 
@@ -207,6 +219,8 @@ def test_guide_request_costs_match_requests(what: str, requests: list[str]) -> N
     here = World()
     labels = {"team": "blue"}
     here.apply(*(desired("Topic", name, labels, partitions=1) for name in "ab"))
+    here.cluster.produce("a", 1)  # in 1970
+    here.cluster.set_members("readers", GroupMember("m", "c", "h", partitions=(TopicPartition("a", 0),)))
     plan = here.plan(*(desired("Topic", name, labels, configs={"retention.ms": 5}) for name in "ab"))
     state = here.store.read()
     assert state is not None

@@ -232,6 +232,33 @@ def test_policy_test_reports_passed_cases(kdeclare: CommandLine) -> None:
     assert not (kdeclare.folder / "state").exists()
 
 
+def test_policy_test_takes_facts_about_impact(kdeclare: CommandLine) -> None:
+    unread = {"name": "unread", "class": "kdeclare.policy.rules:NoLossOfUnreadRecords"}
+    write_project(kdeclare, unread)
+    rule = {"rule": "impact.activeConsumers == 0", "actions": ["DELETE"]}
+    kdeclare.write("manifests/unused.yaml", "Policy", "unused", **rule)
+
+    def make_case(name: str, policy: str, expect: str, facts: dict[str, Any], **more: str) -> dict[str, Any]:
+        request = {"action": "DELETE", "topic": "orders", "impact": facts}
+        return {"name": name, "policy": policy, "request": request, "expect": expect, **more}
+
+    write_cases(
+        kdeclare,
+        make_case("read", "unread", "allow", {"unreadGroups": []}),
+        make_case("not read", "unread", "deny", {"unreadGroups": ["billing"]}, message="group 'billing'"),
+        make_case("unknown", "unread", "deny", {"unreadGroups": "unknown"}, message="is unknown"),
+        make_case("unused", "unused", "allow", {"activeConsumers": 0}),
+        make_case("used", "unused", "deny", {"activeConsumers": 2}),
+        make_case("unknown use", "unused", "deny", {"activeConsumers": "unknown"}, message="is unknown"),
+        make_case("incomplete", "unused", "allow", {"unreadGroups": []}),
+    )
+    ran = kdeclare("policy", "test", "cases.yaml")
+    assert ran.code == 1
+    lines = ran.out.splitlines()
+    assert lines[-2] == "  policy unused reads 'impact.activeConsumers', which the case does not set"
+    assert lines[-1] == "7 cases: 6 passed, 1 failed."
+
+
 def test_policy_test_reports_failed_cases(kdeclare: CommandLine) -> None:
     write_project(kdeclare, BOUNDS, BUDGET)
     write_cases(

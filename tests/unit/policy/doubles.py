@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kdeclare.policy.configured_policy import Policy
-from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata
+from kdeclare.policy.interface import Action, KnownImpact, PolicyViolation, RequestMetadata, TopicImpact
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Request:
     racks: Mapping[int, str | None] = field(default_factory=dict)
     record_count: int = 0
     sums: Mapping[frozenset[tuple[str, str]], int] = field(default_factory=dict)
+    impact: TopicImpact = field(default_factory=KnownImpact)
 
     @property
     def name(self) -> str:

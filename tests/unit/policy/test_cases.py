@@ -32,6 +32,7 @@ spec:
         post: {partitions: 6, replicationFactor: 3, configs: {cleanup.policy: [compact, delete], a: null}}
         racks: {1: a, 2: null}
         partitionsOf: {team=blue: 180, "team=red,env=prod": 7}
+        impact: {unreadRecords: 12, unreadGroups: [billing], lastWriteMs: null}
       expect: deny
       message: three replicas
     - name: second
@@ -80,6 +81,8 @@ def test_load_cases_reads_all_fields(tmp_path: Path) -> None:
     assert (request.racks, request.record_count) == ({1: "a", 2: None}, 5)
     assert request.partitions_of({"team": "blue"}) == 180
     assert request.partitions_of({"env": "prod", "team": "red"}) == 7
+    impact = request.impact
+    assert (impact.unread_records, impact.unread_groups, impact.last_write_ms) == (12, ["billing"], None)
     created = second.request
     replicas = {0: (1, 2), 1: (2, 3)}
     assert created.pre_request_state is None, "of the defaults, what a creation has not is left out"
@@ -204,6 +207,11 @@ def test_load_cases_reports_mistakes_with_position(
             "A CREATE request cannot have 'pre': the topic does not exist before the request.",
         ),
         ("records: 3", "11:18", "A CREATE request cannot have 'records': a new topic has no records."),
+        (
+            "impact: {records: 3}",
+            "11:17",
+            "A CREATE request cannot have 'impact': a new topic has no records and no consumers.",
+        ),
         (
             "post: {partitions: 2, assignments: {0: [1], 2: [1]}}",
             "11:15",

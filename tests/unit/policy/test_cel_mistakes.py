@@ -96,7 +96,7 @@ def test_compile_rule_limits_rule_length() -> None:
             "topic == nothing",
             "nothing",
             "name 'nothing' is not defined",
-            "Use action, changed, labels, post",
+            "Use action, changed, impact, labels, post",
         ),
         ("action == CREATE", "CREATE", "without quotes", "Write 'CREATE' in quotes."),
         (
@@ -166,6 +166,9 @@ def test_compile_rule_limits_rule_length() -> None:
         ("'a' in topic", "in", "'in' does not accept a string and a string.", ""),
         ("topic.matches('(')", "'('", "not a valid regular expression: missing ) in '('", "no look-around"),
         (r"topic == 'x' || matches(topic, r'(?=\d)')", r"r'(?=\d)'", "invalid perl operator in '(?='", "RE2"),
+        ("impact.unread == 0", "impact", "'impact' has no field 'unread'", "Did you mean 'unreadGroups'?"),
+        ("impact.size == 0", "impact", "'impact' has no field 'size'", "Use impact.records, impact.bytes"),
+        ("impact == null", "impact", "'impact' cannot be used without a field", "Use impact.records"),
         ("// no rule\n\n  topic == 'ä😀' && foo", "foo", "name 'foo' is not defined", ""),
     ],
 )

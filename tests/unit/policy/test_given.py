@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kdeclare.policy.interface import Action, RequestMetadata
-from kdeclare.policy.testing.case_requests import CaseRequest, CaseState, MissingCaseField
+from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicImpact
+from kdeclare.policy.testing.case_requests import CaseRequest, CaseState, Fact, MissingCaseField
 
 
 def make_state(name: str = "post", **more: Any) -> CaseState:
@@ -70,6 +70,16 @@ def test_creation_case_has_defaults_for_omitted_fields() -> None:
         (lambda r: r.pre_request_state.configs, "pre"),
         (lambda r: r.pre_request_state.replicas_assignments, "pre"),
         (lambda r: r.changed, "pre"),
+        (lambda r: r.impact.records, "impact.records"),
+        (lambda r: r.impact.bytes, "impact.bytes"),
+        (lambda r: r.impact.deleted_records, "impact.deletedRecords"),
+        (lambda r: r.impact.deleted_bytes, "impact.deletedBytes"),
+        (lambda r: r.impact.unread_records, "impact.unreadRecords"),
+        (lambda r: r.impact.unread_groups, "impact.unreadGroups"),
+        (lambda r: r.impact.active_consumers, "impact.activeConsumers"),
+        (lambda r: r.impact.active_groups, "impact.activeGroups"),
+        (lambda r: r.impact.active_producers, "impact.activeProducers"),
+        (lambda r: r.impact.last_write_ms, "impact.lastWriteMs"),
     ],
 )
 def test_missing_case_field_is_named(ask: Callable[[Any], object], missing: str) -> None:
@@ -91,6 +101,26 @@ def test_case_request_returns_given_fields() -> None:
     assert request.racks == {1: "a", 2: None}
     assert request.record_count == 5
     assert request.partitions_of({"team": "blue"}) == 180
+
+
+def test_case_request_returns_given_facts() -> None:
+    facts: dict[str, Fact] = {"unreadRecords": 5, "unreadGroups": ["a"], "lastWriteMs": None}
+    impact = CaseRequest(Action.MODIFY, "orders", facts=facts).impact
+    assert (impact.unread_records, impact.unread_groups, impact.last_write_ms) == (5, ["a"], None)
+
+
+def test_new_topic_of_case_has_no_impact() -> None:
+    impact = CaseRequest(Action.CREATE, "orders").impact
+    assert (impact.records, impact.unread_groups, impact.last_write_ms) == (0, (), None)
+
+
+@pytest.mark.parametrize("read", [lambda i: i.unread_records, lambda i: i.unread_groups])
+def test_unknown_fact_of_case_denies(read: Callable[[TopicImpact], object]) -> None:
+    facts = {"unreadRecords": "unknown", "unreadGroups": "unknown"}
+    with pytest.raises(
+        PolicyViolation, match=r"^'impact\.unread\w+' of Topic/orders is unknown, so the policy"
+    ):
+        read(CaseRequest(Action.MODIFY, "orders", facts=facts).impact)
 
 
 def test_case_request_is_not_modified_through_its_mappings() -> None:

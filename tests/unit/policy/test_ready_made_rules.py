@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kdeclare.policy import rules
-from kdeclare.policy.interface import RequestMetadata, TopicActionsPolicy, TopicState
+from kdeclare.policy.interface import KnownImpact, RequestMetadata, TopicActionsPolicy, TopicState
 from kdeclare.policy.rules.base import Rule
 from tests.unit.policy.doubles import (
     Request,
@@ -56,6 +56,9 @@ BOUNDED = make_rule(
 KEYED = make_rule("NoPartitionIncrease")
 GUARDED = make_rule("NoDelete", labels={"tier": "gold", "keep": True})
 FILLED = make_rule("NoDeleteWithRecords")
+COMPACTED = make_rule("NoCompactedPartitionIncrease")
+READ = make_rule("NoDeleteWithReaders")
+UNREAD = make_rule("NoLossOfUnreadRecords")
 SPREAD = make_rule("MinRacks", racks=2)
 BUDGET = make_rule("PartitionBudget", max=200, budgets={"search": 10})
 
@@ -330,6 +333,28 @@ DENIED: list[tuple[TopicActionsPolicy, Request, str]] = [
         "count, because keys would go to other partitions.",
     ),
     (
+        COMPACTED,
+        make_modification(State(3, configs={"cleanup.policy": "delete,compact"}), State(6)),
+        "orders has 3 partitions and would have 6; compacted topics must keep their partition count, because "
+        "old records of keys would stay in other partitions forever.",
+    ),
+    (
+        READ,
+        make_deletion(State(), impact=KnownImpact(active_groups=("a",))),
+        "orders would be deleted, but group 'a' reads it.",
+    ),
+    (
+        READ,
+        make_deletion(State(), impact=KnownImpact(active_groups=("a", "b"), unread_groups=("b", "c", "d"))),
+        "orders would be deleted, but groups 'a' and 'b' read it and groups 'b', 'c' and 'd' have not read "
+        "all of its records.",
+    ),
+    (
+        UNREAD,
+        make_deletion(State(), impact=KnownImpact(unread_groups=("a", "b"))),
+        "The change of orders would delete records that groups 'a' and 'b' have not read.",
+    ),
+    (
         BUDGET,
         make_request_of_team("checkout", 201, make_creation(State())),
         "Including orders, topics labeled team=checkout would have 201 partitions; their budget is 200.",
@@ -387,6 +412,12 @@ def test_rule_denies_request_with_message(
         (FILLED, make_modification(make_state(3), make_state(4)), set()),
         (FILLED, make_creation(State()), set()),
         (FILLED, make_deletion(State()), {"record_count"}),
+        (COMPACTED, make_deletion(State()), set()),
+        (COMPACTED, make_modification(State(), make_state_with_configs(flush_ms="1")), set()),
+        (COMPACTED, make_modification(make_state(3), make_state(4)), {"pre.configs", "post.configs"}),
+        (READ, make_modification(make_state(3), make_state(4)), set()),
+        (READ, make_deletion(State()), {"impact"}),
+        (UNREAD, make_deletion(State()), {"impact"}),
         (
             SPREAD,
             make_request_with_racks(make_state_with_configs(), make_state_with_configs(flush_ms="1")),

@@ -62,6 +62,8 @@ def make_rule(name: str, settings: dict[str, Any]) -> TopicActionsPolicy:
         ("NoPartitionIncrease", {"labels": {"keyed": None}}, ("labels", "keyed"), "valid string"),
         ("NoDelete", {"label": {}}, ("label",), "not permitted"),
         ("NoDeleteWithRecords", {"max": 1}, ("max",), "not permitted"),
+        ("NoDeleteWithReaders", {"labels": {}}, ("labels",), "not permitted"),
+        ("NoLossOfUnreadRecords", {"max": 1}, ("max",), "not permitted"),
         ("MinRacks", {}, ("racks",), "Field required"),
         ("MinRacks", {"racks": 0}, ("racks",), "greater than or equal to 1"),
         ("PartitionBudget", {}, (), "set 'max', 'budgets' or both"),

@@ -9,6 +9,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.resources.policy_subjects import PolicyViolation
 from kdeclare.providers.kafka.collector import KafkaSelection, read_topics_and_moves
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigSource, KafkaState, Move, Topic
 from kdeclare.providers.kafka.operations.kafka_operation_type import TopicEffect
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
@@ -29,9 +30,14 @@ class ClusterReader:
         topic_names: Iterable[str],
         live: KafkaState | None = None,
         selection: KafkaSelection | None = None,
+        impact_reader: ImpactReader | None = None,
     ) -> None:
-        """Create the reader. live: the data that was already read for ``selection``, including all topics."""
+        """Create the reader. live: the data that was already read for ``selection``, including all topics.
+
+        impact_reader: the reader that observations of the same plan use.
+        """
         self._cluster = cluster
+        self._impact_reader = impact_reader or ImpactReader(cluster)
         self._topic_names = sorted(set(topic_names))
         self._live = live
         self._selection = selection or KafkaSelection()
@@ -42,7 +48,12 @@ class ClusterReader:
     @property
     def is_busy(self) -> bool:
         """Whether the reader is currently reading from the cluster. Thread-safe."""
-        return bool(self._reads)
+        return bool(self._reads) or self._impact_reader.is_busy
+
+    @property
+    def impact_reader(self) -> ImpactReader:
+        """The reader for the facts about the impact of changes."""
+        return self._impact_reader
 
     @cached_property
     def info(self) -> ClusterInfo:

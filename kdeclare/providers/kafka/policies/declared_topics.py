@@ -76,6 +76,18 @@ TOPIC_WORDS = PolicyWords(
     subject="topic",
     before="pre",
     after="post",
+    impact={
+        "records": PolicyField(int, attrgetter("records")),
+        "bytes": PolicyField(int, attrgetter("bytes")),
+        "deletedRecords": PolicyField(int, attrgetter("deleted_records")),
+        "deletedBytes": PolicyField(int, attrgetter("deleted_bytes")),
+        "unreadRecords": PolicyField(int, attrgetter("unread_records")),
+        "unreadGroups": PolicyField(list[str], attrgetter("unread_groups")),
+        "activeConsumers": PolicyField(int, attrgetter("active_consumers")),
+        "activeGroups": PolicyField(list[str], attrgetter("active_groups")),
+        "activeProducers": PolicyField(int, attrgetter("active_producers")),
+        "lastWriteMs": PolicyField(int, attrgetter("last_write_ms"), nullable=True),
+    },
 )
 
 BROKER_WORDS = PolicyWords(
@@ -159,6 +171,22 @@ class DeclaredTopicState:
 
 
 @dataclass(frozen=True, slots=True)
+class NewTopicImpact:
+    """The facts about the impact of a request that creates a topic; see `PolicyWords.impact`."""
+
+    records: int = 0
+    bytes: int = 0
+    deleted_records: int = 0
+    deleted_bytes: int = 0
+    unread_records: int = 0
+    unread_groups: Sequence[str] = ()
+    active_consumers: int = 0
+    active_groups: Sequence[str] = ()
+    active_producers: int = 0
+    last_write_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DeclaredTopicRequest(OfflineRequest):
     """The request that policies evaluate for a manifest before it is applied.
 
@@ -205,6 +233,11 @@ class DeclaredTopicRequest(OfflineRequest):
         The number is unavailable for all other actions.
         """
         return 0 if self.created else self._raise_unavailable()
+
+    @property
+    def impact(self) -> NewTopicImpact:
+        """No impact if the action is CREATE. The impact is unavailable for all other actions."""
+        return NewTopicImpact() if self.created else self._raise_unavailable()
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """Raise an error: the number is unavailable, because it includes topics that are not declared."""

@@ -18,12 +18,19 @@ from kdeclare.core.resources.policy_subjects import (
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.kafka_operation_type import TopicEffect
 from kdeclare.providers.kafka.policies.cluster_reader import (
     ClusterReader,
     LiveTopicState,
     ResultingTopicState,
+)
+from kdeclare.providers.kafka.policies.declared_topics import NewTopicImpact
+from kdeclare.providers.kafka.policies.impact_facts import (
+    ImpactSource,
+    TopicImpactFacts,
+    build_effect_change,
 )
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 
@@ -35,12 +42,14 @@ class ReviewContext:
     """The cluster, and the requests of a plan that were evaluated and not denied.
 
     labels: the labels of each topic that has labels.
+    impacts: the source of the facts about impact.
     applied: the labels that were last applied to each topic.
     doing: the names of the evaluated topics, by action.
     """
 
     facts: ClusterReader
     labels: Labels
+    impacts: ImpactSource
     applied: Labels = field(default_factory=dict)
     doing: Mapping[PolicyAction, Sequence[str]] = field(default_factory=dict)
     _accepted: dict[str, TopicEffects] = field(default_factory=dict)
@@ -171,6 +180,21 @@ class TopicRequest:
             return 0
         return self.context.records(self.topic, self.action)
 
+    @cached_property
+    def impact(self) -> NewTopicImpact | TopicImpactFacts:
+        """The impact of the request.
+
+        If the request can delete records, they include those that earlier requests delete, except for denied
+        requests.
+        """
+        effects = (*self.earlier_effects, *self.find_topic_effects)
+        if any(effect.created for effect in effects):
+            return NewTopicImpact()
+        change = build_effect_change(self.topic, self.find_topic_effects)
+        if change.can_lose_records:
+            change = build_effect_change(self.topic, effects)
+        return TopicImpactFacts(self.topic, change, self.context.impacts)
+
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """Return the number of partitions of the topics with these labels.
 
@@ -244,6 +268,14 @@ class ExistingTopicRequest:
             return 0
         return self.context.facts.records(self.topic, self.among)
 
+    @property
+    def impact(self) -> NewTopicImpact | TopicImpactFacts:
+        """The impact of a request that changes nothing. On CREATE, the topic counts as new."""
+        if self.action is PolicyAction.CREATE:
+            return NewTopicImpact()
+        change = build_effect_change(self.topic, ())
+        return TopicImpactFacts(self.topic, change, self.context.impacts, self.among)
+
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """Return the number of partitions of the topics with these labels."""
         return self.context.partitions_of(labels, self.topic)
@@ -287,8 +319,15 @@ def start_review(inputs: ReviewInputs) -> TopicReview:
     cluster = inputs.connections.get(KafkaConnection).cluster
     topic_names = {name for names in inputs.subjects.values() for name in names}
     live = inputs.live.find(KafkaState) if inputs.live is not None else None
-    reader = ClusterReader(cluster, topic_names, live, CLUSTER.merge(inputs.selections))
-    return TopicReview(ReviewContext(reader, inputs.labels, inputs.applied, inputs.subjects))
+    impact_reader = inputs.shared_reads.get(ImpactReader, lambda: ImpactReader(cluster))
+    reader = ClusterReader(cluster, topic_names, live, CLUSTER.merge(inputs.selections), impact_reader)
+    planned = {
+        name: build_effect_change(name, _filter_topic_effects(effects))
+        for name, effects in inputs.effects.items()
+        if not any(effect.created for effect in effects)
+    }
+    impacts = ImpactSource(reader, planned)
+    return TopicReview(ReviewContext(reader, inputs.labels, impacts, inputs.applied, inputs.subjects))
 
 
 def start_snapshot_review(live: parts.LiveState, names: Sequence[str], labels: Labels) -> TopicReview:
@@ -298,9 +337,8 @@ def start_snapshot_review(live: parts.LiveState, names: Sequence[str], labels: L
     selection = KafkaSelection(
         frozenset(state.topics), {r: ConfigQuery(r, overrides=True) for r in resources}, every_topic=True
     )
-    return TopicReview(
-        ReviewContext(_SnapshotReader(cast(Cluster, _SnapshotOnlyCluster()), names, state, selection), labels)
-    )
+    reader = _SnapshotReader(cast(Cluster, _SnapshotOnlyCluster()), names, state, selection)
+    return TopicReview(ReviewContext(reader, labels, ImpactSource(reader)))
 
 
 class _SnapshotReader(ClusterReader):
@@ -310,6 +348,12 @@ class _SnapshotReader(ClusterReader):
     def principal(self) -> str | None:
         """Raises Fault: a snapshot has no principal, and a principal of None means "not authenticated"."""
         return self._read(self._cluster.describe).principal
+
+    @property
+    def impact_reader(self) -> ImpactReader:
+        """Raises Fault: a snapshot has no groups, and logs change all the time."""
+        self._read(self._cluster.describe)
+        return super().impact_reader
 
 
 class _SnapshotOnlyCluster:

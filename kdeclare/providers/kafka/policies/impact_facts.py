@@ -1,0 +1,319 @@
+"""The facts about the impact of a request, for policies. A fact is read only when a policy uses it.
+
+Numbers are upper bounds. If a fact is unknown, reading it raises PolicyViolation, so that the request is
+denied: an unknown number must not look like 0.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import field
+from typing import NoReturn, TypeVar
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.policy_subjects import PolicyViolation
+from kdeclare.providers.kafka.impact.deletable_records import (
+    LogLimits,
+    PartitionLog,
+    compute_deletable_bytes,
+    count_unread,
+)
+from kdeclare.providers.kafka.impact.record_loss import (
+    Loss,
+    compute_deleted,
+    explain_missing_leader,
+    find_losses,
+    merge_limits,
+)
+from kdeclare.providers.kafka.impact.topic_logs import Readers, ReadingGroup, TopicLogs
+from kdeclare.providers.kafka.impact.topic_settings import TopicChange, TopicSettings
+from kdeclare.providers.kafka.impact.wording import DESCRIBE, HIDDEN_GROUPS, READ, format_reason
+from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.operations.kafka_operation_type import TopicEffect
+from kdeclare.providers.kafka.policies.cluster_reader import ClusterReader
+
+_T = TypeVar("_T")
+_TOPIC = "Topic"
+_MAX_NAMED_GROUPS = 5
+_TIERED = "the topic has tiered storage, and brokers show only the local part of the log"
+
+
+def build_effect_change(topic: str, effects: Iterable[TopicEffect]) -> TopicChange:
+    """Return the combined change of effects on an existing topic."""
+    configs: dict[str, str | None] = {}
+    is_deletion = False
+    for effect in effects:
+        is_deletion = is_deletion or effect.deleted
+        configs |= effect.configs
+    return TopicChange(str(ResourceId(_TOPIC, topic)), is_deletion, configs)
+
+
+@dataclass(frozen=True)
+class ImpactSource:
+    """The source of all facts of a review. It reads for all similar changes together.
+
+    planned: the changes of existing topics that are evaluated, by topic.
+    """
+
+    facts: ClusterReader
+    planned: Mapping[str, TopicChange] = field(default_factory=dict)
+    _claimed: set[tuple[str, bool, bool]] = field(default_factory=set)
+
+    def claim_batch(
+        self, purpose: str, topic: str, change: TopicChange, among: Collection[str]
+    ) -> Mapping[str, TopicChange]:
+        """Return the changes to read together: all similar ones at the first call, and then only this one."""
+        key = (purpose, change.is_deletion, change.can_lose_records)
+        if key in self._claimed:
+            return {topic: change}
+        self._claimed.add(key)
+        others = {name: TopicChange(str(ResourceId(_TOPIC, name))) for name in among}
+        similar = {
+            name: other
+            for name, other in self.planned.items()
+            if (other.is_deletion, other.can_lose_records) == key[1:]
+        }
+        return {**others, **similar, topic: change}
+
+    def find_broker_id(self) -> int | None:
+        """Return a broker to ask for defaults."""
+        return next(iter(sorted(self.facts.info.serving_broker_ids)), None)
+
+
+class _UnknownFactError(Exception):
+    """Raised if a fact is unknown. The message is the reason, without a period."""
+
+
+@dataclass(frozen=True)
+class TopicImpactFacts:
+    """The facts about the change of one topic; see `TopicImpact` in `kdeclare.policy.interface`.
+
+    among: other topics whose facts may be needed, too.
+    """
+
+    topic: str
+    change: TopicChange
+    source: ImpactSource
+    among: Collection[str] = ()
+
+    @property
+    def records(self) -> int:
+        """The number of records of the topic."""
+        return self._determine("records", lambda: sum(log.count for log in self._read_logs().values()))
+
+    @property
+    def bytes(self) -> int:
+        """The size of the topic on the leaders of its partitions."""
+        return self._determine("bytes", lambda: sum(self._find_sizes().values()))
+
+    @property
+    def deleted_records(self) -> int:
+        """The number of records that the change deletes."""
+        return self._determine("deletedRecords", lambda: sum(self._find_deleted()[1].values()))
+
+    @property
+    def deleted_bytes(self) -> int:
+        """The number of bytes that the change deletes."""
+        return self._determine("deletedBytes", self._sum_deleted_bytes)
+
+    @property
+    def unread_records(self) -> int:
+        """The number of deleted records that at least one group has not read."""
+        return self._determine("unreadRecords", lambda: sum(self._find_unread().values()))
+
+    @property
+    def unread_groups(self) -> Sequence[str]:
+        """The groups that have not read all deleted records."""
+        return self._determine("unreadGroups", self._find_unread_groups)
+
+    @property
+    def active_consumers(self) -> int:
+        """The number of group members that have partitions of the topic."""
+        return self._determine(
+            "activeConsumers", lambda: sum(group.members for group in self._require_groups())
+        )
+
+    @property
+    def active_groups(self) -> Sequence[str]:
+        """The groups with members that have partitions of the topic."""
+
+        def find() -> Sequence[str]:
+            return tuple(group.id for group in self._require_groups() if group.members)
+
+        return self._determine("activeGroups", find)
+
+    @property
+    def active_producers(self) -> int:
+        """The number of producers that wrote within the last hour."""
+        return self._determine("activeProducers", self._read_producers)
+
+    @property
+    def last_write_ms(self) -> int | None:
+        """The timestamp of the newest record in milliseconds since 1970; None if there are no records."""
+        return self._determine("lastWriteMs", self._read_last_write)
+
+    def _determine(self, name: str, find: Callable[[], _T]) -> _T:
+        """Return a fact. Raises PolicyViolation with the reason if it is unknown."""
+        try:
+            return find()
+        except _UnknownFactError as unknown:
+            resource = ResourceId(_TOPIC, self.topic)
+            text = f"'impact.{name}' of {resource} is unknown, so the policy cannot be evaluated: {unknown}."
+            raise PolicyViolation(text) from None
+
+    # The methods below raise _UnknownFactError.
+
+    def _claim_batch(self, purpose: str) -> Mapping[str, TopicChange]:
+        return self.source.claim_batch(purpose, self.topic, self.change, self.among)
+
+    def _find_readable(self, names: Iterable[str]) -> Mapping[str, Topic]:
+        """Return the topics that exist and whose partitions have leaders. This topic must be one of them."""
+        found = {name: self.source.facts.topic(name) for name in sorted(names)}
+        topic = found[self.topic]
+        reason = "the topic no longer exists" if topic is None else explain_missing_leader(topic)
+        if reason is not None:
+            _refuse(reason)
+        return {
+            name: other
+            for name, other in found.items()
+            if other is not None and explain_missing_leader(other) is None
+        }
+
+    def _find_losses(self, changes: Mapping[str, TopicChange]) -> Mapping[str, tuple[Loss, ...]]:
+        """Return what changes that can lose records delete, by topic."""
+        topics = self._find_readable(changes)
+        altered = {name: changes[name] for name in topics if not changes[name].is_deletion}
+        settings = self._read_settings(altered)
+        losses: dict[str, tuple[Loss, ...]] = {}
+        for name, topic in topics.items():
+            found = tuple(find_losses(changes[name], topic, settings.get(name)))
+            unknown = [loss for loss in found if not isinstance(loss, Loss)]
+            if unknown and name == self.topic:
+                _refuse(unknown[0].reason)
+            losses[name] = tuple(loss for loss in found if isinstance(loss, Loss))
+        return losses
+
+    def _read_settings(self, changes: Mapping[str, TopicChange]) -> Mapping[str, TopicSettings | Fault]:
+        if not changes:
+            return {}
+        return self.source.facts.impact_reader.read_settings(changes, self.source.find_broker_id)
+
+    def _read_logs(self, *, after_groups: bool = False) -> TopicLogs:
+        """Return the logs of the topic."""
+        changes = self._claim_batch(f"logs {after_groups}")
+        limits: Mapping[str, LogLimits | None] = {}
+        if self.change.can_lose_records:
+            losses = self._find_losses(changes)
+            limits = merge_limits(loss for found in losses.values() for loss in found)
+            changes = {name: changes[name] for name in {*limits, self.topic}}
+        topics = self._find_readable(changes)
+        reader = self.source.facts.impact_reader
+        logs = reader.read_logs(topics, limits, after_groups=after_groups)[self.topic]
+        return _refuse(logs) if isinstance(logs, Fault) else logs
+
+    def _find_own_losses(self) -> tuple[Loss, ...]:
+        if not self.change.can_lose_records:
+            return ()
+        return self._find_losses(self._claim_batch("losses"))[self.topic]
+
+    def _find_deleted(self, *, after_groups: bool = False) -> tuple[TopicLogs, Mapping[int, int]]:
+        """Return the logs, and the number of deleted records by partition. Nothing is read without a loss."""
+        losses = self._find_own_losses()
+        if not losses:
+            return {}, {}
+        logs = self._read_logs(after_groups=after_groups)
+        if any(loss.is_tiered for loss in losses):
+            logs = {number: log.without_size() for number, log in logs.items()}
+        return logs, {n: max(compute_deleted(loss, log).most for loss in losses) for n, log in logs.items()}
+
+    def _find_sizes(self) -> Mapping[int, int]:
+        logs = self._read_logs()
+        names = self._claim_batch("sizes")
+        settings = self._read_settings({name: TopicChange(name) for name in names}).get(self.topic)
+        if not isinstance(settings, TopicSettings):
+            _refuse(settings or "the topic no longer exists")
+        if settings.is_tiered:
+            _refuse(_TIERED)
+        return {number: self._require_size(number, log) for number, log in logs.items()}
+
+    def _require_size(self, number: int, log: PartitionLog) -> int:
+        if log.size is not None:
+            return log.size
+        fault = self.source.facts.impact_reader.sizes_fault
+        return _refuse(fault or f"no broker shows the size of partition {number}")
+
+    def _sum_deleted_bytes(self) -> int:
+        logs, deleted = self._find_deleted()
+        if not any(deleted.values()):
+            return 0
+        sizes, losses = self._find_sizes(), self._find_own_losses()
+        return sum(
+            max(_bound_deleted_bytes(loss, logs[number], size) for loss in losses)
+            for number, size in sizes.items()
+        )
+
+    def _find_unread(self) -> Mapping[int, int]:
+        """Return, by partition, the deleted records that at least one group has not read."""
+        logs, deleted, groups = self._find_readers_of_deleted()
+        return {
+            number: max((_count_group(group, number, log, deleted[number]) for group in groups), default=0)
+            for number, log in logs.items()
+        }
+
+    def _find_unread_groups(self) -> Sequence[str]:
+        logs, deleted, groups = self._find_readers_of_deleted()
+        return tuple(
+            group.id
+            for group in groups
+            if any(_count_group(group, number, log, deleted[number]) for number, log in logs.items())
+        )
+
+    def _find_readers_of_deleted(
+        self,
+    ) -> tuple[TopicLogs, Mapping[int, int], Sequence[ReadingGroup]]:
+        logs, deleted = self._find_deleted(after_groups=True)
+        # If nothing is deleted, it does not matter which groups are hidden.
+        return logs, deleted, self._require_groups() if any(deleted.values()) else ()
+
+    def _require_groups(self) -> Sequence[ReadingGroup]:
+        readers = self.source.facts.impact_reader.read_readers()
+        if not isinstance(readers, Readers):
+            _refuse(readers)
+        if not readers.is_complete:
+            _refuse(HIDDEN_GROUPS)
+        if readers.unknown:
+            _refuse(_explain_unknown_groups(readers.unknown))
+        return readers.groups.get(self.topic, ())
+
+    def _read_producers(self) -> int:
+        topics = self._find_readable(self._claim_batch("producers"))
+        producers = self.source.facts.impact_reader.read_producers(list(topics))[self.topic]
+        return _refuse(producers, right=READ) if isinstance(producers, Fault) else producers
+
+    def _read_last_write(self) -> int | None:
+        topics = self._find_readable(self._claim_batch("last writes"))
+        last_write = self.source.facts.impact_reader.read_last_writes(list(topics))[self.topic]
+        return _refuse(last_write) if isinstance(last_write, Fault) else last_write
+
+
+def _refuse(reason: Fault | str, *, right: str = DESCRIBE) -> NoReturn:
+    raise _UnknownFactError(format_reason(reason, right=right))
+
+
+def _count_group(group: ReadingGroup, number: int, log: PartitionLog, deleted: int) -> int:
+    return count_unread(log, deleted, group.committed.get(number))
+
+
+def _bound_deleted_bytes(loss: Loss, log: PartitionLog, size: int) -> int:
+    bounds = compute_deletable_bytes(log, loss.limits) if loss.limits is not None else None
+    return size if bounds is None else bounds.most
+
+
+def _explain_unknown_groups(groups: Sequence[str]) -> str:
+    named = ", ".join(f"'{group}'" for group in groups[:_MAX_NAMED_GROUPS])
+    more = f" and {len(groups) - _MAX_NAMED_GROUPS} more" if len(groups) > _MAX_NAMED_GROUPS else ""
+    noun, verb = ("group", "reads") if len(groups) == 1 else ("groups", "read")
+    return (
+        f"kdeclare does not know whether the {noun} {named}{more} {verb} the topic (share groups, and groups "
+        "whose members have no partitions at the moment)"
+    )
