@@ -128,6 +128,14 @@ def test_deletion_names_records_and_readers(world: World) -> None:
     ]
 
 
+def test_deletion_of_tiered_topic_has_unknown_size(world: World) -> None:
+    """Brokers show only the size of the local part of the log."""
+    resource = ConfigResource(ConfigScope.TOPIC, "orders")
+    world.cluster.set_overrides(resource, {"remote.storage.enable": "true"})
+    loss = next(item for item in observe(world) if item.code == "deleted-records")
+    assert (loss.text, loss.figures["bytes_at_most"]) == ("The topic holds 100 records.", None)
+
+
 def test_deletion_names_active_producers(world: World) -> None:
     now_ms = int(time.time() * 1000)
     world.cluster.set_producers(

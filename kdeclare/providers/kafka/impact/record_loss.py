@@ -70,7 +70,8 @@ def find_losses(
     """Yield what a change deletes that can lose records, or why this cannot be determined."""
     resource = change.resource
     if change.is_deletion:
-        yield Loss(resource, topic, None)
+        is_tiered = isinstance(settings, TopicSettings) and settings.is_tiered
+        yield Loss(resource, topic, None, is_tiered=is_tiered)
         return
     changed_keys = [key for key in LOSS_KEYS if key in change.configs]
     if not isinstance(settings, TopicSettings):

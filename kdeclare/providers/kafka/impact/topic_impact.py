@@ -67,8 +67,7 @@ def _read_settings(
     needed = {
         name: topic_change
         for name, topic_change in topic_changes.items()
-        if changes[name].action is Action.UPDATE
-        and (topic_change.can_lose_records or _depends_on_settings(changes[name]))
+        if topic_change.can_lose_records or _depends_on_settings(changes[name])
     }
     return reader.read_settings(needed, lambda: next(iter(sorted(live.cluster.serving_broker_ids)), None))
 
