@@ -27,9 +27,10 @@ def group_observations(plan: Plan) -> Mapping[str, Sequence[Observation]]:
 
 
 def list_other_observations(plan: Plan) -> Sequence[Observation]:
-    """Return the observations about changes that are not in the list of risks."""
+    """Return the observations about changes that are not in the list of risks, the most important first."""
     listed = {str(found.id) for found in list_risks(plan) if isinstance(found, Change)}
-    return [item for item in plan.observations if item.resource not in listed]
+    others = (item for item in plan.observations if item.resource not in listed)
+    return sorted(others, key=lambda item: item.level.rank)
 
 
 def get_observation_label(observation: Observation) -> str:

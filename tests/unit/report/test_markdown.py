@@ -25,7 +25,7 @@ from tests.unit.report.sample_plans import DENY, SAMPLES, UPDATE_PAYMENTS, WARN,
 
 IDENTITY = "0123456789abcdef" * 4
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-OURS = ["Risks", "Access", "Changes", "Policies", "Before and after", "Warnings"]
+OURS = ["Risks", "Impact", "Access", "Changes", "Policies", "Before and after", "Warnings"]
 COLUMNS = {5: "Changes", 4: "an update", 2: "the rest"}
 FOLD = re.compile(r"<details><summary>.*</summary>\n|</details>\n")
 
