@@ -191,8 +191,9 @@ def test_more_partitions_of_special_topics() -> None:
 
 def test_larger_min_isr_counts_partitions_that_reject_records(world: World) -> None:
     (observation,) = observe(world, shorten(**{"min.insync.replicas": "3"}))
-    rejected = "up to 1 of 1 partitions reject records from producers with acks=all (currently 0)"
-    assert observation.text == f"With one broker down, {rejected}."
+    rejected = "1 of 1 partitions rejects records from producers with acks=all"
+    outage = "if any of its brokers is down (currently 0). An outage of broker 1 affects orders-0."
+    assert observation.text == f"{rejected} {outage}"
 
 
 def test_more_replicas_keep_partitions_writable() -> None:

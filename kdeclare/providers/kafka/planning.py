@@ -188,8 +188,8 @@ class KafkaPlanning(PlanHooks):
     def observe_impact(
         self, operations: tuple[Operation, ...], changes: Sequence[Change]
     ) -> Iterable[Observation]:
-        """Return what the changes mean for the records and consumers of topics."""
-        return observe_topics(self._share_impact_reader(), self._live, changes)
+        """Return what the changes mean for the records and clients of topics."""
+        return observe_topics(self._share_impact_reader(), self._live, operations, changes)
 
     def _share_impact_reader(self) -> ImpactReader:
         """Return the reader that policies and observations of this plan share."""

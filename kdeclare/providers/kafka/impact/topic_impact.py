@@ -1,35 +1,32 @@
 """Observe what the changes of a plan mean for the records, producers and consumers of topics."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.resources.changes import Action, Change, FieldChange, Risk
 from kdeclare.providers.kafka.impact import wording
 from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
+from kdeclare.providers.kafka.impact.outage_impact import observe_outages, review_outages
 from kdeclare.providers.kafka.impact.record_loss import Loss, build_unknown_loss, find_losses, observe_losses
-from kdeclare.providers.kafka.impact.topic_settings import (
-    MIN_ISR,
-    TopicChange,
-    TopicSettings,
-    build_topic_change,
-)
+from kdeclare.providers.kafka.impact.topic_settings import TopicChange, TopicSettings, build_topic_change
 from kdeclare.providers.kafka.live import KafkaState, Topic
 
 _TOPIC, _BROKER_CONFIG = "Topic", "BrokerConfig"
 _SEVERE = (Risk.DESTRUCTIVE, Risk.IRREVERSIBLE)
-_MIN_ISR_PATH = f"configs.{MIN_ISR}"
-_PARTITIONS, _FACTOR, _ASSIGNMENTS = "partitions", "replicationFactor", "assignments."
+_PARTITIONS = "partitions"
 _STREAMS_SUFFIXES = ("-changelog", "-repartition")
 """The suffixes of the internal topics of Kafka Streams (org.apache.kafka.streams.processor.internals)."""
 
 
 def observe_topics(
-    reader: ImpactReader, live: KafkaState, changes: Sequence[Change]
+    reader: ImpactReader, live: KafkaState, operations: Sequence[Operation], changes: Sequence[Change]
 ) -> Iterator[Observation]:
     """Yield what the changes of topics mean. What cannot be read becomes an observation, too.
 
-    Nothing is read unless a change can delete records or affects a setting on which the impact depends.
+    Nothing is read unless a change can delete records or affects a setting on which the impact depends, or
+    unless an operation changes how the replicas of a partition are distributed.
     """
     existing = {
         change.id.name: change
@@ -37,7 +34,8 @@ def observe_topics(
         if change.id.kind == _TOPIC and change.action is not Action.CREATE and change.id.name in live.topics
     }
     topic_changes = {name: build_topic_change(change) for name, change in existing.items()}
-    settings = _read_settings(reader, live, existing, topic_changes)
+    outages = review_outages(live, operations, changes)
+    settings = _read_settings(reader, live, existing, topic_changes, outages.topics)
     losses: list[Loss] = []
     for name, topic_change in topic_changes.items():
         if not topic_change.can_lose_records:
@@ -51,7 +49,7 @@ def observe_topics(
     for name, change in existing.items():
         if change.action is Action.UPDATE:
             yield from _observe_growth(change, live.topics[name], settings.get(name))
-            yield from _observe_writability(change, live.topics[name], settings.get(name))
+    yield from observe_outages(outages, settings)
     for change in changes:
         if change.id.kind == _BROKER_CONFIG:
             yield from _observe_broker_config(change)
@@ -62,19 +60,20 @@ def _read_settings(
     live: KafkaState,
     changes: Mapping[str, Change],
     topic_changes: Mapping[str, TopicChange],
+    others: Collection[str],
 ) -> Mapping[str, TopicSettings | Fault]:
-    """Read the configs of the topics whose impact depends on them."""
+    """Read the configs of the topics whose impact depends on them.
+
+    changes: the changes of topics. others: topics whose configs are needed even if they do not change.
+    """
     needed = {
         name: topic_change
         for name, topic_change in topic_changes.items()
-        if topic_change.can_lose_records or _depends_on_settings(changes[name])
+        if topic_change.can_lose_records or _find_field(changes[name], _PARTITIONS)
     }
+    for name in others:
+        needed.setdefault(name, topic_changes.get(name) or TopicChange(f"{_TOPIC}/{name}"))
     return reader.read_settings(needed, lambda: next(iter(sorted(live.cluster.serving_broker_ids)), None))
-
-
-def _depends_on_settings(change: Change) -> bool:
-    paths = (_PARTITIONS, _MIN_ISR_PATH, _FACTOR)
-    return any(field.path in paths or field.path.startswith(_ASSIGNMENTS) for field in change.fields)
 
 
 def _find_field(change: Change, path: str) -> FieldChange | None:
@@ -107,45 +106,6 @@ def _observe_growth(
             "number of partitions of such a topic changes."
         )
         yield Observation(str(change.id), "streams-topic", ObservationLevel.LOSS, text, field.path)
-
-
-def _observe_writability(
-    change: Change, topic: Topic, settings: TopicSettings | Fault | None
-) -> Iterator[Observation]:
-    """Say how many partitions reject writes with acks=all if one broker is down, before and after."""
-    if not isinstance(settings, TopicSettings):
-        return
-    sizes_before = [len(partition.replicas) for partition in topic.partitions]
-    sizes_after = _find_new_sizes(change, sizes_before)
-    before = _count_unwritable(sizes_before, settings.before)
-    after = _count_unwritable(sizes_after, settings.after)
-    if after <= before:
-        return
-    text = (
-        f"With one broker down, up to {after:,} of {len(sizes_after):,} partitions reject records from "
-        f"producers with acks=all (currently {before:,})."
-    )
-    figures = {"partitions_before": before, "partitions_after": after}
-    path = _MIN_ISR_PATH if _find_field(change, _MIN_ISR_PATH) else _FACTOR
-    yield Observation(str(change.id), "not-writable", ObservationLevel.EFFECT, text, path, figures)
-
-
-def _find_new_sizes(change: Change, sizes: Sequence[int]) -> list[int]:
-    """Return the number of replicas of each partition after the change."""
-    factor = _find_field(change, _FACTOR)
-    new_sizes = (
-        list(sizes) if factor is None or not isinstance(factor.after, int) else [factor.after] * len(sizes)
-    )
-    for number in range(len(sizes)):
-        field = _find_field(change, f"{_ASSIGNMENTS}{number}")
-        if field is not None and isinstance(field.after, list | tuple):
-            new_sizes[number] = len(field.after)
-    return new_sizes
-
-
-def _count_unwritable(sizes: Iterable[int], configs: Mapping[str, str]) -> int:
-    required = int(configs.get(MIN_ISR, "1"))
-    return sum(size - 1 < required for size in sizes)
 
 
 def _observe_broker_config(change: Change) -> Iterator[Observation]:

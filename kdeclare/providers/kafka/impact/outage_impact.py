@@ -1,0 +1,254 @@
+"""Observe which partitions reject records while a broker or a rack is down, before and after a plan."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.observation import Observation, ObservationLevel
+from kdeclare.core.resources.changes import Action, Change
+from kdeclare.core.units import format_count, format_names
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.impact import wording
+from kdeclare.providers.kafka.impact.topic_settings import MIN_ISR, TopicSettings
+from kdeclare.providers.kafka.impact.writability import (
+    Place,
+    ReplicaSet,
+    WritabilityChange,
+    compare_places,
+    find_critical_brokers,
+    find_critical_racks,
+)
+from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.operations.partitions import get_replicas_before, get_targets
+from kdeclare.providers.kafka.reassignment.completion import is_reassignment
+
+_TOPIC = "Topic"
+_FACTOR = "replicationFactor"
+_MIN_ISR_PATH = f"configs.{MIN_ISR}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementChange:
+    """The replicas of one partition before and after the plan, and the resource that the plan changes."""
+
+    resource: str
+    partition: TopicPartition
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutageReview:
+    """What has to be compared to know whether a plan makes partitions unwritable during outages.
+
+    placements: the partitions to compare. paths: the field of each resource that the observation is about.
+    racks: the rack of each broker that has one.
+    """
+
+    placements: Sequence[PlacementChange]
+    paths: Mapping[str, str | None]
+    racks: Mapping[int, str]
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics whose ``min.insync.replicas`` must be known."""
+        return frozenset(placement.partition.topic for placement in self.placements)
+
+
+def review_outages(
+    live: KafkaState, operations: Sequence[Operation], changes: Sequence[Change]
+) -> OutageReview:
+    """Return the partitions whose behavior during outages the plan can change.
+
+    A partition belongs to its topic if the plan changes this topic's replicas or ``min.insync.replicas``,
+    and otherwise to the resource that moves it. Each partition is compared once, with the result of the whole
+    plan. Resources that cannot change the behavior of a partition are left out.
+    """
+    movers, targets = _list_targets(operations)
+    moving_resources = set(movers.values())
+    racks = {broker.id: broker.rack for broker in live.cluster.brokers if broker.rack is not None}
+    placements: dict[str, list[PlacementChange]] = defaultdict(list)
+    paths: dict[str, str | None] = {}
+    for change in changes:
+        topic = live.topics.get(change.id.name)
+        if change.id.kind != _TOPIC or change.action is not Action.UPDATE or topic is None:
+            continue
+        if not _changes_min_isr(change) and str(change.id) not in moving_resources:
+            continue
+        paths[str(change.id)] = _find_path(change)
+        for number in range(len(topic.partitions)):
+            partition = TopicPartition(topic.name, number)
+            before = live.replicas(partition) or ()
+            after = targets.get(partition, (before, before))[1]
+            placements[str(change.id)].append(PlacementChange(str(change.id), partition, before, after))
+    by_topic = {placement.partition for each in placements.values() for placement in each}
+    for partition, (before, after) in targets.items():
+        if partition not in by_topic and before:
+            placements[movers[partition]].append(PlacementChange(movers[partition], partition, before, after))
+    relevant = {
+        resource: each
+        for resource, each in placements.items()
+        if paths.get(resource) == _MIN_ISR_PATH or any(_differs(placement, racks) for placement in each)
+    }
+    return OutageReview([placement for each in relevant.values() for placement in each], paths, racks)
+
+
+def _list_targets(
+    operations: Sequence[Operation],
+) -> tuple[Mapping[TopicPartition, str], Mapping[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]]:
+    """Return the resource that moves each partition, and the replicas of the partition before and after."""
+    movers: dict[TopicPartition, str] = {}
+    targets: dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+    for op in operations:
+        if is_reassignment(op):
+            for name, target in get_targets(op).items():
+                partition = TopicPartition.parse(name)
+                movers[partition] = str(op.resource)
+                targets[partition] = (get_replicas_before(op, name), target)
+    return movers, targets
+
+
+def _find_path(change: Change) -> str | None:
+    if _changes_min_isr(change):
+        return _MIN_ISR_PATH
+    return _FACTOR if any(field.path == _FACTOR for field in change.fields) else None
+
+
+def _changes_min_isr(change: Change) -> bool:
+    return any(field.path == _MIN_ISR_PATH for field in change.fields)
+
+
+def _differs(placement: PlacementChange, racks: Mapping[int, str]) -> bool:
+    """Whether the number of replicas or their distribution over racks changes."""
+    return _count_per_rack(placement.before, racks) != _count_per_rack(placement.after, racks)
+
+
+def _count_per_rack(replicas: Sequence[int], racks: Mapping[int, str]) -> Sequence[int]:
+    """Return how many replicas each rack has, whichever rack it is. Brokers without a rack count alone."""
+    places = [racks.get(broker, broker) for broker in replicas]
+    return sorted(places.count(place) for place in set(places))
+
+
+class _Comparison(NamedTuple):
+    """One partition before and after the plan."""
+
+    partition: TopicPartition
+    before: ReplicaSet
+    after: ReplicaSet
+
+
+def observe_outages(
+    review: OutageReview, settings: Mapping[str, TopicSettings | Fault]
+) -> Iterator[Observation]:
+    """Yield, for each resource, which partitions reject records during outages only after the plan.
+
+    If no partition does, but fewer than before, say so. settings: the configs of `OutageReview.topics`.
+    """
+    by_resource: dict[str, list[PlacementChange]] = defaultdict(list)
+    for placement in review.placements:
+        by_resource[placement.resource].append(placement)
+    for resource, placements in sorted(by_resource.items()):
+        path = review.paths.get(resource)
+        comparisons: list[_Comparison] = []
+        unknown: dict[str, Fault | str] = {}
+        for placement in placements:
+            topic = placement.partition.topic
+            min_isr = _find_min_isr(settings.get(topic))
+            if isinstance(min_isr, Fault | str):
+                unknown[topic] = min_isr
+                continue
+            before = ReplicaSet(placement.before, min_isr[0])
+            after = ReplicaSet(placement.after, min_isr[1])
+            comparisons.append(_Comparison(placement.partition, before, after))
+        if unknown:
+            yield _build_unknown(resource, path, unknown)
+        yield from _observe_resource(resource, path, comparisons, review.racks)
+
+
+def _observe_resource(
+    resource: str, path: str | None, comparisons: Sequence[_Comparison], racks: Mapping[int, str]
+) -> Iterator[Observation]:
+    by_broker = compare_places(
+        {each.partition: find_critical_brokers(each.before) for each in comparisons},
+        {each.partition: find_critical_brokers(each.after) for each in comparisons},
+    )
+    by_rack = _compare_racks(comparisons, racks, by_broker.newly.keys())
+    if by_broker.newly:
+        yield _build_outage(resource, path, by_broker, "broker")
+    if by_rack.newly:
+        yield _build_outage(resource, path, by_rack, "rack")
+    if by_broker.newly or by_rack.newly:
+        return
+    if by_broker.relieved:
+        yield _build_outage(resource, path, by_broker, "broker")
+    elif by_rack.relieved:
+        yield _build_outage(resource, path, by_rack, "rack")
+
+
+def _find_min_isr(settings: TopicSettings | Fault | None) -> tuple[int, int] | Fault | str:
+    """Return ``min.insync.replicas`` before and after the plan, or why it is unknown."""
+    if not isinstance(settings, TopicSettings):
+        return settings or "the topic is gone"
+    if MIN_ISR in settings.unknown:
+        return f"the brokers do not show their default of {MIN_ISR} (permission DescribeConfigs)"
+    return int(settings.before.get(MIN_ISR, "1")), int(settings.after.get(MIN_ISR, "1"))
+
+
+def _compare_racks(
+    comparisons: Sequence[_Comparison], racks: Mapping[int, str], reported: Collection[TopicPartition]
+) -> WritabilityChange[str]:
+    """Compare the critical racks of the partitions whose brokers all have racks.
+
+    reported: the partitions about which an outage of one broker already says more.
+    """
+    judged = [
+        each
+        for each in comparisons
+        if each.partition not in reported and racks.keys() >= {*each.before.replicas, *each.after.replicas}
+    ]
+    return compare_places(
+        {each.partition: find_critical_racks(each.before, racks) for each in judged},
+        {each.partition: find_critical_racks(each.after, racks) for each in judged},
+    )
+
+
+def _build_outage(
+    resource: str, path: str | None, change: WritabilityChange[Place], kind: str
+) -> Observation:
+    """Say how many partitions reject records during an outage. kind: ``broker`` or ``rack``."""
+    is_one = change.after == 1
+    down = (
+        f"any of {'its' if is_one else 'their'} brokers is down" if kind == "broker" else "one rack is down"
+    )
+    rejecting = f"reject{'s' * is_one} records from producers with acks=all"
+    partitions = "partitions" if resource.startswith(f"{_TOPIC}/") else "moved partitions"
+    count = f"{change.after:,} of {change.total:,} {partitions}"
+    text = f"{count} {rejecting} if {down} (currently {change.before:,})."
+    figures: dict[str, JsonValue] = {
+        "down": kind,
+        "partitions_total": change.total,
+        "partitions_before": change.before,
+        "partitions_after": change.after,
+        "partitions_newly": len(change.newly),
+    }
+    if not change.newly:
+        return Observation(resource, "writable", ObservationLevel.INFO, text, path, figures)
+    worst, affected = change.find_worst_place()
+    names = [str(partition) for partition in affected]
+    figures |= {f"worst_{kind}": worst, "worst_partitions": len(names)}
+    place = f"broker {worst}" if kind == "broker" else f"rack '{worst}'"
+    text += f" An outage of {place} affects {format_names(names)}."
+    return Observation(resource, "not-writable", ObservationLevel.EFFECT, text, path, figures)
+
+
+def _build_unknown(resource: str, path: str | None, unknown: Mapping[str, Fault | str]) -> Observation:
+    """Say that it is not known whether partitions of some topics are writable during outages."""
+    topic = min(unknown)
+    others = len(unknown) - 1
+    more = f" and {format_count(others, 'other topic')}" if others else ""
+    what = f"whether '{topic}'{more} can be written while a broker or a rack is down"
+    return wording.build_unknown(resource, path, what, unknown[topic], right="DescribeConfigs")

@@ -1,0 +1,84 @@
+"""Which partitions reject records from producers with acks=all while one broker or one rack is down. Pure.
+
+The rules are those of `Partition.appendRecordsToLeader` and `Partition.effectiveMinIsr` of Apache Kafka 4.3:
+a leader rejects records if fewer replicas than ``min.insync.replicas`` are in sync, but never requires more
+replicas than the partition has. All replicas on the other brokers are assumed to be in sync.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.providers.kafka.ids import TopicPartition
+
+Place = TypeVar("Place", int, str)
+"""What can be down: a broker by its id, or a rack by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSet:
+    """The replicas of a partition, as broker ids, and the effective ``min.insync.replicas`` of its topic."""
+
+    replicas: tuple[int, ...]
+    min_isr: int
+
+
+def find_critical_brokers(partition: ReplicaSet) -> frozenset[int]:
+    """Return the brokers whose outage makes the partition reject records."""
+    return _find_critical_places(partition.replicas, partition.min_isr)
+
+
+def find_critical_racks(partition: ReplicaSet, racks: Mapping[int, str]) -> frozenset[str]:
+    """Return the racks whose outage makes the partition reject records.
+
+    racks: the rack of each broker that has one. The result is empty if a broker of the partition has none.
+    """
+    if any(broker not in racks for broker in partition.replicas):
+        return frozenset()
+    return _find_critical_places([racks[broker] for broker in partition.replicas], partition.min_isr)
+
+
+def _find_critical_places(places: Sequence[Place], min_isr: int) -> frozenset[Place]:
+    """places: the broker or the rack of each replica."""
+    # A leader requires at most as many replicas as there are. Once one is down, this makes no difference.
+    return frozenset(place for place, lost in Counter(places).items() if len(places) - lost < min_isr)
+
+
+@dataclass(frozen=True, slots=True)
+class WritabilityChange(Generic[Place]):
+    """How a plan changes which partitions an outage of one broker, or of one rack, makes unwritable.
+
+    total: the number of partitions that were compared. before, after: how many of them reject records if any
+        single broker (or rack) is down.
+    newly: the partitions that are only affected after the plan, each with the brokers (or racks) on which it
+        then depends. relieved: the number of partitions that are only affected before the plan.
+    """
+
+    total: int
+    before: int
+    after: int
+    newly: Mapping[TopicPartition, frozenset[Place]]
+    relieved: int
+
+    def find_worst_place(self) -> tuple[Place, Sequence[TopicPartition]]:
+        """Return the broker or rack on which most of the newly affected partitions depend, and these.
+
+        Raises ValueError if no partition is newly affected.
+        """
+        counts = Counter(place for places in self.newly.values() for place in places)
+        worst = min(counts, key=lambda place: (-counts[place], place))
+        return worst, sorted(partition for partition, places in self.newly.items() if worst in places)
+
+
+def compare_places(
+    before: Mapping[TopicPartition, frozenset[Place]], after: Mapping[TopicPartition, frozenset[Place]]
+) -> WritabilityChange[Place]:
+    """Compare the critical brokers, or the critical racks, of the same partitions."""
+    return WritabilityChange(
+        total=len(before),
+        before=sum(map(bool, before.values())),
+        after=sum(map(bool, after.values())),
+        newly={p: places for p, places in after.items() if places and not before[p]},
+        relieved=sum(bool(places) and not after[p] for p, places in before.items()),
+    )
