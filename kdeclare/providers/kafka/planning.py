@@ -23,6 +23,7 @@ from kdeclare.providers.kafka.config.config_value import UNKNOWN_CONFIG
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
+from kdeclare.providers.kafka.impact.move_impact import observe_moves
 from kdeclare.providers.kafka.impact.topic_impact import observe_topics
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES, ListedConfigsState
 from kdeclare.providers.kafka.listed_configs.fleet import count_unmanaged_configs
@@ -188,8 +189,11 @@ class KafkaPlanning(PlanHooks):
     def observe_impact(
         self, operations: tuple[Operation, ...], changes: Sequence[Change]
     ) -> Iterable[Observation]:
-        """Return what the changes mean for the records and clients of topics."""
-        return observe_topics(self._share_impact_reader(), self._live, operations, changes)
+        """Return what the changes mean for the records and clients of topics, and what moves copy."""
+        reader = self._share_impact_reader()
+        yield from observe_topics(reader, self._live, operations, changes)
+        cluster = self._inputs.connections.get(KafkaConnection).cluster
+        yield from observe_moves(cluster, self._live, operations, reader.compute_deadline())
 
     def _share_impact_reader(self) -> ImpactReader:
         """Return the reader that policies and observations of this plan share."""

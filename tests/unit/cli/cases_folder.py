@@ -195,6 +195,8 @@ def _make_cluster(live: Mapping[str, Any]) -> MemoryCluster:
         )
         assert all_created(made), made
         cluster.produce(name, has.get("records", 0))
+    for broker, disk in live.get("disks", {}).items():
+        cluster.disk_sizes[broker], cluster.usable[broker] = disk["size"], disk["free"]
     for name, configs in live.get("brokerConfigs", {}).items():
         entity = "" if name == CLUSTER_DEFAULT else str(name)
         cluster.set_overrides(ConfigResource(ConfigScope.BROKER, entity), _format_configs(configs))

@@ -166,7 +166,7 @@ class ImpactReader:
             sizes = read_sizes(self._cluster, topics)
         except Fault as fault:
             self.sizes_fault, sizes = fault, {}
-        logs = read_logs(self._cluster, limits, sizes, self._compute_deadline())
+        logs = read_logs(self._cluster, limits, sizes, self.compute_deadline())
         for name, found in logs.items():
             self._logs[name] = _KnownLogs(found, _get_window(limits[name]), self._readers is not None)
 
@@ -175,7 +175,7 @@ class ImpactReader:
         unread = [name for name in topics if name not in self._producers]
         if unread:
             with self._measure_time():
-                self._producers |= read_producers(self._cluster, unread, self._compute_deadline())
+                self._producers |= read_producers(self._cluster, unread, self.compute_deadline())
         return {name: self._producers[name] for name in topics}
 
     def read_last_writes(self, topics: Sequence[str]) -> Mapping[str, int | Fault | None]:
@@ -183,10 +183,11 @@ class ImpactReader:
         unread = [name for name in topics if name not in self._last_writes]
         if unread:
             with self._measure_time():
-                self._last_writes |= read_last_writes(self._cluster, unread, self._compute_deadline())
+                self._last_writes |= read_last_writes(self._cluster, unread, self.compute_deadline())
         return {name: self._last_writes[name] for name in topics}
 
-    def _compute_deadline(self) -> float:
+    def compute_deadline(self) -> float:
+        """Return the time of `time.monotonic` after which nothing more should be read."""
         return time.monotonic() + self._remaining_s
 
     @contextmanager

@@ -91,6 +91,7 @@ class Controller(TopicStore):
     stalled: brokers to which no replica is copied.
     usable: free bytes on the disk of each broker. Brokers that are not in the mapping do not report free
         bytes.
+    disk_sizes: the total bytes of the disk of each broker that reports them.
     quotas: the limits of each entity that has limits.
     scram: the SCRAM credentials of users.
     acls: the ACL bindings.
@@ -100,6 +101,7 @@ class Controller(TopicStore):
     move_ticks: int = 0
     stalled: set[int] = field(default_factory=set)
     usable: dict[int, int] = field(default_factory=dict)
+    disk_sizes: dict[int, int] = field(default_factory=dict)
     quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     scram: ScramStore = field(default_factory=ScramStore)
     acls: set[Binding] = field(default_factory=set)
@@ -240,7 +242,9 @@ class Controller(TopicStore):
                 for broker in sizes.keys() & set(state.replicas):
                     sizes[broker][TopicPartition(name, index)] = compute_copied_size(state, broker, full)
         return {
-            broker: (LogDir(LOG_DIR, held, {}, usable=self.usable.get(broker)),)
+            broker: (
+                LogDir(LOG_DIR, held, {}, total=self.disk_sizes.get(broker), usable=self.usable.get(broker)),
+            )
             for broker, held in sorted(sizes.items())
         }
 

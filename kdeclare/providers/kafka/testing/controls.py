@@ -168,6 +168,11 @@ class ClusterControls:
         return self._state.usable
 
     @property
+    def disk_sizes(self) -> dict[int, int]:
+        """Total bytes of the disk of each broker. Brokers without an entry do not report them."""
+        return self._state.disk_sizes
+
+    @property
     def stalled(self) -> set[int]:
         """Brokers to which no replica is copied. Tests can change the set."""
         return self._state.stalled
