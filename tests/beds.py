@@ -16,6 +16,7 @@ from kdeclare.providers.kafka.port import (
     ConfigQuery,
     NewPartitions,
     NewTopic,
+    RecordBatch,
 )
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.served import ServedCluster
@@ -181,11 +182,20 @@ class MemoryBed(Bed):
     def __init__(self, memory: MemoryCluster, cluster: Cluster | None = None) -> None:
         super().__init__(cluster or memory)
         self.memory = memory
+        self._batches: dict[str, list[RecordBatch]] = {}
         memory.tick_on_poll = False
 
     def produce(self, topic: str, records: int) -> None:
         """Write records to a topic."""
         self.memory.produce(topic, records)
+
+    def produce_batch(self, topic: str, records: int, keyed: int, value_bytes: int) -> None:
+        """Write one batch to a topic with one partition. keyed: how many of the first records have keys."""
+        size = 61 + (8 + value_bytes) * records + 3 * keyed
+        batches = self._batches.setdefault(topic, [])
+        batches.append(RecordBatch(size, records, records, keyed))
+        self.memory.produce(topic, records)
+        self.memory.set_batches(TopicPartition(topic, 0), *batches)
 
     def hold_moves(self, topic: str) -> None:
         """Keep reassignments in flight until they are released."""
@@ -231,6 +241,16 @@ class KafkaBed(Bed):
         count = len(self.topic(topic).partitions)
         for number in range(records):
             producer.send(topic, b"x" * size, partition=number % count)
+        producer.flush()
+        producer.close()
+
+    def produce_batch(self, topic: str, records: int, keyed: int, value_bytes: int) -> None:
+        """Write one batch to a topic with one partition. keyed: how many of the first records have keys."""
+        from kafka import KafkaProducer
+
+        producer = KafkaProducer(bootstrap_servers=self._bootstrap, linger_ms=10_000, batch_size=2**20)
+        for number in range(records):
+            producer.send(topic, b"x" * value_bytes, key=b"key" if number < keyed else None, partition=0)
         producer.flush()
         producer.close()
 

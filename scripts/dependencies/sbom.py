@@ -27,7 +27,7 @@ from packageurl import PackageURL
 from packaging.requirements import Requirement
 
 PACKAGE = "kdeclare"
-EXTRAS = ("object-storage", "spark-connect")
+EXTRAS = ("compression", "object-storage", "spark-connect")
 """The extras for users. Their packages are optional components."""
 
 _TIMEOUT_S = 600

@@ -11,10 +11,27 @@ from tests.served.access import AccessApis
 from tests.served.configs import ConfigApis
 from tests.served.groups import GroupApis
 from tests.served.metadata import MetadataApis
+from tests.served.records import RecordApis
 from tests.served.results import ConnectionLost
 from tests.served.topics import TopicApis
 
-_VERSIONS = {2: 8, 3: 13, 8: 9, 9: 9, 10: 6, 15: 6, 16: 5, 18: 3, 19: 7, 20: 6, 29: 3, 30: 3, 31: 3, 32: 4}
+_VERSIONS = {
+    1: 18,
+    2: 8,
+    3: 13,
+    8: 9,
+    9: 9,
+    10: 6,
+    15: 6,
+    16: 5,
+    18: 3,
+    19: 7,
+    20: 6,
+    29: 3,
+    30: 3,
+    31: 3,
+    32: 4,
+}
 _VERSIONS |= {34: 2, 35: 4, 37: 3, 42: 2, 43: 2, 44: 1, 45: 1, 46: 0, 47: 0, 48: 1, 49: 1, 50: 0, 51: 0}
 _VERSIONS |= {55: 2, 60: 2, 61: 0, 69: 1, 74: 1}
 """The highest version of each API, which is at most the version of Kafka 4.3."""
@@ -96,6 +113,7 @@ class ServedCluster:
             ConfigApis(self.memory),
             AccessApis(self.memory),
             GroupApis(self.memory, broker, self._ports),
+            RecordApis(self.memory),
         )
         answers: dict[int, Answer] = {}
         for part in apis:

@@ -15,7 +15,7 @@ VERBS = frozenset(
     abandon abort accept acquire adapt add adopt advance align allow alter announce append apply ascend ask
     assess attempt audit await balance batch begin bind block break build call cancel catch change check
     choose claim classify clean clear close collect color compare compile complete compose compute configure
-    confirm connect copy count create cut decide declare decode defer delete descend describe diff
+    confirm connect copy count create cut decide declare decode decompress defer delete descend describe diff
     download drop dump edit elect elide encode enter escape evaluate evict examine exchange exclude
     execute expand explain export fail fetch fill filter find flatten fold follow forget format generate
     get grant group handle hash hide hold identify ignore import improve init insert install intercept

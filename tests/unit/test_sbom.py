@@ -51,11 +51,13 @@ def test_sbom_lists_every_runtime_dependency(text: str) -> None:
     names = {normalize_name(name) for name, _ in expected}
     assert len(names) > 30
     assert {name for name, scope in scopes.items() if scope == "required"} == names
-    assert {name for name, scope in scopes.items() if scope == "optional"} == {"obstore", *_OF_SPARK_CONNECT}
+    optional = {"obstore", *_OF_COMPRESSION, *_OF_SPARK_CONNECT}
+    assert {name for name, scope in scopes.items() if scope == "optional"} == optional
     for name in ("mypy", "pytest", "sphinx"):
         assert name not in scopes
 
 
+_OF_COMPRESSION = frozenset({"cramjam", "lz4", "python-snappy", "zstandard"})
 _OF_SPARK_CONNECT = frozenset(
     """
     googleapis-common-protos grpcio grpcio-status numpy pandas protobuf python-dateutil pytz six tzdata

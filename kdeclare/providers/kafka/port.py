@@ -206,6 +206,25 @@ class ActiveProducer:
     in_transaction: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """What kdeclare reads of a batch of records. Keys, values and headers are not part of it.
+
+    size: the bytes of the batch in the log, which brokers compare with ``max.message.bytes``.
+    records: the number of records.
+    inspected: how many of these records kdeclare looked at, from the first one.
+    keyed: how many of the inspected records have a key.
+    problem: why records were not inspected, such as a missing library for decompression; None if there is no
+        problem. kdeclare also looks at only some of the records if there are too many of them.
+    """
+
+    size: int
+    records: int
+    inspected: int = 0
+    keyed: int = 0
+    problem: str | None = None
+
+
 Configs = Mapping[str, ConfigEntry]
 """The configs of one resource, by key."""
 
@@ -409,6 +428,19 @@ class Cluster(Protocol):
 
         Partition leaders forget a producer if it has written nothing for a day
         (``producer.id.expiration.ms``). Producers without idempotence are not included.
+        """
+
+    def fetch_batches(
+        self, positions: Mapping[TopicPartition, int], *, max_bytes: int, max_records: int
+    ) -> Mapping[TopicPartition, tuple[RecordBatch, ...] | Fault]:
+        """Return batches of records, from the batch with a given offset of each partition (Fetch).
+
+        Also includes records of open and aborted transactions, but no control records. Does not join a group,
+        and commits no offsets.
+
+        max_bytes: the limit for each partition. Brokers return the first batch even if it is larger. Only the
+            size and the number of records are known of the last batch if it exceeds the limit.
+        max_records: the maximum number of records to inspect in each partition.
         """
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:

@@ -25,6 +25,7 @@ from kdeclare.providers.kafka.client.item_retries import send_with_retries
 from kdeclare.providers.kafka.client.logs import log_dirs as _log_dirs
 from kdeclare.providers.kafka.client.logs.log_offsets import count_records, find_last_writes, list_log_offsets
 from kdeclare.providers.kafka.client.logs.producers import list_producers
+from kdeclare.providers.kafka.client.logs.record_fetch import fetch_batches
 from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.consumer_group.port import Groups
@@ -41,6 +42,7 @@ from kdeclare.providers.kafka.port import (
     LogDir,
     NewPartitions,
     NewTopic,
+    RecordBatch,
     ScramAlteration,
     require_all_configs,
 )
@@ -232,6 +234,12 @@ class KafkaCluster:
         """Send DescribeProducers (KIP-664) to the partition leaders."""
         return list_producers(self._wire, self._freshness, topics)
 
+    def fetch_batches(
+        self, positions: Mapping[TopicPartition, int], *, max_bytes: int, max_records: int
+    ) -> Mapping[TopicPartition, tuple[RecordBatch, ...] | Fault]:
+        """Send one Fetch for each partition to its leader."""
+        return fetch_batches(self._wire, self._freshness, positions, max_bytes, max_records)
+
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
         """Send ElectLeaders (KIP-460)."""
         with self._mark_written():
@@ -361,6 +369,19 @@ class RetryingCluster:
     def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, tuple[ActiveProducer, ...]]:
         """See `Cluster.list_producers`."""
         return self._policy.whole("producers", lambda: self._cluster.list_producers(topics))
+
+    def fetch_batches(
+        self, positions: Mapping[TopicPartition, int], *, max_bytes: int, max_records: int
+    ) -> Mapping[TopicPartition, tuple[RecordBatch, ...] | Fault]:
+        """See `Cluster.fetch_batches`."""
+        return self._send_with_retries(
+            "fetch_batches",
+            list(positions),
+            lambda where: where,
+            lambda rest: self._cluster.fetch_batches(
+                {where: positions[where] for where in rest}, max_bytes=max_bytes, max_records=max_records
+            ),
+        )
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.faults import CreatedObject, Fault, FaultKind, Outcome, Result
-from kdeclare.providers.kafka.acl.binding import Binding
+from kdeclare.providers.kafka.acl.binding import TOPIC, Binding
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, parse_broker_id
 from kdeclare.providers.kafka.live import (
@@ -17,6 +17,7 @@ from kdeclare.providers.kafka.live import (
     Topic,
 )
 from kdeclare.providers.kafka.port import (
+    TOPIC_AUTHORIZATION_FAILED,
     ActiveProducer,
     ConfigAlteration,
     ConfigQuery,
@@ -24,6 +25,7 @@ from kdeclare.providers.kafka.port import (
     LogDir,
     NewPartitions,
     NewTopic,
+    RecordBatch,
     ScramAlteration,
     require_all_configs,
 )
@@ -283,6 +285,27 @@ class MemoryCluster(RequestHandler):
 
         with self._lock:
             return self._handle_read("producers", topics, respond)
+
+    def fetch_batches(
+        self, positions: Mapping[TopicPartition, int], *, max_bytes: int, max_records: int
+    ) -> Mapping[TopicPartition, tuple[RecordBatch, ...] | Fault]:
+        """See `Cluster.fetch_batches`. In the log of requests, an item is ``orders-0``."""
+
+        def fetch(where: TopicPartition) -> tuple[RecordBatch, ...]:
+            if not self._access.is_allowed("READ", TOPIC, where.topic):
+                raise Fault(TOPIC_AUTHORIZATION_FAILED, f"records of {where}")
+            if self._state.partition(where).leader is None:
+                raise Fault("LEADER_NOT_AVAILABLE", f"partition {where} has no leader", FaultKind.RETRIABLE)
+            topic = self._state.topics[where.topic]
+            return self._state.group_store.fetch_batches(
+                topic, where.partition, positions[where], max_bytes, max_records
+            )
+
+        with self._lock:
+            # not a change: it is not among the mutating methods
+            return self._handle_change(
+                "fetch_batches", list(positions), lambda where: where, str, fetch, duplicate_message=""
+            )
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
         """See `Cluster.log_dirs`. Fenced brokers do not respond."""

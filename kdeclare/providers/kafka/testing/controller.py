@@ -14,6 +14,7 @@ from kdeclare.providers.kafka.client_quota.entity import LIMITS, EntityType, Quo
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.port import LogDir
+from kdeclare.providers.kafka.testing.batches import RECORD_BYTES
 from kdeclare.providers.kafka.testing.configs import MIN_ISR
 from kdeclare.providers.kafka.testing.groups import GroupStore
 from kdeclare.providers.kafka.testing.partitions import (
@@ -80,7 +81,6 @@ def _build_invalid_fault(message: str) -> Fault:
 
 LOG_DIR = "/memory"
 """The only log directory of every broker."""
-RECORD_BYTES = 1000
 
 
 @dataclass

@@ -13,7 +13,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.consumer_group.group import GroupMember, GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import ActiveProducer
+from kdeclare.providers.kafka.port import ActiveProducer, RecordBatch
 from kdeclare.providers.kafka.testing.access import Access
 from kdeclare.providers.kafka.testing.configs import CLUSTER_WIDE, MIN_ISR, ConfigStore
 from kdeclare.providers.kafka.testing.controller import Controller
@@ -79,7 +79,8 @@ class ClusterControls:
     principal, sasl_mechanism: the principal of the client and how it authenticates. Tests can set both.
     has_authorizer: whether the brokers have an authorizer, so that ACLs can exist. Tests can set it.
     is_super_user: whether the client has all permissions, regardless of the ACLs. Otherwise, requests about
-        ACLs and about groups need permissions of ``principal``. Other requests need none. Tests can set it.
+        ACLs, groups and records need permissions of ``principal``. Other requests need none. Tests can set
+        it.
     hidden: topics that the client is not allowed to describe. Tests can set them.
     elr: whether eligible leader replicas are enabled, as in a freshly formatted cluster since 4.1. The
         cluster then has a cluster-wide ``min.insync.replicas`` of 1 that cannot be deleted.
@@ -87,7 +88,8 @@ class ClusterControls:
     static: the server.properties of every broker.
     seed: the seed for the placement of replicas, the only random choice.
 
-    Every broker has one log directory, ``/memory``. A record takes 1000 bytes, and the records of a topic are
+    Every broker has one log directory, ``/memory``. A record takes 1000 bytes and has no key (`set_batches`
+    only affects what is fetched), and the records of a topic are
     spread evenly: each replica has ``records * 1000 // partitions`` bytes. A replica that is being added
     starts with 0 bytes and grows with each tick. The behavior does not depend on the clock.
     """
@@ -202,6 +204,12 @@ class ClusterControls:
         with self._lock:
             key = (self._state.topics[where.topic].topic_id, where.partition)
             self._state.group_store.producers[key] = producers
+
+    def set_batches(self, where: TopicPartition, *batches: RecordBatch) -> None:
+        """Set the last batches of a partition. Their records must have been put into the topic before."""
+        with self._lock:
+            key = (self._state.topics[where.topic].topic_id, where.partition)
+            self._state.group_store.batches[key] = batches
 
     def add_group(self, group: str, type_: GroupType = GroupType.CLASSIC, protocol: str = "consumer") -> None:
         """Add a group without members and without offsets."""

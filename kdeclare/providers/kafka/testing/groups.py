@@ -32,7 +32,9 @@ from kdeclare.providers.kafka.port import (
     LATEST,
     TOPIC_AUTHORIZATION_FAILED,
     ActiveProducer,
+    RecordBatch,
 )
+from kdeclare.providers.kafka.testing.batches import fetch_batches
 from kdeclare.providers.kafka.testing.topics import TopicState
 
 if TYPE_CHECKING:
@@ -59,17 +61,19 @@ class GroupRecord:
 
 @dataclass
 class GroupStore:
-    """All groups, and the start offsets, record timestamps and producers of logs.
+    """All groups, and the start offsets, record timestamps, producers and batches of logs.
 
     starts: the first offset of each partition whose first records were deleted. times: the timestamp of each
     record, from the start of the log; all records of other partitions have the timestamp 0. producers: the
-    active producers of each partition.
+    active producers of each partition. batches: the last batches of each partition; every other record is a
+    batch of its own without a key.
     """
 
     groups: dict[str, GroupRecord] = field(default_factory=dict)
     starts: dict[tuple[str, int], int] = field(default_factory=dict)
     times: dict[tuple[str, int], list[int]] = field(default_factory=dict)
     producers: dict[tuple[str, int], tuple[ActiveProducer, ...]] = field(default_factory=dict)
+    batches: dict[tuple[str, int], tuple[RecordBatch, ...]] = field(default_factory=dict)
 
     def list_group(self, id_: str) -> ListedGroup:
         """Return one group as ListGroups returns it."""
@@ -95,6 +99,14 @@ class GroupStore:
         times = self.times.get(key, [0] * end)
         # Timestamps are in no order if producers set them.
         return next((offset for offset in range(start, min(end, len(times))) if times[offset] >= at), -1)
+
+    def fetch_batches(
+        self, topic: TopicState, partition: int, position: int, max_bytes: int, max_records: int
+    ) -> tuple[RecordBatch, ...]:
+        """Return the batches of a partition from an offset, as Fetch does. Raises Fault."""
+        bounds = (self.find_offset(topic, partition, EARLIEST), self.find_offset(topic, partition, LATEST))
+        last = self.batches.get((topic.topic_id, partition), ())
+        return fetch_batches(last, bounds, position, max_bytes, max_records)
 
 
 class MemoryGroups:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from kafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
 from kafka.protocol.api_header import RequestHeader, ResponseHeader
+from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
 T = TypeVar("T")
@@ -109,6 +110,7 @@ def require_end(data: bytes, pos: int) -> None:
 
 CREATE_TOPICS_VERSIONS = frozenset({7})
 DESCRIBE_CONFIGS_VERSIONS = frozenset({4})
+FETCH_VERSIONS = frozenset({12})
 METADATA_VERSIONS = frozenset({11, 12, 13})
 
 
@@ -141,6 +143,11 @@ class _RawConfigsHeader(RequestHeader, init=False):  # type: ignore[misc,call-ar
         return _select_response_class(self, DESCRIBE_CONFIGS_VERSIONS, super().get_response_class)
 
 
+class _RawFetchHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
+    def get_response_class(self) -> Any:
+        return _select_response_class(self, FETCH_VERSIONS, super().get_response_class)
+
+
 class _RawMetadataHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
     def get_response_class(self) -> Any:
         return _select_response_class(self, METADATA_VERSIONS, super().get_response_class)
@@ -161,6 +168,15 @@ class RawDescribeConfigsRequest(DescribeConfigsRequest, init=False):  # type: ig
     """A DescribeConfigsRequest that returns a RawResponse for the versions that kdeclare decodes itself."""
 
     header_class = _RawConfigsHeader
+
+
+class RawFetchRequest(FetchRequest, init=False):  # type: ignore[misc,call-arg]
+    """A FetchRequest that returns a RawResponse for the versions that kdeclare decodes itself.
+
+    kafka-python logs the bytes of responses that it cannot decode, and these can contain records.
+    """
+
+    header_class = _RawFetchHeader
 
 
 class RawMetadataRequest(MetadataRequest, init=False):  # type: ignore[misc,call-arg]

@@ -1,0 +1,48 @@
+"""The batches of records of the in-memory cluster, and what brokers return of them (Fetch)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from kdeclare.core.live.faults import Fault
+from kdeclare.providers.kafka.port import RecordBatch
+
+RECORD_BYTES = 1000
+"""The size of each record that has no batch of its own."""
+_SINGLE_BATCH = RecordBatch(size=RECORD_BYTES, records=1, inspected=1)
+_HEADER_BYTES = 61
+"""Brokers cut the last batch off at the limit. With its header, its size is known."""
+
+
+def fetch_batches(
+    last: Sequence[RecordBatch], bounds: tuple[int, int], position: int, max_bytes: int, max_records: int
+) -> tuple[RecordBatch, ...]:
+    """Return the batches of a partition from an offset, or an offset within the first of them. Raises Fault.
+
+    last: the last batches of the partition. Each earlier record is a batch of its own, without a key.
+    bounds: the start and the end of the log.
+    """
+    start, end = bounds
+    if not start <= position <= end:
+        raise Fault("OFFSET_OUT_OF_RANGE", f"offset {position}")
+    found: list[RecordBatch] = []
+    free_bytes, free_records = max_bytes, max_records
+    for batch in _list_batches(last, end, position):
+        if found and free_bytes < _HEADER_BYTES:
+            break
+        is_complete = not found or batch.size <= free_bytes
+        inspected = min(batch.inspected, free_records) if is_complete else 0
+        problem = batch.problem if is_complete and free_records else None
+        found.append(replace(batch, inspected=inspected, keyed=min(batch.keyed, inspected), problem=problem))
+        free_bytes -= batch.size
+        free_records -= inspected
+    return tuple(found)
+
+
+def _list_batches(last: Sequence[RecordBatch], end: int, position: int) -> Iterator[RecordBatch]:
+    offset = end - sum(batch.records for batch in last)
+    for _ in range(position, offset):
+        yield _SINGLE_BATCH
+    for batch in last:
+        offset += batch.records
+        if offset > position:
+            yield batch
