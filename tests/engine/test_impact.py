@@ -175,12 +175,6 @@ def test_groups_of_other_protocols_are_ignored(world: World) -> None:
     assert len(observe(world, shorten(**SHORT))) == 2
 
 
-def test_more_partitions_move_keys(world: World) -> None:
-    (observation,) = observe(world, grow(3))
-    assert observation.code == "keys-move"
-    assert "(3 instead of 1)" in observation.text
-
-
 def test_more_partitions_of_special_topics() -> None:
     world = World()
     configs = {"cleanup.policy": ["compact"]}
@@ -218,9 +212,10 @@ def test_compaction_deletes_records_and_requires_keys() -> None:
     world.cluster.add_group("readers")
     world.cluster.groups.alter_offsets({"readers": {TopicPartition("t", 0): CommittedOffset(4)}})
     observations = observe(world, topic("t", partitions=1, configs={"cleanup.policy": ["compact"]}))
-    assert [item.level for item in observations] == [ObservationLevel.LOSS] * 2
+    assert [item.level for item in observations] == [ObservationLevel.LOSS] * 3
     assert observations[0].code == "keys-required"
     assert observations[1].text == "Group 'readers' has not read up to 6 of these records."
+    assert observations[2].code == "records-without-keys"
 
 
 def test_retention_is_lowered_together_with_added_compaction(world: World) -> None:
@@ -328,8 +323,11 @@ IMPACT_REQUESTS = {
     "cluster_rights",
     "last_writes",
     "producers",
+    "fetch_batches",
 }
 """The requests that no plan sends without impact."""
+LOSS_REQUESTS = {"list_offsets", "log_dirs", "list_groups", "fetch_offsets", "cluster_rights"}
+"""The requests about records that are deleted."""
 
 
 @pytest.mark.parametrize(
@@ -338,16 +336,22 @@ IMPACT_REQUESTS = {
         (lambda: shorten(**{"retention.ms": str(10_000 * HOUR)}), set()),
         (lambda: shorten(**{"compression.type": "lz4"}), set()),
         (lambda: shorten(**{"min.insync.replicas": "3"}), set()),
-        (
-            lambda: topic("orders", partitions=2, replicationFactor=3, configs={"segment.ms": str(HOUR)}),
-            set(),
-        ),
-        (
-            lambda: shorten(**SHORT),
-            {"list_offsets", "log_dirs", "list_groups", "fetch_offsets", "cluster_rights"},
-        ),
+        (lambda: shorten(**{"max.message.bytes": "2000000"}), set()),
+        (lambda: grow(2), {"list_offsets", "fetch_batches"}),
+        (lambda: shorten(**{"max.message.bytes": "1000000"}), {"list_offsets", "fetch_batches"}),
+        (lambda: shorten(**SHORT), LOSS_REQUESTS),
+        (lambda: shorten(**{"cleanup.policy": "compact"}), LOSS_REQUESTS | {"fetch_batches"}),
     ],
-    ids=["longer retention", "compression", "min ISR", "partitions", "shorter retention"],
+    ids=[
+        "longer retention",
+        "compression",
+        "min ISR",
+        "larger batches",
+        "partitions",
+        "smaller batches",
+        "shorter retention",
+        "compaction",
+    ],
 )
 def test_only_what_a_change_needs_is_read(
     world: World, change: Callable[[], DesiredResource], requests: set[str]
@@ -355,6 +359,9 @@ def test_only_what_a_change_needs_is_read(
     world.cluster.calls.clear()
     observe(world, change())
     assert {call.method for call in world.cluster.calls} & IMPACT_REQUESTS == requests
+    world.cluster.calls.clear()
+    assert world.plan(change()).observations == ()
+    assert not {call.method for call in world.cluster.calls} & IMPACT_REQUESTS
 
 
 def test_observation_about_resource_that_is_not_changed_is_refused(world: World) -> None:

@@ -187,7 +187,7 @@ def test_all_sizes_unknown_leaves_out_the_figures(
 
 
 def test_slow_requests_end_the_reading(world: MovingWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdeclare.providers.kafka.planning.TIME_LIMIT_S", -1.0)
+    monkeypatch.setattr("kdeclare.providers.kafka.impact.impact_reader._TIME_LIMIT_S", -1.0)
     world.apply(assigned_topic("t", [1]))
     (observation,) = observe(world, reassignment(("t-0", [3])))
     assert observation.text.endswith("reading the impact of the plan took too long.")

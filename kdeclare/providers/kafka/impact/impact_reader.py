@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.impact.deletable_records import LogLimits
+from kdeclare.providers.kafka.impact.record_sample import RecordSample, read_samples
 from kdeclare.providers.kafka.impact.topic_logs import (
     MAX_GROUPS,
     TOO_SLOW,
@@ -185,6 +186,13 @@ class ImpactReader:
             with self._measure_time():
                 self._last_writes |= read_last_writes(self._cluster, unread, self.compute_deadline())
         return {name: self._last_writes[name] for name in topics}
+
+    def read_samples(self, topics: Mapping[str, Topic]) -> Mapping[str, RecordSample | Fault | str]:
+        """Return samples of the recent records of topics, or the reason why there is none."""
+        if not topics:
+            return {}
+        with self._measure_time():
+            return read_samples(self._cluster, topics, self.compute_deadline())
 
     def compute_deadline(self) -> float:
         """Return the time of `time.monotonic` after which nothing more should be read."""

@@ -24,6 +24,7 @@ TopicLogs = Mapping[int, PartitionLog]
 _DESCRIBE = "DESCRIBE"
 Found = TypeVar("Found")
 TOO_SLOW = Fault("TOO_SLOW", "reading the impact of the plan took too long")
+"""The reason why kdeclare did not read something after the time limit."""
 
 
 def read_logs(
@@ -51,6 +52,16 @@ def read_logs(
             else:
                 logs[name] = {w.partition: _build_log(found, sizes.get(w)) for w, found in offsets.items()}
     return logs
+
+
+def read_log_bounds(
+    cluster: Cluster, names: Sequence[str], deadline: float
+) -> Mapping[str, Mapping[TopicPartition, tuple[int, ...]] | Fault]:
+    """Read the start and the end of each log of topics, or the reason why they cannot be read.
+
+    deadline: no request begins after this time (`time.monotonic`).
+    """
+    return _list_offsets(cluster, names, (), deadline)
 
 
 _Offsets = dict[TopicPartition, tuple[int, ...]]

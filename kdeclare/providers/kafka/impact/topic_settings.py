@@ -6,7 +6,7 @@ from dataclasses import field
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_list
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.resources.changes import Action, Change
+from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.impact.deletable_records import LogLimits
@@ -14,6 +14,7 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 
 CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
 SEGMENT_MS, SEGMENT_BYTES, MIN_ISR = "segment.ms", "segment.bytes", "min.insync.replicas"
+MAX_MESSAGE_BYTES = "max.message.bytes"
 _REMOTE_STORAGE = "remote.storage.enable"
 LOSS_KEYS = (CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES)
 """The configs of a topic whose changes can delete records."""
@@ -30,6 +31,7 @@ _BROKER_KEYS: Mapping[str, Sequence[tuple[str, int]]] = {
     SEGMENT_MS: (("log.roll.ms", 1), ("log.roll.hours", 3_600_000)),
     SEGMENT_BYTES: (("log.segment.bytes", 1),),
     MIN_ISR: ((MIN_ISR, 1),),
+    MAX_MESSAGE_BYTES: (("message.max.bytes", 1),),
 }
 """The broker configs with the default of each topic config, in order of precedence, and their units.
 
@@ -132,6 +134,11 @@ def build_settings(
         elif key in _BROKER_KEYS:
             unknown.add(key)
     return TopicSettings(before, after, frozenset(unknown))
+
+
+def find_config_field(change: Change, key: str) -> FieldChange | None:
+    """Return the last change of a config of the topic; a list can have several. None if it is unchanged."""
+    return next((f for f in reversed(change.fields) if f.path == f"{_CONFIGS}{key}"), None)
 
 
 def _list_changed(change: Change) -> Iterable[tuple[str, str | None]]:
