@@ -392,7 +392,7 @@ def test_time_limit_denies(world: World, fact: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(impact_reader, "_TIME_LIMIT_S", -1.0)
     if fact in ("bytes", "deleted_bytes"):
         return  # the logs, which are also read for the size, are read before the configs
-    assert "reading the impact of the plan took too long" in explain_unknown(world, fact)
+    assert "reading the cluster took too long" in explain_unknown(world, fact)
 
 
 @pytest.mark.parametrize("fact", sorted(set(FACTS) - {"active_consumers", "active_groups"}))

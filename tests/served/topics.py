@@ -9,7 +9,7 @@ import kafka.protocol.consumer as consumer
 
 from kdeclare.core.live.faults import CreatedObject, Fault, Outcome
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import MAX_TIMESTAMP, ActiveProducer, NewPartitions, NewTopic
+from kdeclare.providers.kafka.port import MAX_TIMESTAMP, ActiveProducers, NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.served.results import ConnectionLost, get_code, get_message, send_items
 
@@ -308,10 +308,11 @@ class TopicApis:
         for topic in request.topics:
             partitions = []
             for number in topic.partition_indexes:
-                where, error = TopicPartition(topic.name, number), None
-                found: tuple[ActiveProducer, ...] = ()
+                where = TopicPartition(topic.name, number)
+                found: ActiveProducers = ()
                 try:
-                    found = self._memory.list_producers([topic.name]).get(where, ())
+                    answer = self._memory.list_producers([topic.name]).get(where, ())
+                    found, error = ((), answer) if isinstance(answer, Fault) else (answer, None)
                 except Fault as fault:
                     error = fault
                 partitions.append(

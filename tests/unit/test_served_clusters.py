@@ -7,7 +7,8 @@ import pytest
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.port import ConfigQuery, NewTopic
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import ActiveProducer, ConfigQuery, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import topic_resource
 from tests.ports import reserve_ports
@@ -52,6 +53,22 @@ def test_requests_for_configs_fail_during_outage(served: ServedCluster, outage: 
         assert cluster.configs([QUERY])[QUERY.resource]["retention.ms"].value == "5"
     finally:
         cluster.close()
+
+
+def test_producers_of_other_topics_are_listed_if_one_topic_is_refused(served: ServedCluster) -> None:
+    served.memory.create_topics([NewTopic("hidden", 1, 1, None, {})])
+    orders, hidden = TopicPartition("orders", 0), TopicPartition("hidden", 0)
+    served.memory.set_producers(orders, ActiveProducer(7, 1000, in_transaction=True))
+    fault = Fault("TOPIC_AUTHORIZATION_FAILED", "Not authorized.")
+    served.memory.faults.fail(fault, method="producers", item="hidden", nth=None)
+    for cluster in (served.memory, connect(served.bootstrap, QUICK)):
+        found = cluster.list_producers(["orders", "hidden", "not-there"])
+        refused = found[hidden]
+        assert found == {orders: (ActiveProducer(7, 1000, in_transaction=True),), hidden: refused}
+        assert isinstance(refused, Fault)
+        assert (refused.error, refused.kind) == (fault.error, FaultKind.REFUSED)
+        if cluster is not served.memory:
+            cluster.close()
 
 
 def test_fault_of_memory_cluster_becomes_error_code(served: ServedCluster) -> None:

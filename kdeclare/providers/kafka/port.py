@@ -23,6 +23,8 @@ from kdeclare.providers.kafka.scram_user.credential import Credentials, Mechanis
 CLUSTER_AUTHORIZATION_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
 TOPIC_AUTHORIZATION_FAILED = "TOPIC_AUTHORIZATION_FAILED"
 GROUP_AUTHORIZATION_FAILED = "GROUP_AUTHORIZATION_FAILED"
+UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+"""Kafka's error name for a request that the brokers do not support."""
 SECURITY_DISABLED = "SECURITY_DISABLED"
 """Kafka's error name for ACL requests to brokers that have no authorizer."""
 
@@ -225,6 +227,9 @@ class RecordBatch:
     problem: str | None = None
 
 
+ActiveProducers = tuple[ActiveProducer, ...]
+"""The active producers of one partition."""
+
 Configs = Mapping[str, ConfigEntry]
 """The configs of one resource, by key."""
 
@@ -423,11 +428,13 @@ class Cluster(Protocol):
         Fault (UNSUPPORTED_VERSION) for brokers before Kafka 3.0.
         """
 
-    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, tuple[ActiveProducer, ...]]:
+    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, ActiveProducers | Fault]:
         """Return the idempotent and transactional producers of each partition (DescribeProducers, KIP-664).
 
         Partition leaders forget a producer if it has written nothing for a day
-        (``producer.id.expiration.ms``). Producers without idempotence are not included.
+        (``producer.id.expiration.ms``). Producers without idempotence are not included. The result has a
+        Fault for each partition that its leader refuses to describe, because this requires the permission
+        Read on the topic.
         """
 
     def fetch_batches(

@@ -33,7 +33,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicParti
 from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
 from kdeclare.providers.kafka.port import (
     QUOTA_EXCEEDED,
-    ActiveProducer,
+    ActiveProducers,
     Cluster,
     ConfigAlteration,
     ConfigQuery,
@@ -230,7 +230,7 @@ class KafkaCluster:
         """Send ListOffsets with MAX_TIMESTAMP (KIP-734) to the partition leaders."""
         return find_last_writes(self._wire, self._freshness, topics)
 
-    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, tuple[ActiveProducer, ...]]:
+    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, ActiveProducers | Fault]:
         """Send DescribeProducers (KIP-664) to the partition leaders."""
         return list_producers(self._wire, self._freshness, topics)
 
@@ -366,7 +366,7 @@ class RetryingCluster:
         """See `Cluster.find_last_writes`."""
         return self._policy.whole("last_writes", lambda: self._cluster.find_last_writes(topics))
 
-    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, tuple[ActiveProducer, ...]]:
+    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, ActiveProducers | Fault]:
         """See `Cluster.list_producers`."""
         return self._policy.whole("producers", lambda: self._cluster.list_producers(topics))
 

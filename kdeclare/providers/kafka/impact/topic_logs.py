@@ -1,7 +1,7 @@
 """Read the logs of topics, and the groups that read them, with few requests."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from kdeclare.core.frozen_dataclass import dataclass
@@ -10,7 +10,7 @@ from kdeclare.providers.kafka.consumer_group.group import GroupType
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.impact.deletable_records import LogLimits, PartitionLog
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import EARLIEST, LATEST, Cluster
+from kdeclare.providers.kafka.port import EARLIEST, LATEST, UNSUPPORTED_VERSION, Cluster
 
 MAX_GROUPS = 5_000
 """The largest number of groups whose offsets are read."""
@@ -23,7 +23,7 @@ TopicLogs = Mapping[int, PartitionLog]
 
 _DESCRIBE = "DESCRIBE"
 Found = TypeVar("Found")
-TOO_SLOW = Fault("TOO_SLOW", "reading the impact of the plan took too long")
+TOO_SLOW = Fault("TOO_SLOW", "reading the cluster took too long")
 """The reason why kdeclare did not read something after the time limit."""
 
 
@@ -83,16 +83,22 @@ def _list_offsets(
 def _read_topics(
     names: Sequence[str], read: Callable[[Sequence[str]], Mapping[str, Found]], deadline: float
 ) -> Mapping[str, Found | Fault]:
-    """Read about topics together. If that fails, read about each topic on its own."""
+    """Read about topics together. If that fails, halve the topics until only those fail that cannot be read.
+
+    Otherwise, one topic could cause as many requests as there are topics.
+    """
+    if not names:
+        return {}
     if time.monotonic() > deadline:
         return dict.fromkeys(names, TOO_SLOW)
     try:
         return read(names)
     except Fault as fault:
-        if len(names) == 1:
-            return {names[0]: fault}
-    results = (_read_topics([name], read, deadline) for name in names)
-    return {name: found for result in results for name, found in result.items()}
+        if len(names) == 1 or fault.error == UNSUPPORTED_VERSION:
+            return dict.fromkeys(names, fault)
+    middle = len(names) // 2
+    first_half = _read_topics(names[:middle], read, deadline)
+    return {**first_half, **_read_topics(names[middle:], read, deadline)}
 
 
 def _build_log(offsets: tuple[int, ...], size: int | None) -> PartitionLog:
@@ -129,12 +135,13 @@ class ReadingGroup:
     """A group that reads a topic.
 
     committed: the offset that the group reads next, by partition. members: the number of members that have
-    a partition of the topic.
+    a partition of the topic. state: Kafka's name of the state of the group.
     """
 
     id: str
     committed: Mapping[int, int]
     members: int = 0
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +196,9 @@ def read_readers(cluster: Cluster) -> Readers:
         committed_of: dict[str, dict[int, int]] = {}
         for where, committed in offsets.get(id_, {}).items():
             committed_of.setdefault(where.topic, {})[where.partition] = committed.offset
+        state = (listed[id_] if group is None else group.group).state
         for topic in members_of.keys() | committed_of.keys():
-            found = ReadingGroup(id_, committed_of.get(topic, {}), members_of.get(topic, 0))
+            found = ReadingGroup(id_, committed_of.get(topic, {}), members_of.get(topic, 0), state)
             groups.setdefault(topic, []).append(found)
     return Readers(groups, rights is not None and _DESCRIBE in rights, tuple(sorted(unknown)))
 
@@ -203,13 +211,17 @@ def read_producers(cluster: Cluster, names: Sequence[str], deadline: float) -> M
     """
     since_ms = int(time.time() * 1000) - RECENT_MS
 
-    def count(asked_names: Sequence[str]) -> Mapping[str, int]:
+    def count(asked_names: Sequence[str]) -> Mapping[str, int | Fault]:
         recent_ids: dict[str, set[int]] = {name: set() for name in asked_names}
+        refused: dict[str, Fault] = {}
         for where, producers in cluster.list_producers(asked_names).items():
+            if isinstance(producers, Fault):
+                refused[where.topic] = producers
+                continue
             recent_ids[where.topic] |= {
                 each.id for each in producers if each.in_transaction or each.last_written_ms >= since_ms
             }
-        return {name: len(ids) for name, ids in recent_ids.items()}
+        return {name: refused.get(name) or len(ids) for name, ids in recent_ids.items()}
 
     return _read_topics(names, count, deadline)
 
@@ -223,11 +235,27 @@ def read_last_writes(
     deadline: no request begins after this time (`time.monotonic`).
     """
 
-    def find(asked_names: Sequence[str]) -> Mapping[str, int | None]:
-        last: dict[str, int | None] = dict.fromkeys(asked_names)
-        for where, at in cluster.find_last_writes(asked_names).items():
-            if at is not None:
-                last[where.topic] = max(at, last.get(where.topic) or 0)
-        return last
+    found = read_partition_writes(cluster, names, deadline)
+    return {
+        name: times if isinstance(times, Fault) else find_latest(times.values())
+        for name, times in found.items()
+    }
 
-    return _read_topics(names, find, deadline)
+
+def find_latest(times_ms: Iterable[int | None]) -> int | None:
+    """Return the latest time; None if there is none."""
+    return max((at for at in times_ms if at is not None), default=None)
+
+
+def read_partition_writes(
+    cluster: Cluster, names: Sequence[str], deadline: float
+) -> Mapping[str, Mapping[int, int | None] | Fault]:
+    """Read the latest timestamp in each partition, as `read_last_writes` does for topics."""
+
+    def read(asked_names: Sequence[str]) -> Mapping[str, Mapping[int, int | None]]:
+        by_topic: dict[str, dict[int, int | None]] = {name: {} for name in asked_names}
+        for where, at in cluster.find_last_writes(asked_names).items():
+            by_topic[where.topic][where.partition] = at
+        return by_topic
+
+    return _read_topics(names, read, deadline)

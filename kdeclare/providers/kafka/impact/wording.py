@@ -119,7 +119,8 @@ def build_writers(
         "last_write_ms": last_write_ms,
         "producers": None if isinstance(producers, Fault) else producers,
     }
-    last = "" if last_write_ms is None else f"The newest record is timestamped {_format_time(last_write_ms)}."
+    time = "" if last_write_ms is None else format_record_time(last_write_ms)
+    last = f"The newest record is timestamped {time}." if time else ""
     if isinstance(producers, Fault):
         yield build_unknown(resource, None, "which producers write to the topic", producers, right=READ)
     elif producers:
@@ -131,7 +132,7 @@ def build_writers(
         yield Observation(resource, "writers", ObservationLevel.INFO, last, None, figures)
 
 
-def _format_time(at_ms: int) -> str:
+def format_record_time(at_ms: int) -> str:
     """Format a timestamp of a record. Producers can set any number, such as microseconds."""
     try:
         return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"

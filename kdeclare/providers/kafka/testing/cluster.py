@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.live import (
 )
 from kdeclare.providers.kafka.port import (
     TOPIC_AUTHORIZATION_FAILED,
-    ActiveProducer,
+    ActiveProducers,
     ConfigAlteration,
     ConfigQuery,
     Configs,
@@ -271,20 +271,21 @@ class MemoryCluster(RequestHandler):
         with self._lock:
             return self._handle_read("last_writes", topics, respond)
 
-    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, tuple[ActiveProducer, ...]]:
+    def list_producers(self, topics: Sequence[str]) -> Mapping[TopicPartition, ActiveProducers | Fault]:
         """See `Cluster.list_producers`. A test sets the producers with `set_producers`."""
         state = self._state
 
-        def respond() -> dict[TopicPartition, tuple[ActiveProducer, ...]]:
+        def respond(refused_topics: Mapping[str, Fault]) -> dict[TopicPartition, ActiveProducers | Fault]:
             return {
-                where: state.group_store.producers.get((state.topics[name].topic_id, where.partition), ())
+                where: refused_topics.get(name)
+                or state.group_store.producers.get((state.topics[name].topic_id, where.partition), ())
                 for name in topics
                 if name in state.topics
                 for where in (TopicPartition(name, n) for n in range(len(state.topics[name].partitions)))
             }
 
         with self._lock:
-            return self._handle_read("producers", topics, respond)
+            return self._run_request(Call("producers", tuple(topics)), respond)
 
     def fetch_batches(
         self, positions: Mapping[TopicPartition, int], *, max_bytes: int, max_records: int

@@ -5,22 +5,25 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeProducersRequest
 
-from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client.faults import build_fault_from_code
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.topics import describe_topics
 from kdeclare.providers.kafka.client.wire import Wire, batch_items
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import ActiveProducer
+from kdeclare.providers.kafka.port import ActiveProducer, ActiveProducers
 
 _PARTITIONS_PER_REQUEST = 2000
-_Producers = dict[TopicPartition, tuple[ActiveProducer, ...]]
+_Producers = dict[TopicPartition, ActiveProducers | Fault]
 
 
 def list_producers(
     wire: Wire, freshness: Freshness, names: Sequence[str]
-) -> Mapping[TopicPartition, tuple[ActiveProducer, ...]]:
-    """Return the active producers of each partition that has a leader. Raises Fault."""
+) -> Mapping[TopicPartition, ActiveProducers | Fault]:
+    """Return the active producers of each partition that has a leader, or why its leader refuses.
+
+    Raises Fault if a request fails, or if a leader has to be asked again.
+    """
     partitions_by_leader: dict[int, list[TopicPartition]] = {}
     for topic in describe_topics(wire, freshness, names).values():
         for number, partition in enumerate(topic.partitions):
@@ -58,7 +61,11 @@ def _read_producers(response: Any) -> _Producers:
         for partition in topic.partitions:
             where = TopicPartition(topic.name, partition.partition_index)
             if partition.error_code:
-                raise build_fault_from_code(partition.error_code, f"producers of {where}", changes=False)
+                fault = build_fault_from_code(partition.error_code, f"producers of {where}", changes=False)
+                if fault.kind is not FaultKind.REFUSED:
+                    raise fault
+                found[where] = fault
+                continue
             found[where] = tuple(
                 ActiveProducer(item.producer_id, item.last_timestamp, item.current_txn_start_offset >= 0)
                 for item in partition.active_producers
