@@ -39,6 +39,7 @@ PRINTED_BY = {
     "history": "`kdeclare history`",
     "history-diff": "`kdeclare history diff`",
     "history-run": "`kdeclare history RUN_ID`",
+    "impact": "`kdeclare impact`",
     "lock": "`kdeclare lock show`",
     "plan": "`kdeclare plan` and `show`, and the file that `plan --out` writes",
     "policy-check": "`kdeclare policy check`",
@@ -61,6 +62,7 @@ PRINTED_BY = {
     "status": "`kdeclare status`",
     "topic-describe": "`kdeclare topic describe`",
     "topic-list": "`kdeclare topic list`",
+    "usage": "`kdeclare usage`",
     "validation": "`kdeclare validate`",
 }
 """The command that prints the document of each schema."""

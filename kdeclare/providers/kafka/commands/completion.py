@@ -32,7 +32,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigQuery
 
 _READ_ONLY = "read-only"
-_COMMANDS = frozenset({("topic",), ("config",), ("group",), ("reassign",), ("acl",)})
+_COMMANDS = frozenset({("topic",), ("config",), ("group",), ("reassign",), ("acl",), ("usage",)})
 _NEW_TOPIC = ("new", "topic")
 _NAME_OPTIONS = {
     ConfigScope.TOPIC: "topic",
@@ -51,7 +51,7 @@ def complete(place: CursorContext, names: Names) -> CompletionOffer | None:
     for spelling in place.wanted.spellings:
         if spelling in rules:
             return rules[spelling](place, names)
-    if not place.wanted.spellings and place.path[:1] == ("topic",):
+    if not place.wanted.spellings and place.path[:1] in (("topic",), ("usage",)):
         return _TOPIC_RULE(place, names)
     if not place.wanted.spellings and place.path[:1] == ("group",):
         return _GROUP_RULE(place, names)

@@ -129,6 +129,7 @@ def list_candidates(line: str, root: Command | None = None) -> list[str]:
         ("history ", {"diff", "20260101T000000Z-a"}),
         ("history diff ", {"20260101T000000Z-a"}),
         ("reassign --broker-list 1,", {"1,2", "1,12"}),
+        ("usage ord", {"orders", "orders.dlq"}),
         ("schema --kind T", {"Topic"}),
     ],
 )

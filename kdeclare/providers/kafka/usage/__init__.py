@@ -1,0 +1,1 @@
+"""Who writes and reads topics, and when a record was last written."""
