@@ -267,7 +267,7 @@ def test_status_recovers_interrupted_run(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
 
     def press_twice(_: MemoryCluster) -> None:
-        for pause in (0.2, 0.6):
+        for pause in (0.2, 2.0):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(pause)
 
