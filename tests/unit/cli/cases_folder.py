@@ -16,7 +16,8 @@ from kdeclare.providers.connect.testing.workers import STATIC, Keystore
 from kdeclare.providers.kafka.acl.binding import parse_binding
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.consumer_group.group import CommittedOffset
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.version import VERSION
@@ -108,6 +109,8 @@ def set_up_case(case: Case, kdeclare: CommandLine) -> None:
             file.unlink()
         manifests.rmdir()
         (kdeclare.folder / "later").rename(manifests)
+    for topic, traffic in case.live.get("traffic", {}).items():
+        _add_traffic(kdeclare.cluster, topic, traffic)
     if case.saved:
         assert kdeclare("plan", "--out", "it.plan").code == 0
     for topic, configs in case.live.get("meanwhile", {}).items():
@@ -210,6 +213,16 @@ def _make_cluster(live: Mapping[str, Any]) -> MemoryCluster:
     assert set(cluster.create_acls(bindings).values()) <= {None}
     cluster.calls.clear()
     return cluster
+
+
+def _add_traffic(cluster: MemoryCluster, topic: str, traffic: Mapping[str, Any]) -> None:
+    """Put records into a topic, and let groups commit an offset for each partition."""
+    cluster.produce(topic, traffic["records"])
+    for group, offset in traffic.get("groups", {}).items():
+        cluster.add_group(group)
+        partitions = range(len(cluster.topics([topic])[topic].partitions))
+        offsets = {TopicPartition(topic, number): CommittedOffset(offset) for number in partitions}
+        assert set(cluster.groups.alter_offsets({group: offsets}).values()) == {None}
 
 
 def _make_workers(live: Mapping[str, Any]) -> dict[tuple[str, ...], ConnectWorkers]:
