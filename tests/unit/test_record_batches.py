@@ -163,3 +163,9 @@ def test_malformed_responses_are_refused() -> None:
             decode_fetched_records(RawResponse(whole[:end], 12))
     with pytest.raises(MalformedResponse, match="2 partitions instead of one"):
         decode_fetched_records(build_response(build_partition(b""), build_partition(b"")))
+
+
+@pytest.mark.parametrize("length", range(-1, 5))
+def test_impossible_length_ends_the_batches(length: int) -> None:
+    data = bytes(8) + length.to_bytes(4, "big", signed=True) + bytes(100)
+    assert decode_batches(data, 10) == ()

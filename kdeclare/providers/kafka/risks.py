@@ -24,6 +24,7 @@ _RETENTION_TIME = frozenset({"retention.ms", "log.retention.ms"})
 _RETENTION_SIZE = frozenset({"retention.bytes", "log.retention.bytes"})
 _CLEANUP = frozenset({"cleanup.policy", "log.cleanup.policy"})
 _UNCLEAN = "unclean.leader.election.enable"
+_REMOTE_STORAGE = "remote.storage.enable"
 _TOPIC_KEYS = {
     "log.retention.ms": "retention.ms",
     "log.retention.bytes": "retention.bytes",
@@ -114,9 +115,12 @@ def _rate_record_loss(field: FieldChange, inherited_value: JsonValue) -> RiskRat
     if key == _UNCLEAN:
         return _rate_unclean_elections(field)
     name = _TOPIC_KEYS.get(key, key)
-    if name not in _RETENTION_TIME | _RETENTION_SIZE | _CLEANUP:
+    if name not in _RETENTION_TIME | _RETENTION_SIZE | _CLEANUP | {_REMOTE_STORAGE}:
         return None
     before = inherited_value if field.before is None else field.before
+    if name == _REMOTE_STORAGE:
+        ends = before == "true" and field.after != "true"
+        return (Risk.DESTRUCTIVE, "Kafka deletes the records in remote storage.") if ends else None
     if name in _CLEANUP:
         return _rate_cleanup(name, before, field.after)
     return _rate_retention(name, before, field.after)

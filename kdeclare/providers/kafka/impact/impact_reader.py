@@ -6,19 +6,20 @@ from contextlib import contextmanager
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
+from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.impact.deletable_records import LogLimits
 from kdeclare.providers.kafka.impact.record_sample import RecordSample, read_samples
 from kdeclare.providers.kafka.impact.topic_logs import (
-    MAX_GROUPS,
     TOO_SLOW,
     Readers,
-    TooManyGroupsError,
     TopicLogs,
+    UnknownGroupsError,
     read_last_writes,
     read_logs,
     read_producers,
     read_readers,
     read_sizes,
+    require_every_partition,
 )
 from kdeclare.providers.kafka.impact.topic_settings import (
     TopicChange,
@@ -55,10 +56,11 @@ class ImpactReader:
     def __init__(self, cluster: Cluster, *, reads_groups_first: bool = False) -> None:
         """Create the reader.
 
-        reads_groups_first: whether the groups will be needed in any case, so that they are read before logs.
+        reads_groups_first: whether the groups will be needed for each change that can lose records, so that
+            policies should read them before the logs.
         """
         self._cluster = cluster
-        self._reads_groups_first = reads_groups_first
+        self.reads_groups_first = reads_groups_first
         self._remaining_s = _TIME_LIMIT_S
         self._reads: set[object] = set()
         self._configs: dict[str, Mapping[str, str] | Fault] = {}
@@ -100,6 +102,9 @@ class ImpactReader:
     def _read_defaults(self, keys: set[str], find_broker_id: Callable[[], int | None]) -> None:
         if isinstance(self._defaults, Fault) or keys <= self._defaults.keys():
             return
+        if self._remaining_s <= 0:
+            self._defaults = TOO_SLOW
+            return
         with self._measure_time():
             try:
                 found = read_defaults(self._cluster, keys, find_broker_id())
@@ -110,6 +115,9 @@ class ImpactReader:
 
     def _read_configs(self, names: Sequence[str]) -> None:
         if not names:
+            return
+        if self._remaining_s <= 0:
+            self._configs |= dict.fromkeys(names, TOO_SLOW)
             return
         with self._measure_time():
             try:
@@ -131,8 +139,8 @@ class ImpactReader:
             return read_readers(self._cluster)
         except Fault as fault:
             return fault
-        except TooManyGroupsError:
-            return f"the cluster has more than {MAX_GROUPS:,} groups"
+        except UnknownGroupsError as error:
+            return str(error)
 
     def read_logs(
         self,
@@ -148,7 +156,7 @@ class ImpactReader:
         after_groups: whether the groups have to be read before the logs. What groups read in between then
             counts as unread, which is the safe side.
         """
-        if after_groups or self._reads_groups_first:
+        if after_groups:
             self.read_readers()
         wanted = {name: limits.get(name) for name in topics if not self._is_known(name, limits, after_groups)}
         if wanted:
@@ -163,25 +171,27 @@ class ImpactReader:
         return not window or window == known.window
 
     def _read_new_logs(self, topics: Mapping[str, Topic], limits: Mapping[str, LogLimits | None]) -> None:
+        sizes: Mapping[TopicPartition, int] = {}
         try:
-            sizes = read_sizes(self._cluster, topics)
+            if self._remaining_s > 0:
+                sizes = read_sizes(self._cluster, topics)
         except Fault as fault:
-            self.sizes_fault, sizes = fault, {}
+            self.sizes_fault = fault
         logs = read_logs(self._cluster, limits, sizes, self.compute_deadline())
-        for name, found in logs.items():
+        for name, found in require_every_partition(logs, topics).items():
             self._logs[name] = _KnownLogs(found, _get_window(limits[name]), self._readers is not None)
 
-    def read_producers(self, topics: Sequence[str]) -> Mapping[str, int | Fault]:
+    def read_producers(self, topics: Mapping[str, Topic]) -> Mapping[str, int | Fault]:
         """Return how many producers write to topics; a Fault if the principal may not know."""
-        unread = [name for name in topics if name not in self._producers]
+        unread = {name: topic for name, topic in topics.items() if name not in self._producers}
         if unread:
             with self._measure_time():
                 self._producers |= read_producers(self._cluster, unread, self.compute_deadline())
         return {name: self._producers[name] for name in topics}
 
-    def read_last_writes(self, topics: Sequence[str]) -> Mapping[str, int | Fault | None]:
+    def read_last_writes(self, topics: Mapping[str, Topic]) -> Mapping[str, int | Fault | None]:
         """Return the latest timestamp of topics, in milliseconds since 1970; None without records."""
-        unread = [name for name in topics if name not in self._last_writes]
+        unread = {name: topic for name, topic in topics.items() if name not in self._last_writes}
         if unread:
             with self._measure_time():
                 self._last_writes |= read_last_writes(self._cluster, unread, self.compute_deadline())

@@ -20,6 +20,7 @@ from kdeclare.providers.kafka.impact.topic_logs import Readers, ReadingGroup, To
 from kdeclare.providers.kafka.impact.topic_settings import (
     CLEANUP_POLICY,
     LOSS_KEYS,
+    REMOTE_STORAGE,
     RETENTION_BYTES,
     RETENTION_MS,
     TopicChange,
@@ -36,8 +37,9 @@ class Loss:
     """A change that deletes records of a topic.
 
     path: the changed config; None if the whole topic is deleted.
-    limits: the limits that delete the records. None if the topic is deleted or compacted.
-    is_tiered: whether the topic also has records in remote storage, whose size is unknown.
+    limits: the limits that delete the records. None if the topic is deleted or compacted, or if its remote
+        records are deleted.
+    is_tiered: whether the topic can also have records in remote storage, whose size is unknown.
     """
 
     resource: str
@@ -49,7 +51,7 @@ class Loss:
     @property
     def is_compaction(self) -> bool:
         """Whether compaction deletes the records."""
-        return self.limits is None and self.path is not None
+        return self.limits is None and self.path == f"configs.{CLEANUP_POLICY}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,8 @@ def find_losses(
     """Yield what a change deletes that can lose records, or why this cannot be determined."""
     resource = change.resource
     if change.is_deletion:
-        is_tiered = isinstance(settings, TopicSettings) and settings.is_tiered
-        yield Loss(resource, topic, None, is_tiered=is_tiered)
+        may_be_tiered = not isinstance(settings, TopicSettings) or settings.is_tiered
+        yield Loss(resource, topic, None, is_tiered=may_be_tiered)
         return
     changed_keys = [key for key in LOSS_KEYS if key in change.configs]
     if not isinstance(settings, TopicSettings):
@@ -86,6 +88,8 @@ def find_losses(
     if cause is not None:
         limits = settings.limits_after
         yield Loss(resource, topic, f"configs.{cause}", limits, settings.is_tiered)
+    if settings.ends_tiering:
+        yield Loss(resource, topic, f"configs.{REMOTE_STORAGE}", is_tiered=True)
     if settings.is_compacted_after and not settings.is_compacted_before:
         yield Loss(resource, topic, f"configs.{CLEANUP_POLICY}", is_tiered=settings.is_tiered)
 
@@ -138,7 +142,7 @@ def observe_losses(reader: ImpactReader, losses: Sequence[Loss]) -> Iterator[Obs
     topics = {loss.topic.name: loss.topic for loss in readable}
     readers = reader.read_readers()
     logs = reader.read_logs(topics, merge_limits(readable), after_groups=True)
-    deleted_topics = [loss.topic.name for loss in readable if loss.path is None]
+    deleted_topics = {loss.topic.name: loss.topic for loss in readable if loss.path is None}
     last_writes = reader.read_last_writes(deleted_topics)
     producers = reader.read_producers(deleted_topics)
     for loss in readable:
@@ -170,8 +174,10 @@ def _observe_loss(loss: Loss, logs: TopicLogs, readers: Readers | Fault | str) -
 def compute_deleted(loss: Loss, log: PartitionLog) -> Bounds:
     """Return how many records of a partition are deleted."""
     if loss.limits is not None:
-        return compute_deletable_records(log, loss.limits)
-    return Bounds(0 if loss.is_compaction else log.count, log.count)
+        records = compute_deletable_records(log, loss.limits)
+        # Kafka deletes a local segment only after it has copied it, and never copies the active segment.
+        return Bounds(0, records.most) if loss.is_tiered else records
+    return Bounds(log.count if loss.path is None else 0, log.count)
 
 
 def _build_loss(loss: Loss, logs: TopicLogs, records: Bounds) -> Observation:

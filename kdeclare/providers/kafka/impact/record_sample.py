@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.impact.topic_logs import TOO_SLOW, read_log_bounds
+from kdeclare.providers.kafka.impact.topic_logs import INCOMPLETE, TOO_SLOW, read_log_bounds
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import Cluster, RecordBatch
 
@@ -82,6 +82,8 @@ def read_samples(
     for name, bounds in read_log_bounds(cluster, names, deadline).items():
         if isinstance(bounds, Fault):
             samples[name] = bounds
+        elif len(bounds) < len(topics[name].partitions):
+            samples[name] = INCOMPLETE
         elif received >= BYTES_PER_PLAN:
             samples[name] = _TOO_MUCH
         else:

@@ -1,5 +1,7 @@
 """The sentences about changes whose impact depends on recent records."""
 
+from math import lcm
+
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.units import format_size
@@ -18,8 +20,8 @@ def build_keys_move(
         figures |= {"records_sampled": sample.records, "records_with_keys": sample.keyed}
     level = ObservationLevel.EFFECT
     text = (
-        f"Most keys of new records map to different partitions ({after} instead of {before}). Consumers can "
-        "then read the new records of a key before its old ones."
+        f"{_describe_share(before, after)} keys of new records map to different partitions ({after} instead "
+        f"of {before}). Consumers can then read the new records of a key before its old ones."
     )
     if sample is not None and sample.keyed:
         text = f"{_describe_keys(sample)}. {text}"
@@ -31,6 +33,14 @@ def build_keys_move(
             else f"{_describe_keys(sample)}. More partitions change nothing for records without keys."
         )
     return Observation(resource, "keys-move", level, text, path, figures)
+
+
+def _describe_share(before: int, after: JsonValue) -> str:
+    """Return how many keys map to different partitions, if producers use the hash of the key."""
+    if not isinstance(after, int):
+        return "Most"
+    percent = round(100 * (1 - before / lcm(before, after)))
+    return "Half of the" if percent == 50 else f"About {percent}% of the"
 
 
 def _describe_keys(sample: RecordSample) -> str:

@@ -1,6 +1,7 @@
 """Read the logs of topics, and the groups that read them, with few requests."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -10,7 +11,13 @@ from kdeclare.providers.kafka.consumer_group.group import GroupType
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.impact.deletable_records import LogLimits, PartitionLog
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import EARLIEST, LATEST, UNSUPPORTED_VERSION, Cluster
+from kdeclare.providers.kafka.port import (
+    EARLIEST,
+    LATEST,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNSUPPORTED_VERSION,
+    Cluster,
+)
 
 MAX_GROUPS = 5_000
 """The largest number of groups whose offsets are read."""
@@ -25,6 +32,11 @@ _DESCRIBE = "DESCRIBE"
 Found = TypeVar("Found")
 TOO_SLOW = Fault("TOO_SLOW", "reading the cluster took too long")
 """The reason why kdeclare did not read something after the time limit."""
+INCOMPLETE = Fault("INCOMPLETE_RESPONSE", "the brokers did not respond for every partition")
+"""The reason why kdeclare does not use a response: a missing partition must not look like an empty one."""
+GROUP_OFFSETS_TOPIC = "__consumer_offsets"
+_STABLE = "Stable"
+"""The state of a group whose members have all partitions that they are to have."""
 
 
 def read_logs(
@@ -150,8 +162,8 @@ class Readers:
 
     groups: the groups that read a topic, by topic. is_complete: whether the principal is known to see all
         groups.
-    unknown: the groups of which kdeclare does not know what they read: share groups, and groups with members
-        that have no partitions at the moment.
+    unknown: the groups of which kdeclare does not know what they read: share groups, groups of an unknown
+        type, and groups whose members wait for partitions.
     """
 
     groups: Mapping[str, Sequence[ReadingGroup]]
@@ -159,14 +171,26 @@ class Readers:
     unknown: tuple[str, ...] = ()
 
 
-class TooManyGroupsError(Exception):
-    """Raised if the cluster has so many groups that their offsets are not read."""
+class UnknownGroupsError(Exception):
+    """Raised if the groups cannot be known. The message is the reason, without a period."""
+
+
+def require_every_partition(
+    found: Mapping[str, Mapping[int, Found] | Fault], topics: Mapping[str, Topic]
+) -> Mapping[str, Mapping[int, Found] | Fault]:
+    """Replace what was found about a topic with a Fault unless it covers all partitions of the topic."""
+    return {
+        name: INCOMPLETE
+        if not isinstance(values, Fault) and len(values) < len(topics[name].partitions)
+        else values
+        for name, values in found.items()
+    }
 
 
 def read_readers(cluster: Cluster) -> Readers:
     """Read which groups read which topics, and how far.
 
-    Raises Fault, and TooManyGroupsError. Groups without committed offsets count if their members have
+    Raises Fault, and UnknownGroupsError. Groups without committed offsets count if their members have
     partitions of a topic. Share groups store their positions elsewhere, and are not included.
     """
     every_group = cluster.groups.list_groups()
@@ -175,9 +199,12 @@ def read_readers(cluster: Cluster) -> Readers:
         for id_, group in every_group.items()
         if group.has_consumer_offsets or group.type is GroupType.STREAMS
     }
-    unknown = {id_ for id_, group in every_group.items() if group.type is GroupType.SHARE}
+    unknown = {
+        id_ for id_, group in every_group.items() if group.type in (GroupType.SHARE, GroupType.UNKNOWN)
+    }
     if len(listed) > MAX_GROUPS:
-        raise TooManyGroupsError
+        raise UnknownGroupsError(f"the cluster has more than {MAX_GROUPS:,} groups")
+    _require_online_groups(cluster)
     rights = cluster.find_cluster_rights()
     active_ids = {id_ for id_, group in listed.items() if group.is_active}
     described = cluster.groups.describe_groups(sorted(active_ids)) if active_ids else {}
@@ -188,7 +215,8 @@ def read_readers(cluster: Cluster) -> Readers:
         group = described.get(id_)
         members = group.members if group is not None else None
         has_partitions = any(member.partitions for member in members or ())
-        if id_ in active_ids and not has_partitions:
+        is_waiting = not has_partitions or (group is not None and group.group.state != _STABLE)
+        if id_ in active_ids and is_waiting:
             unknown.add(id_)
         for member in members or ():
             for topic in {where.topic for where in member.partitions}:
@@ -203,7 +231,27 @@ def read_readers(cluster: Cluster) -> Readers:
     return Readers(groups, rights is not None and _DESCRIBE in rights, tuple(sorted(unknown)))
 
 
-def read_producers(cluster: Cluster, names: Sequence[str], deadline: float) -> Mapping[str, int | Fault]:
+def _require_online_groups(cluster: Cluster) -> None:
+    """Raise UnknownGroupsError if lists of groups can be incomplete.
+
+    A broker only lists the groups in the partitions that it leads.
+    """
+    try:
+        topic = cluster.topics([GROUP_OFFSETS_TOPIC]).get(GROUP_OFFSETS_TOPIC)
+    except Fault as fault:
+        if fault.error != TOPIC_AUTHORIZATION_FAILED:
+            raise
+        return  # most principals may not describe internal topics
+    offline = sum(partition.leader is None for partition in topic.partitions) if topic is not None else 0
+    if offline:
+        raise UnknownGroupsError(
+            f"groups are not visible while partitions of '{GROUP_OFFSETS_TOPIC}' have no leader ({offline})"
+        )
+
+
+def read_producers(
+    cluster: Cluster, topics: Mapping[str, Topic], deadline: float
+) -> Mapping[str, int | Fault]:
     """Read how many producers write to topics.
 
     These producers have an open transaction, or wrote a record with a timestamp within the last hour.
@@ -214,28 +262,34 @@ def read_producers(cluster: Cluster, names: Sequence[str], deadline: float) -> M
     def count(asked_names: Sequence[str]) -> Mapping[str, int | Fault]:
         recent_ids: dict[str, set[int]] = {name: set() for name in asked_names}
         refused: dict[str, Fault] = {}
+        answered: Counter[str] = Counter()
         for where, producers in cluster.list_producers(asked_names).items():
+            answered[where.topic] += 1
             if isinstance(producers, Fault):
                 refused[where.topic] = producers
                 continue
             recent_ids[where.topic] |= {
                 each.id for each in producers if each.in_transaction or each.last_written_ms >= since_ms
             }
-        return {name: refused.get(name) or len(ids) for name, ids in recent_ids.items()}
+        incomplete = {
+            name: INCOMPLETE for name in asked_names if answered[name] < len(topics[name].partitions)
+        }
+        return {
+            name: refused.get(name) or incomplete.get(name) or len(ids) for name, ids in recent_ids.items()
+        }
 
-    return _read_topics(names, count, deadline)
+    return _read_topics(list(topics), count, deadline)
 
 
 def read_last_writes(
-    cluster: Cluster, names: Sequence[str], deadline: float
+    cluster: Cluster, topics: Mapping[str, Topic], deadline: float
 ) -> Mapping[str, int | Fault | None]:
     """Read the latest timestamp of each topic, in milliseconds since 1970; None if it has no records.
 
     A Fault means that the brokers do not tell, such as brokers before Kafka 3.0.
     deadline: no request begins after this time (`time.monotonic`).
     """
-
-    found = read_partition_writes(cluster, names, deadline)
+    found = require_every_partition(read_partition_writes(cluster, list(topics), deadline), topics)
     return {
         name: times if isinstance(times, Fault) else find_latest(times.values())
         for name, times in found.items()

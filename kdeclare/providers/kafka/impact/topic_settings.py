@@ -15,8 +15,8 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
 SEGMENT_MS, SEGMENT_BYTES, MIN_ISR = "segment.ms", "segment.bytes", "min.insync.replicas"
 MAX_MESSAGE_BYTES = "max.message.bytes"
-_REMOTE_STORAGE = "remote.storage.enable"
-LOSS_KEYS = (CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES)
+REMOTE_STORAGE = "remote.storage.enable"
+LOSS_KEYS = (CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES, REMOTE_STORAGE)
 """The configs of a topic whose changes can delete records."""
 
 _CONFIGS = "configs."
@@ -63,7 +63,12 @@ class TopicSettings:
     @property
     def is_tiered(self) -> bool:
         """Whether the topic also has records in remote storage (KIP-405)."""
-        return "true" in (self.before.get(_REMOTE_STORAGE), self.after.get(_REMOTE_STORAGE))
+        return "true" in (self.before.get(REMOTE_STORAGE), self.after.get(REMOTE_STORAGE))
+
+    @property
+    def ends_tiering(self) -> bool:
+        """Whether the change disables tiered storage, which requires that the remote records are deleted."""
+        return self.before.get(REMOTE_STORAGE) == "true" and self.after.get(REMOTE_STORAGE) != "true"
 
     @property
     def limits_before(self) -> LogLimits:
@@ -109,7 +114,7 @@ def read_configs(cluster: Cluster, topics: Iterable[str]) -> Mapping[str, Mappin
 
     The result has a Fault for each topic whose configs cannot be described.
     """
-    keys = frozenset({*_BROKER_KEYS, _REMOTE_STORAGE})
+    keys = frozenset({*_BROKER_KEYS, REMOTE_STORAGE})
     queries = [ConfigQuery(ConfigResource(ConfigScope.TOPIC, name), keys) for name in sorted(topics)]
     return {
         resource.name: entries
@@ -133,6 +138,8 @@ def build_settings(
             after[key] = new_value
         elif key in _BROKER_KEYS:
             unknown.add(key)
+        elif key == REMOTE_STORAGE:
+            after[key] = "false"  # brokers have no default for it
     return TopicSettings(before, after, frozenset(unknown))
 
 

@@ -151,7 +151,7 @@ def build_unknown_groups(resource: str, path: str | None, count: int) -> Observa
     groups = format_count(count, "other group")
     text = (
         f"kdeclare does not know whether {groups} read{'s' * (count == 1)} the topic: share groups, and "
-        "groups whose members have no partitions at the moment."
+        "groups of an unknown type, and groups whose members wait for partitions."
     )
     return Observation(resource, "hidden-groups", ObservationLevel.UNKNOWN, text, path, {"groups": count})
 

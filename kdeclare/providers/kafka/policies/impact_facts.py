@@ -164,6 +164,7 @@ class TopicImpactFacts:
     # The methods below raise _UnknownFactError.
 
     def _claim_batch(self, purpose: str) -> Mapping[str, TopicChange]:
+        self._find_readable([self.topic])  # otherwise, this topic would claim the batch of all others
         return self.source.claim_batch(purpose, self.topic, self.change, self.among)
 
     def _find_readable(self, names: Iterable[str]) -> Mapping[str, Topic]:
@@ -208,6 +209,7 @@ class TopicImpactFacts:
             changes = {name: changes[name] for name in {*limits, self.topic}}
         topics = self._find_readable(changes)
         reader = self.source.facts.impact_reader
+        after_groups = after_groups or (self.change.can_lose_records and reader.reads_groups_first)
         logs = reader.read_logs(topics, limits, after_groups=after_groups)[self.topic]
         return _refuse(logs) if isinstance(logs, Fault) else logs
 
@@ -287,12 +289,12 @@ class TopicImpactFacts:
 
     def _read_producers(self) -> int:
         topics = self._find_readable(self._claim_batch("producers"))
-        producers = self.source.facts.impact_reader.read_producers(list(topics))[self.topic]
+        producers = self.source.facts.impact_reader.read_producers(topics)[self.topic]
         return _refuse(producers, right=READ) if isinstance(producers, Fault) else producers
 
     def _read_last_write(self) -> int | None:
         topics = self._find_readable(self._claim_batch("last writes"))
-        last_write = self.source.facts.impact_reader.read_last_writes(list(topics))[self.topic]
+        last_write = self.source.facts.impact_reader.read_last_writes(topics)[self.topic]
         return _refuse(last_write) if isinstance(last_write, Fault) else last_write
 
 
@@ -314,6 +316,6 @@ def _explain_unknown_groups(groups: Sequence[str]) -> str:
     more = f" and {len(groups) - _MAX_NAMED_GROUPS} more" if len(groups) > _MAX_NAMED_GROUPS else ""
     noun, verb = ("group", "reads") if len(groups) == 1 else ("groups", "read")
     return (
-        f"kdeclare does not know whether the {noun} {named}{more} {verb} the topic (share groups, and groups "
-        "whose members have no partitions at the moment)"
+        f"kdeclare does not know whether the {noun} {named}{more} {verb} the topic (share groups, groups of "
+        "an unknown type, and groups whose members wait for partitions)"
     )

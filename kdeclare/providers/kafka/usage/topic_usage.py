@@ -11,17 +11,17 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicParti
 from kdeclare.providers.kafka.impact.deletable_records import count_unread
 from kdeclare.providers.kafka.impact.record_loss import explain_missing_leader
 from kdeclare.providers.kafka.impact.topic_logs import (
-    MAX_GROUPS,
     Readers,
     ReadingGroup,
-    TooManyGroupsError,
     TopicLogs,
+    UnknownGroupsError,
     find_latest,
     read_logs,
     read_partition_writes,
     read_producers,
     read_readers,
     read_sizes,
+    require_every_partition,
 )
 from kdeclare.providers.kafka.impact.wording import READ, format_reason
 from kdeclare.providers.kafka.live import Topic
@@ -115,8 +115,8 @@ class ClusterUsage:
     """Who writes and reads the topics of a cluster.
 
     all_groups_visible: whether the principal is known to see all groups.
-    unknown_groups: the groups of which kdeclare does not know what they read: share groups, and groups with
-        members that have no partitions at the moment.
+    unknown_groups: the groups of which kdeclare does not know what they read: share groups, groups of an
+        unknown type, and groups whose members wait for partitions.
     unknown_storage: the topics of which kdeclare does not know whether they use tiered storage, by reason.
     """
 
@@ -156,8 +156,8 @@ def _read_readers(cluster: Cluster) -> Readers | Unknown:
         return read_readers(cluster)
     except Fault as fault:
         return Unknown(format_reason(fault))
-    except TooManyGroupsError:
-        return Unknown(f"the cluster has more than {MAX_GROUPS:,} groups")
+    except UnknownGroupsError as error:
+        return Unknown(str(error))
 
 
 def _read_storages(cluster: Cluster, topics: Collection[str]) -> Mapping[str, bool | Unknown]:
@@ -192,9 +192,9 @@ def _read_step(
     sizes = _read_sizes(cluster, led)
     known_sizes = {} if isinstance(sizes, Unknown) else sizes
     logs = read_logs(cluster, dict.fromkeys(led), known_sizes, deadline)
-    names = list(led)
     writes = _Writes(
-        read_partition_writes(cluster, names, deadline), read_producers(cluster, names, deadline)
+        require_every_partition(read_partition_writes(cluster, list(led), deadline), led),
+        read_producers(cluster, led, deadline),
     )
     no_size = sizes if isinstance(sizes, Unknown) else Unknown(_NO_SIZE)
     for name, topic in topics.items():

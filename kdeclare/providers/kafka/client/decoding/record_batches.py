@@ -30,7 +30,7 @@ def decode_batches(data: bytes, max_records: int) -> tuple[RecordBatch, ...]:
     while pos + _MAGIC_POS < len(data):
         (length,) = _LENGTH.unpack_from(data, pos)
         size = _LENGTH_FROM + length
-        if length <= 0:
+        if size <= _MAGIC_POS:
             break  # not a batch: nothing behind it can be decoded
         batch = _decode_batch(data[pos : pos + size], size, left)
         if batch is not None:

@@ -240,7 +240,7 @@ def _report_unknown(usage: ClusterUsage) -> Iterator[Diagnostic]:
             "unknown-readers",
             "Some groups may read any topic",
             f"kdeclare does not know which topics {groups} {verb} ({format_names(usage.unknown_groups)}): "
-            "share groups, and groups whose members have no partitions at the moment.",
+            "share groups, groups of an unknown type, and groups whose members wait for partitions.",
             "Run kdeclare group list to see the types and states of the groups.",
         )
 
