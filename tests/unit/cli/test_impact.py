@@ -139,11 +139,11 @@ def test_new_topic_of_manifest_has_no_impact(shop: CommandLine) -> None:
 def test_change_without_impact_is_told(shop: CommandLine) -> None:
     ran = shop("impact", "Topic/orders", "--add-config", "compression.type=lz4")
     assert list_impact(ran) == [
-        "impact: kdeclare knows no impact of this change on records, producers or groups."
+        "impact: The change has none of the effects on records, producers and groups that kdeclare knows."
     ]
     assert read(shop, "Topic/orders", "--add-config", "compression.type=lz4")["observations"] == []
     unchanged = shop("impact", "Topic/refunds", "--partitions", "2")
-    assert (unchanged.code, unchanged.out) == (0, "No changes: lab:9092 already matches.\n")
+    assert (unchanged.code, unchanged.out) == (0, "No changes: lab:9092 has all of these values.\n")
 
 
 def test_broker_configs_have_unknown_impact(shop: CommandLine) -> None:
@@ -207,9 +207,9 @@ def test_policies_do_not_judge(shop: CommandLine) -> None:
         (["Topic/orders", "--delete", "--partitions", "3"], "cannot be combined with other changes"),
         (["Topic/orders", "BrokerConfig/1", "--add-config", "a=b"], "name resources of the same kind"),
         (["BrokerConfig/1", "--delete"], "only configs of the kind BrokerConfig can be changed"),
-        (["ScramUser/a", "--delete"], "the options cannot describe a change of the kind ScramUser"),
+        (["ScramUser/a", "--delete"], "not of deleting a ScramUser"),
         (["manifests", "--delete"], "manifests describe the change themselves"),
-        (["manifests", "Topic/orders"], "there is no file 'Topic/orders'"),
+        (["manifests", "Topic/orders"], "pass either manifests or resources, not both"),
     ],
 )
 def test_contradictory_arguments_are_usage_errors(

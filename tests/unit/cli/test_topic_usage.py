@@ -118,15 +118,15 @@ def test_unused_topics_have_no_members_and_no_recent_records(shop: CommandLine) 
 def test_unused_topics_in_text_show_what_they_hold(shop: CommandLine) -> None:
     lines = shop("usage", "--unused").out.splitlines()
     assert lines[:2] == [
-        "2 of 6 topics on lab:9092 are unused: no members, and no records newer than 30 d.",
+        "2 of 6 topics on lab:9092 are unused (no members, no active producers, no records newer than 30 d).",
         "They hold 50 records (48.8 KiB).",
     ]
-    assert lines[-3] == "kdeclare could not determine whether 2 more topics are unused:"
+    assert lines[-3] == "kdeclare could not determine whether 2 topics are unused:"
     assert lines[-1:] == [
         "  purged: all records of partition 0 were deleted",
     ]
     assert shop("usage", "orders", "--unused").out == (
-        "None of 1 topic on lab:9092 is unused: no members, and no records newer than 30 d.\n"
+        "0 of 1 topic on lab:9092 is unused (no members, no active producers, no records newer than 30 d).\n"
     )
 
 
@@ -140,7 +140,7 @@ def test_wrong_options_are_usage_errors(shop: CommandLine) -> None:
     assert shop("usage", "--older-than", "3d").code == 64
     ran = shop("usage", "--unused", "--older-than", "month")
     assert ran.code == 64
-    assert "'month' is not a duration." in ran.err
+    assert "'month' is not a duration of at most 100 years." in ran.err
 
 
 def test_missing_rights_are_unknown_and_named(shop: CommandLine) -> None:
@@ -195,6 +195,12 @@ def test_groups_that_can_read_any_topic_are_named(shop: CommandLine, monkeypatch
     document = read(shop, "legacy")
     assert (document["all_groups_visible"], document["unknown_groups"]) == (False, ["audit", "queue"])
     assert document["topics"][0]["groups"][0]["members"] is None
+
+
+def test_groups_that_can_read_any_topic_qualify_the_headline(shop: CommandLine) -> None:
+    shop.cluster.add_group("queue", GroupType.SHARE)
+    ran = shop("usage", "--unused", "--quiet")
+    assert "\nHowever, 1 group may read any of them (see the warnings).\n" in ran.out
 
 
 def test_clusters_with_too_many_groups_have_unknown_groups(

@@ -211,7 +211,11 @@ _ALTER_EPILOG = build_epilog(
 )
 _DELETE_EPILOG = build_epilog("kdeclare topic delete orders", "kdeclare topic delete 'test-.*'", codes=_CODES)
 
-PartitionsOption = Annotated[int | None, typer.Option(metavar="N", min=1, help="Number of partitions.")]
+_MAX_PARTITIONS = 200_000
+"""More partitions than a cluster supports. Their placement would take minutes."""
+PartitionsOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, max=_MAX_PARTITIONS, help="Number of partitions.")
+]
 FactorOption = Annotated[
     int | None, typer.Option(metavar="N", min=1, max=32767, help="Number of replicas of each partition.")
 ]

@@ -90,8 +90,8 @@ def build_other_groups(resource: str, path: str | None, unread: Sequence[int]) -
     """Count the groups that are not named, each with its number of unread records."""
     most, others = max(unread), format_count(len(unread), "other group")
     if most:
-        each = "each have" if len(unread) > 1 else "has"
-        text = f"{others} {each} up to {format_count(most, 'unread record')} among them."
+        verb, each = ("have", " each") if len(unread) > 1 else ("has", "")
+        text = f"{others} {verb} not read up to {most:,} of these records{each}."
     else:
         text = f"{others} {'have' if len(unread) > 1 else 'has'} members that read the topic."
     figures = {"groups": len(unread), "unread_at_most": most}
@@ -101,11 +101,14 @@ def build_other_groups(resource: str, path: str | None, unread: Sequence[int]) -
 
 def build_readers(resource: str, path: str | None, groups: int, *, is_complete: bool) -> Observation:
     """Say that no group loses records. groups: the number of groups that read the topic."""
-    visible = "" if is_complete else " that kdeclare is permitted to describe"
     if groups:
-        text = f"All groups{visible} have read these records."
+        text = (
+            "All groups have read these records."
+            if is_complete
+            else "All known readers have read these records."
+        )
     else:
-        text = f"No group{visible} reads the topic."
+        text = "No group reads the topic." if is_complete else "No group is known to read the topic."
     figures = {"groups": groups, "all_groups_visible": is_complete}
     return Observation(resource, "unread-records", ObservationLevel.INFO, text, path, figures)
 
@@ -150,8 +153,8 @@ def build_unknown_groups(resource: str, path: str | None, count: int) -> Observa
     """Say that kdeclare does not know what some groups read."""
     groups = format_count(count, "other group")
     text = (
-        f"kdeclare does not know whether {groups} read{'s' * (count == 1)} the topic: share groups, and "
-        "groups of an unknown type, and groups whose members wait for partitions."
+        f"{groups} may read the topic: kdeclare cannot know what share groups, groups of an unknown type, and "
+        "groups whose members wait for partitions read."
     )
     return Observation(resource, "hidden-groups", ObservationLevel.UNKNOWN, text, path, {"groups": count})
 

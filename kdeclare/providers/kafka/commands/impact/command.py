@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kdeclare.core.resources.ids import ResourceId
 
 _TARGET = "KIND/NAME|PATH"
+_MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 _TOPIC = "Topic"
 _EPILOG = build_epilog(
     "kdeclare impact Topic/orders --add-config retention.ms=1d",
@@ -80,8 +81,9 @@ def show_impact(
 
     The options describe a change of existing resources; the name of a topic can be a regular expression.
     Config values can be amounts such as 1d or 10GiB. Instead of options, you can pass manifests. The command
-    shows the same impact as kdeclare plan, but changes nothing, and needs neither a project nor a state.
-    Policies do not evaluate the change.
+    changes nothing, and needs neither a project nor a state. Without the state, it does not notice configs
+    and resources that were removed from manifests; kdeclare plan does. Policies do not evaluate the change,
+    and brokers do not validate it.
     """
     from kdeclare.app.adhoc.impact import read_impact
     from kdeclare.providers.kafka.commands.impact.impact_views import (
@@ -123,6 +125,8 @@ def _choose_request(
         return partial(_choose_resource_request, resources, change, configs)
     if not any(map(_exists, targets)):
         for target in targets:
+            if not _is_resource(target) and target.endswith(_MANIFEST_SUFFIXES):
+                raise typer.BadParameter(f"there is no file '{target}'.", param_hint=_TARGET)
             parse_resource(_TARGET, target)
         raise typer.BadParameter(
             "specify a change: --delete, --partitions, --replication-factor, --replica-assignment or "
@@ -131,7 +135,12 @@ def _choose_request(
         )
     if not all(map(_exists, targets)):
         missing = next(target for target in targets if not _exists(target))
-        raise typer.BadParameter(f"there is no file '{missing}'.", param_hint=_TARGET)
+        problem = (
+            "pass either manifests or resources, not both."
+            if _is_resource(missing)
+            else f"there is no file '{missing}'."
+        )
+        raise typer.BadParameter(problem, param_hint=_TARGET)
     paths = [Path(target) for target in targets]
     return lambda workspace: partial(_request_manifests, workspace, paths)
 
@@ -183,7 +192,9 @@ def _choose_resource_request(
         build = partial(topic_requests.build_alter_request, workspace, requests, if_exists=False)
     elif not isinstance(KINDS[kind], ConfigsKind):
         raise typer.BadParameter(
-            f"the options cannot describe a change of the kind {kind}. Pass a manifest instead.",
+            f"only the impact of deleting topics is known, not of deleting a {kind}."
+            if change.delete
+            else f"the options cannot describe a change of the kind {kind}. Pass a manifest instead.",
             param_hint=_TARGET,
         )
     elif change != HypotheticalChange():

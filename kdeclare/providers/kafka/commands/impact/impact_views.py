@@ -25,7 +25,9 @@ from kdeclare.report.elements.values import sanitize_for_terminal
 from kdeclare.report.outcome import plan_outcome
 from kdeclare.report.plan.plan_text import render_changes
 
-_NO_IMPACT = "kdeclare knows no impact of this change on records, producers or groups."
+_NO_IMPACT = "The change has none of the effects on records, producers and groups that kdeclare knows."
+_NOT_COMPUTED = "kdeclare does not compute the impact of changes of this kind."
+_COMPUTED_KINDS = frozenset({"Topic", "Reassignment"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +126,21 @@ def compute_impact_exit_code(predicted: PredictedImpact) -> ExitCode:
     return plan_outcome(predicted.plan).exit_code
 
 
+def _build_silent(resource: str, *, is_computed: bool) -> Observation:
+    if is_computed:
+        return Observation(resource, "no-impact", ObservationLevel.INFO, _NO_IMPACT)
+    return Observation(resource, "impact-unknown", ObservationLevel.UNKNOWN, _NOT_COMPUTED)
+
+
 def render_impact(cluster: str, plan: Plan, style: Style = PLAIN) -> str:
     """Render the changes with their impact."""
     target = sanitize_for_terminal(cluster)
     changes = [change for change in plan.changes if change.action is not Action.NO_OP]
     if not changes:
-        return f"No changes: {target} already matches.\n"
+        return f"No changes: {target} has all of these values.\n"
     observed = {item.resource for item in plan.observations}
     silent = [
-        Observation(str(change.id), "no-impact", ObservationLevel.INFO, _NO_IMPACT)
+        _build_silent(str(change.id), is_computed=change.id.kind in _COMPUTED_KINDS)
         for change in changes
         if not change.blocked and change.action is not Action.CREATE and str(change.id) not in observed
     ]

@@ -14,6 +14,7 @@ from kdeclare.providers.kafka.commands.options import TopicNames
 from kdeclare.providers.kafka.commands.topic import ExcludeInternal, IfExists
 
 _DEFAULT_AGE = "30d"
+_MAX_AGE_S = 100 * 365 * 86_400.0
 _EPILOG = build_epilog(
     "kdeclare usage                                all topics except internal ones",
     "kdeclare usage orders                         the groups of one topic",
@@ -85,9 +86,13 @@ def _parse_age(text: str) -> float:
     from kdeclare.core.units import parse_duration
 
     try:
-        return parse_duration(text)
+        age_s = parse_duration(text)
+        if age_s > _MAX_AGE_S:
+            raise ValueError
+        return age_s
     except (ValueError, OverflowError):
         raise typer.BadParameter(
-            f"'{text}' is not a duration. Write a number with a unit, such as 90d or 12h.",
+            f"'{text}' is not a duration of at most 100 years. Write a number with a unit, such as 90d or "
+            "12h.",
             param_hint="--older-than",
         ) from None

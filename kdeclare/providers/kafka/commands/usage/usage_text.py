@@ -93,10 +93,15 @@ def _render_headline(view: UsageView, style: Style) -> Iterator[str]:
         writers = sum(bool(topic.active_producers) for topic in view.topics)
         yield style.bold(f"{topics}: {readers:,} with members of groups, {writers:,} with active producers.")
         return
-    count = f"{len(view.topics):,}" if view.topics else "None"
-    verb = "is" if len(view.topics) <= 1 else "are"
+    verb = "is" if 1 in (len(view.topics), view.of_topics) else "are"
     age = format_in_units(int(view.unused_for_s * 1000), TIMES) or "0 s"
-    yield style.bold(f"{count} of {topics} {verb} unused: no members, and no records newer than {age}.")
+    criteria = f"no members, no active producers, no records newer than {age}"
+    yield style.bold(f"{len(view.topics):,} of {topics} {verb} unused ({criteria}).")
+    if view.topics and (view.unknown_groups or not view.all_groups_visible):
+        unknown = format_count(len(view.unknown_groups), "group")
+        noun = unknown if view.unknown_groups else "groups"
+        note = "" if view.all_groups_visible else " that kdeclare may not see"
+        yield style.yellow(f"However, {noun}{note} may read any of them (see the warnings).")
     if view.topics:
         records = sum(topic.records or 0 for topic in view.topics)
         at_least = "at least " if any(topic.records is None for topic in view.topics) else ""
@@ -158,7 +163,7 @@ def _list_legend(view: UsageView, *, is_elided: bool) -> Iterator[str]:
 def _render_undetermined(view: UsageView, style: Style) -> Iterator[str]:
     if not view.undetermined:
         return
-    topics = format_count(len(view.undetermined), "more topic")
+    topics = format_count(len(view.undetermined), "topic")
     verb = "is" if len(view.undetermined) == 1 else "are"
     yield ""
     yield style.yellow(f"kdeclare could not determine whether {topics} {verb} unused:")
