@@ -153,8 +153,8 @@ def build_unknown_groups(resource: str, path: str | None, count: int) -> Observa
     """Say that kdeclare does not know what some groups read."""
     groups = format_count(count, "other group")
     text = (
-        f"{groups} may read the topic: kdeclare cannot know what share groups, groups of an unknown type, and "
-        "groups whose members wait for partitions read."
+        f"{groups} may read the topic: kdeclare cannot know what share groups, groups of an unknown type, "
+        "and groups whose members wait for partitions read."
     )
     return Observation(resource, "hidden-groups", ObservationLevel.UNKNOWN, text, path, {"groups": count})
 
