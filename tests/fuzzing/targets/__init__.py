@@ -8,7 +8,7 @@ _NAMES_BY_MODULE = {
     "plans": ("plan-file",),
     "states": ("journal", "state", "shared-state"),
     "manifests": ("manifest", "project-file", "fleet-file", "accepted-drift"),
-    "kafka": ("client-properties", "reassignment", "offsets-file", "broker-answer"),
+    "kafka": ("client-properties", "reassignment", "offsets-file", "broker-answer", "record-batches"),
     "http": ("worker-answer", "registry-answer"),
     "signatures": ("trusted-keys", "sshsig"),
 }

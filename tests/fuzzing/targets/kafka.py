@@ -7,9 +7,13 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.providers.kafka.client.decoding.configs_decoder import decode_configs
 from kdeclare.providers.kafka.client.decoding.created_topics import decode_created_topics
+from kdeclare.providers.kafka.client.decoding.fetched_records import decode_fetched_records
+from kdeclare.providers.kafka.client.decoding.record_batches import decode_batches
 from kdeclare.providers.kafka.client.decoding.wire_format import MalformedResponse, RawResponse
 from kdeclare.providers.kafka.client.properties import (
     build_client_arguments,
@@ -92,6 +96,13 @@ def read_broker_answer(data: bytes) -> None:
         list(decode_configs(response, _QUERIES))
 
 
+def read_record_batches(data: bytes) -> None:
+    """Decode batches of records, and the response to a Fetch request that contains them."""
+    decode_batches(data, 1000)
+    with suppress(MalformedResponse):
+        decode_batches(decode_fetched_records(RawResponse(data, 12)).records, 1000)
+
+
 def make_properties() -> Sequence[bytes]:
     """Return client properties with TLS and SASL."""
     module = b"sasl.jaas.config=org.apache.kafka.common.security.%s.%sLoginModule"
@@ -136,9 +147,26 @@ def make_broker_answers() -> Sequence[bytes]:
     return [bytes([n]) + (_ANSWERS / f"{name}.bin").read_bytes() for n, name in enumerate(_NAMES)]
 
 
+def make_record_batches() -> Sequence[bytes]:
+    """Return batches with each compression type, and a response."""
+    batches = [_build_batch(codec) for codec in (0, 1)]
+    head = bytes(10) + bytes([2, 2]) + b"t" + bytes([2]) + bytes(30) + bytes([1]) + bytes(4)
+    size = len(batches[0]) + 1  # two bytes as a variable-length number
+    response = head + bytes([size & 0x7F | 0x80, size >> 7]) + batches[0] + bytes(3)
+    return [*batches, batches[0] + batches[1], response]
+
+
+def _build_batch(codec: int) -> bytes:
+    builder = DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 2**31 - 1)
+    for number in range(3):
+        builder.append(number, number, b"key" if number else None, b"value", [("header", b"1")])
+    return bytes(builder.build())
+
+
 TARGETS = (
     Target("client-properties", read_client_properties, make_properties, mutate_bytes),
     Target("reassignment", read_reassignment, make_reassignments, mutate_json),
     Target("offsets-file", read_offsets_file, make_offsets_files, mutate_bytes),
     Target("broker-answer", read_broker_answer, make_broker_answers, mutate_bytes, (MalformedResponse,)),
+    Target("record-batches", read_record_batches, make_record_batches, mutate_bytes),
 )
