@@ -13,7 +13,7 @@ from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.units import format_count, format_names
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.impact import wording
-from kdeclare.providers.kafka.impact.topic_settings import MIN_ISR, TopicSettings
+from kdeclare.providers.kafka.impact.topic_settings import MIN_ISR, TopicSettings, require_known
 from kdeclare.providers.kafka.impact.writability import (
     Place,
     ReplicaSet,
@@ -191,11 +191,10 @@ def _observe_resource(
 
 def _find_min_isr(settings: TopicSettings | Fault | None) -> tuple[int, int] | Fault | str:
     """Return ``min.insync.replicas`` before and after the plan, or why it is unknown."""
-    if not isinstance(settings, TopicSettings):
-        return settings or "the topic is gone"
-    if MIN_ISR in settings.unknown:
-        return f"the brokers do not show their default of {MIN_ISR} (permission DescribeConfigs)"
-    return int(settings.before.get(MIN_ISR, "1")), int(settings.after.get(MIN_ISR, "1"))
+    known = require_known(settings, MIN_ISR)
+    if not isinstance(known, TopicSettings):
+        return known
+    return int(known.before.get(MIN_ISR, "1")), int(known.after.get(MIN_ISR, "1"))
 
 
 def _compare_racks(

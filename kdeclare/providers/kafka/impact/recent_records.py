@@ -13,6 +13,7 @@ from kdeclare.providers.kafka.impact.topic_settings import (
     MAX_MESSAGE_BYTES,
     TopicSettings,
     find_config_field,
+    require_known,
 )
 from kdeclare.providers.kafka.live import Topic
 
@@ -132,14 +133,11 @@ def _observe_size_limit(change: Change, settings: Settings, sample: Sample | Non
     if find_config_field(change, MAX_MESSAGE_BYTES) is None:
         return
     resource, what = str(change.id), "whether brokers reject batches like the recent ones"
-    if not isinstance(settings, TopicSettings):
-        yield wording.build_unknown(resource, _SIZE_PATH, what, settings or "the topic is gone")
+    known = require_known(settings, MAX_MESSAGE_BYTES)
+    if not isinstance(known, TopicSettings):
+        yield wording.build_unknown(resource, _SIZE_PATH, what, known)
         return
-    if MAX_MESSAGE_BYTES in settings.unknown:
-        reason = f"the brokers do not show their default of {MAX_MESSAGE_BYTES} (permission DescribeConfigs)"
-        yield wording.build_unknown(resource, _SIZE_PATH, what, reason)
-        return
-    limit = _find_lower_size_limit(change, settings)
+    limit = _find_lower_size_limit(change, known)
     if limit is None or sample is None:
         return
     if not isinstance(sample, RecordSample):

@@ -16,7 +16,12 @@ from kdeclare.providers.kafka.impact.deletable_records import (
     count_unread,
 )
 from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
-from kdeclare.providers.kafka.impact.topic_logs import Readers, ReadingGroup, TopicLogs
+from kdeclare.providers.kafka.impact.topic_logs import (
+    Readers,
+    ReadingGroup,
+    TopicLogs,
+    explain_missing_leader,
+)
 from kdeclare.providers.kafka.impact.topic_settings import (
     CLEANUP_POLICY,
     LOSS_KEYS,
@@ -25,6 +30,7 @@ from kdeclare.providers.kafka.impact.topic_settings import (
     RETENTION_MS,
     TopicChange,
     TopicSettings,
+    require_known,
 )
 from kdeclare.providers.kafka.live import Topic
 
@@ -76,28 +82,19 @@ def find_losses(
         yield Loss(resource, topic, None, is_tiered=may_be_tiered)
         return
     changed_keys = [key for key in LOSS_KEYS if key in change.configs]
-    if not isinstance(settings, TopicSettings):
-        yield UnknownLoss(resource, f"configs.{changed_keys[0]}", settings or "the topic is gone")
+    unknown_keys = settings.unknown if isinstance(settings, TopicSettings) else ()
+    doubtful_key = next((key for key in changed_keys if key in unknown_keys), changed_keys[0])
+    known = require_known(settings, doubtful_key)
+    if not isinstance(known, TopicSettings):
+        yield UnknownLoss(resource, f"configs.{doubtful_key}", known)
         return
-    unknown_keys = [key for key in changed_keys if key in settings.unknown]
-    if unknown_keys:
-        reason = f"the brokers do not show their default of {unknown_keys[0]} (permission DescribeConfigs)"
-        yield UnknownLoss(resource, f"configs.{unknown_keys[0]}", reason)
-        return
-    cause = _find_cause(settings.limits_before, settings.limits_after)
+    cause = _find_cause(known.limits_before, known.limits_after)
     if cause is not None:
-        limits = settings.limits_after
-        yield Loss(resource, topic, f"configs.{cause}", limits, settings.is_tiered)
-    if settings.ends_tiering:
+        yield Loss(resource, topic, f"configs.{cause}", known.limits_after, known.is_tiered)
+    if known.ends_tiering:
         yield Loss(resource, topic, f"configs.{REMOTE_STORAGE}", is_tiered=True)
-    if settings.is_compacted_after and not settings.is_compacted_before:
-        yield Loss(resource, topic, f"configs.{CLEANUP_POLICY}", is_tiered=settings.is_tiered)
-
-
-def explain_missing_leader(topic: Topic) -> str | None:
-    """Return why the logs of a topic cannot be read, or None. ListOffsets would wait for a leader."""
-    leaderless = [number for number, partition in enumerate(topic.partitions) if partition.leader is None]
-    return f"partition {leaderless[0]} has no leader" if leaderless else None
+    if known.is_compacted_after and not known.is_compacted_before:
+        yield Loss(resource, topic, f"configs.{CLEANUP_POLICY}", is_tiered=known.is_tiered)
 
 
 def merge_limits(losses: Iterable[Loss]) -> Mapping[str, LogLimits | None]:

@@ -9,7 +9,12 @@ from collections.abc import Mapping, Sequence
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.impact.topic_logs import INCOMPLETE, TOO_SLOW, read_log_bounds
+from kdeclare.providers.kafka.impact.topic_logs import (
+    TOO_SLOW,
+    explain_missing_leader,
+    read_log_bounds,
+    require_every_partition,
+)
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import Cluster, RecordBatch
 
@@ -70,20 +75,17 @@ def read_samples(
 
     deadline: no request begins after this time (`time.monotonic`).
     """
-    samples: dict[str, RecordSample | Fault | str] = {}
-    for name, topic in topics.items():
-        leaderless = [number for number, partition in enumerate(topic.partitions) if partition.leader is None]
-        if leaderless:  # ListOffsets would wait for a leader
-            samples[name] = f"partition {leaderless[0]} has no leader"
+    reasons = {name: explain_missing_leader(topic) for name, topic in topics.items()}
+    samples: dict[str, RecordSample | Fault | str] = {
+        name: reason for name, reason in reasons.items() if reason
+    }
     names = sorted(topics.keys() - samples.keys())
     if not names:
         return samples
     received = 0
-    for name, bounds in read_log_bounds(cluster, names, deadline).items():
+    for name, bounds in require_every_partition(read_log_bounds(cluster, names, deadline), topics).items():
         if isinstance(bounds, Fault):
             samples[name] = bounds
-        elif len(bounds) < len(topics[name].partitions):
-            samples[name] = INCOMPLETE
         elif received >= BYTES_PER_PLAN:
             samples[name] = _TOO_MUCH
         else:

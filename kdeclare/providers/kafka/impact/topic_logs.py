@@ -30,6 +30,7 @@ TopicLogs = Mapping[int, PartitionLog]
 
 _DESCRIBE = "DESCRIBE"
 Found = TypeVar("Found")
+Where = TypeVar("Where")
 TOO_SLOW = Fault("TOO_SLOW", "reading the cluster took too long")
 """The reason why kdeclare did not read something after the time limit."""
 INCOMPLETE = Fault("INCOMPLETE_RESPONSE", "the brokers did not respond for every partition")
@@ -37,6 +38,12 @@ INCOMPLETE = Fault("INCOMPLETE_RESPONSE", "the brokers did not respond for every
 GROUP_OFFSETS_TOPIC = "__consumer_offsets"
 _STABLE = "Stable"
 """The state of a group whose members have all partitions that they are to have."""
+
+
+def explain_missing_leader(topic: Topic) -> str | None:
+    """Return why the logs of a topic cannot be read, or None. ListOffsets would wait for a leader."""
+    leaderless = [number for number, partition in enumerate(topic.partitions) if partition.leader is None]
+    return f"partition {leaderless[0]} has no leader" if leaderless else None
 
 
 def read_logs(
@@ -176,8 +183,8 @@ class UnknownGroupsError(Exception):
 
 
 def require_every_partition(
-    found: Mapping[str, Mapping[int, Found] | Fault], topics: Mapping[str, Topic]
-) -> Mapping[str, Mapping[int, Found] | Fault]:
+    found: Mapping[str, Mapping[Where, Found] | Fault], topics: Mapping[str, Topic]
+) -> Mapping[str, Mapping[Where, Found] | Fault]:
     """Replace what was found about a topic with a Fault unless it covers all partitions of the topic."""
     return {
         name: INCOMPLETE

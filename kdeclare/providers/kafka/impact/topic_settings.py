@@ -81,6 +81,15 @@ class TopicSettings:
         return _build_limits(self.after, (self.before, self.after))
 
 
+def require_known(settings: TopicSettings | Fault | None, key: str) -> TopicSettings | Fault | str:
+    """Return the settings if the new value of a config is known; otherwise the reason why it is unknown."""
+    if not isinstance(settings, TopicSettings):
+        return settings or "the topic is gone"
+    if key in settings.unknown:
+        return f"the brokers do not show their default of {key} (permission DescribeConfigs)"
+    return settings
+
+
 @dataclass(frozen=True, slots=True)
 class TopicChange:
     """A change of an existing topic, as far as the loss of records depends on it.

@@ -21,11 +21,15 @@ from kdeclare.providers.kafka.impact.deletable_records import (
 from kdeclare.providers.kafka.impact.record_loss import (
     Loss,
     compute_deleted,
-    explain_missing_leader,
     find_losses,
     merge_limits,
 )
-from kdeclare.providers.kafka.impact.topic_logs import Readers, ReadingGroup, TopicLogs
+from kdeclare.providers.kafka.impact.topic_logs import (
+    Readers,
+    ReadingGroup,
+    TopicLogs,
+    explain_missing_leader,
+)
 from kdeclare.providers.kafka.impact.topic_settings import TopicChange, TopicSettings
 from kdeclare.providers.kafka.impact.wording import DESCRIBE, HIDDEN_GROUPS, READ, format_reason
 from kdeclare.providers.kafka.live import Topic

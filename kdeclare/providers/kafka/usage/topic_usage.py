@@ -9,12 +9,12 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.progress import Progress
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.impact.deletable_records import count_unread
-from kdeclare.providers.kafka.impact.record_loss import explain_missing_leader
 from kdeclare.providers.kafka.impact.topic_logs import (
     Readers,
     ReadingGroup,
     TopicLogs,
     UnknownGroupsError,
+    explain_missing_leader,
     find_latest,
     read_logs,
     read_partition_writes,
@@ -23,6 +23,7 @@ from kdeclare.providers.kafka.impact.topic_logs import (
     read_sizes,
     require_every_partition,
 )
+from kdeclare.providers.kafka.impact.topic_settings import REMOTE_STORAGE
 from kdeclare.providers.kafka.impact.wording import READ, format_reason
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
@@ -33,7 +34,6 @@ TOPICS_PER_STEP = 1000
 
 _STEP_LIMIT_S = 60.0
 """How long requests about the logs of these topics may begin, in seconds."""
-_REMOTE_STORAGE = "remote.storage.enable"
 _NO_SIZE = "a broker did not report the size of a partition"
 _TIERED = "brokers report only the local part of tiered storage"
 _GONE = "deleted in the meantime"
@@ -163,14 +163,14 @@ def _read_readers(cluster: Cluster) -> Readers | Unknown:
 def _read_storages(cluster: Cluster, topics: Collection[str]) -> Mapping[str, bool | Unknown]:
     """Return whether each topic uses tiered storage (KIP-405)."""
     queries = [
-        ConfigQuery(ConfigResource(ConfigScope.TOPIC, name), frozenset({_REMOTE_STORAGE})) for name in topics
+        ConfigQuery(ConfigResource(ConfigScope.TOPIC, name), frozenset({REMOTE_STORAGE})) for name in topics
     ]
     storages: dict[str, bool | Unknown] = {}
     for resource, entries in cluster.describe_configs_partially(queries).items():
         if isinstance(entries, Fault):
             storages[resource.name] = Unknown(format_reason(entries, right="DescribeConfigs"))
         else:
-            entry = entries.get(_REMOTE_STORAGE)
+            entry = entries.get(REMOTE_STORAGE)
             storages[resource.name] = entry is not None and entry.value == "true"
     return storages
 
