@@ -13,6 +13,7 @@ import pyspark
 import pytest
 
 from tests.ports import reserve_port
+from tests.spark.changing_folders import read_files
 from tests.spark.programs import SHORT_LIVED
 from tests.startup_cache import spark_java_options
 
@@ -41,8 +42,7 @@ class StandaloneSpark:
 
     def files_left(self) -> dict[str, bytes]:
         """Return all files of executors, by path."""
-        found = (path for folder in (self.work, self.local) for path in folder.rglob("*") if path.is_file())
-        return {str(path): path.read_bytes() for path in found}
+        return {str(path): data for folder in (self.work, self.local) for path, data in read_files(folder)}
 
 
 @contextmanager

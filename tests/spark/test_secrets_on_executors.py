@@ -20,6 +20,7 @@ from kdeclare.fleet.local.tables import read_rows
 from kdeclare.fleet.spark.settings import reject_unsecured_network
 from kdeclare.fleet.tables.rows import FINDINGS
 from kdeclare.fleet.tables.storage import LocalStorage
+from tests.spark.changing_folders import list_folders
 from tests.spark.programs import run_program, start_program
 from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, make_real_fleet
 from tests.spark.standalone import AUTHENTICATED, ENCRYPTED, SECRET, StandaloneSpark, start_standalone_spark
@@ -62,7 +63,7 @@ def wait_until_cleaned(standalone: StandaloneSpark) -> list[str]:
 
 
 WATCHED = """
-import json, sys, threading
+import json, os, sys, threading
 from pathlib import Path
 from kdeclare.cli.main import main
 
@@ -71,7 +72,8 @@ seen, leaked, over = set(), set(), threading.Event()
 
 def watch():
     while not over.wait(0.2):
-        for path in Path(folder).rglob("*"):
+        # Not Path.rglob, which fails if a folder is removed meanwhile.
+        for path in [Path(parent, name) for parent, _, names in os.walk(folder) for name in names]:
             try:
                 if not path.is_file():
                     continue
@@ -243,7 +245,7 @@ def test_killed_python_worker_leaves_no_file(fleet: RealFleet, standalone: Stand
 
 def list_unpacked(standalone: StandaloneSpark) -> list[Path]:
     """Return the folders in which tasks have unpacked an archive."""
-    return [path for path in standalone.local.rglob("kdeclare-*") if path.is_dir()]
+    return [path for path in list_folders(standalone.local) if path.name.startswith("kdeclare-")]
 
 
 def wait_for_removal(folder: Path) -> bool:

@@ -217,7 +217,7 @@ def _make_cluster(live: Mapping[str, Any]) -> MemoryCluster:
 
 def _add_traffic(cluster: MemoryCluster, topic: str, traffic: Mapping[str, Any]) -> None:
     """Put records into a topic, and let groups commit an offset for each partition."""
-    cluster.produce(topic, traffic["records"])
+    cluster.produce(topic, traffic["records"], at_ms=round(traffic["newest"].timestamp() * 1000))
     for group, offset in traffic.get("groups", {}).items():
         cluster.add_group(group)
         partitions = range(len(cluster.topics([topic])[topic].partitions))

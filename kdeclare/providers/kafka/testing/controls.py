@@ -186,10 +186,17 @@ class ClusterControls:
 
     # brokers, records, partitions
 
-    def produce(self, topic: str, records: int = 1) -> None:
-        """Put records into a topic. Raises KeyError if the topic does not exist."""
+    def produce(self, topic: str, records: int = 1, *, at_ms: int | None = None) -> None:
+        """Put records into a topic. Raises KeyError if the topic does not exist.
+
+        at_ms: the timestamp of all records of the topic, but for those partitions for which `set_log` sets
+            timestamps.
+        """
         with self._lock:
-            self._state.topics[topic].records += records
+            state = self._state.topics[topic]
+            state.records += records
+            if at_ms is not None:
+                self._state.group_store.last_times[state.topic_id] = at_ms
 
     def set_log(self, where: TopicPartition, *, start: int = 0, times: Sequence[int] = ()) -> None:
         """Set the first offset of a partition, and the timestamps of its records in milliseconds."""

@@ -64,14 +64,15 @@ class GroupStore:
     """All groups, and the start offsets, record timestamps, producers and batches of logs.
 
     starts: the first offset of each partition whose first records were deleted. times: the timestamp of each
-    record, from the start of the log; all records of other partitions have the timestamp 0. producers: the
-    active producers of each partition. batches: the last batches of each partition; every other record is a
-    batch of its own without a key.
+    record, from the start of the log. last_times: by topic id, the timestamp of all records in partitions
+    without times; 0 if there is none. producers: the active producers of each partition. batches: the last
+    batches of each partition; every other record is a batch of its own without a key.
     """
 
     groups: dict[str, GroupRecord] = field(default_factory=dict)
     starts: dict[tuple[str, int], int] = field(default_factory=dict)
     times: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    last_times: dict[str, int] = field(default_factory=dict)
     producers: dict[tuple[str, int], tuple[ActiveProducer, ...]] = field(default_factory=dict)
     batches: dict[tuple[str, int], tuple[RecordBatch, ...]] = field(default_factory=dict)
 
@@ -83,8 +84,10 @@ class GroupStore:
     def find_last_time(self, topic: TopicState, partition: int) -> int | None:
         """Return the latest timestamp in a partition; None if it is empty."""
         start, end = (self.find_offset(topic, partition, at) for at in (EARLIEST, LATEST))
-        times = self.times.get((topic.topic_id, partition), [0] * end)
-        return max(times[start:end], default=None)
+        times = self.times.get((topic.topic_id, partition))
+        if times is not None:
+            return max(times[start:end], default=None)
+        return self.last_times.get(topic.topic_id, 0) if start < end else None
 
     def find_offset(self, topic: TopicState, partition: int, at: int) -> int:
         """Return the offset of a log for a timestamp, as ListOffsets does."""
@@ -96,7 +99,9 @@ class GroupStore:
         start = min(self.starts.get(key, 0), end)
         if at in (EARLIEST, LATEST):
             return start if at == EARLIEST else end
-        times = self.times.get(key, [0] * end)
+        times = self.times.get(key)
+        if times is None:
+            return start if start < end and self.last_times.get(topic.topic_id, 0) >= at else -1
         # Timestamps are in no order if producers set them.
         return next((offset for offset in range(start, min(end, len(times))) if times[offset] >= at), -1)
 
