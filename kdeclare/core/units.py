@@ -1,7 +1,7 @@
 """Amounts with units, durations and counts, for files and messages."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -14,7 +14,7 @@ SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 _LARGEST_FLOAT = 2**1023
 """No larger integer is sure to fit a float."""
 
-_AMOUNT = re.compile(r"([0-9]+) ?([A-Za-z]+)")
+_AMOUNT = re.compile(r"([0-9]{1,30}) ?([A-Za-z]+)")
 _MILLISECONDS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _SIZE = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*(?:([kmgtKMGT])(i?))?B")
 _SIZE_PREFIXES = " kmgt"
@@ -26,14 +26,20 @@ def parse_amount(key: str, text: str) -> int | None:
 
     Return None if the string is not an amount, or if the config is neither a time nor a size.
     """
-    if key.endswith(".ms"):
-        units = _MILLISECONDS
-    elif key.endswith("bytes"):
-        units = _BYTES
-    else:
-        return None
+    units = _find_units(key)
     amount = _AMOUNT.fullmatch(text.strip())
     return int(amount[1]) * units[amount[2]] if amount and amount[2] in units else None
+
+
+def list_amount_units(key: str) -> tuple[str, ...]:
+    """Return the units of amounts for a config key; none if the config is neither a time nor a size."""
+    return tuple(_find_units(key))
+
+
+def _find_units(key: str) -> Mapping[str, int]:
+    if key.endswith(".ms"):
+        return _MILLISECONDS
+    return _BYTES if key.endswith("bytes") else {}
 
 
 def parse_size(text: str) -> int | None:

@@ -230,6 +230,7 @@ class FieldOrigins:
     by: the document whose value takes effect.
     over: the documents whose values are overridden, the highest precedence first.
     references: the references in the value.
+    sent: the value that the system gets, if the manifest writes it in another way, such as ``7d``.
     is_text: whether scalars in the value are strings even if they look like numbers or booleans.
     """
 
@@ -246,6 +247,10 @@ class FieldOrigins:
         tuple[FieldSource, ...], Field(description="The overridden documents, the highest precedence first.")
     ]
     references: tuple[Reference, ...]
+    sent: Annotated[
+        str | None,
+        Field(description="The value that the system gets, if it is written in another way, such as 7d."),
+    ] = None
     is_text: Annotated[bool, Field(exclude=True)] = False
 
 
@@ -298,7 +303,7 @@ def collect_field_origins(
                 effective_source,
                 tuple(overridden_sources),
                 references,
-                value_modes.is_text,
+                is_text=value_modes.is_text,
             )
         )
     return tuple(field_origins)

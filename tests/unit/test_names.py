@@ -15,21 +15,20 @@ VERBS = frozenset(
     abandon abort accept acquire adapt add adopt advance align allow alter announce append apply ascend ask
     assess attempt audit await balance batch begin bind block break build call cancel catch change check
     choose claim classify clean clear close collect color compare compile complete compose compute configure
-    confirm connect copy count create cut decide declare decode decompress defer delete descend describe diff
-    download drop dump edit elect elide encode enter escape evaluate evict examine exchange exclude
-    execute expand explain export fail fetch fill filter find flatten fold follow forget format generate
-    get grant group handle hash hide hold identify ignore import improve init insert install intercept
-    invert isolate issue iterate join keep kill launch lay leave limit link list load locate lock log
-    look make map mark mask match measure merge migrate move name narrow nest normalize notify observe
+    confirm connect convert copy count create cut decide declare decode decompress defer delete descend
+    describe diff download drop dump edit elect elide encode enter escape evaluate evict examine exchange
+    exclude execute expand explain export fail fetch fill filter find flatten fold follow forget format
+    generate get grant group handle hash hide hold identify ignore import improve init insert install
+    intercept invert isolate issue iterate join keep kill launch lay leave limit link list load locate lock
+    log look make map mark mask match measure merge migrate move name narrow nest normalize notify observe
     open order pack paint parse patch pause permit pin place plan prepare probe produce prompt protect prove
     prune publish pull push put quote raise rank rate reach read reap reassign rebalance rebuild receive
     reconcile record recover redact refine refresh register reject release relocate remove rename render
     reorder replace replay report require reset resize resolve respond restart restore resume reveal review
-    rewrite roll run sign
-    salvage sanitize save scrub seal select send set settle ship shorten show shuffle silence skip sleep sort
-    spawn splice split start stop strip substitute subtract suggest sum summarize sync take terminate
-    test tick tokenize trace translate truncate try unescape update use validate verify wait walk warn
-    watch withhold wrap write
+    rewrite roll run salvage sanitize save scrub seal select send set settle ship shorten show shuffle sign
+    silence skip sleep sort spawn splice split start stop strip substitute subtract suggest sum summarize
+    sync take terminate test tick tokenize trace translate truncate try unescape update use validate verify
+    wait walk warn watch withhold wrap write
     """.split()  # noqa: SIM905
 )
 QUESTIONS = frozenset({"allows", "can", "covers", "has", "is", "may", "needs", "should"})

@@ -18,6 +18,7 @@ from kdeclare.core.whole_number import parse_whole_number
         ("min.insync.replicas", "2d", None),
         ("retention.ms", "-1d", None),
         ("retention.ms", "a week", None),
+        ("retention.ms", "9" * 5000 + "d", None),  # int() refuses so many digits
     ],
 )
 def test_parse_amount_returns_number(key: str, text: str, number: int | None) -> None:

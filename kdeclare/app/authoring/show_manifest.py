@@ -1,6 +1,7 @@
 """Show one resource as planned, with the source of each field."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
-from kdeclare.core.resources.manifest_capabilities import (
-    locate_secret,
-)
+from kdeclare.core.resources.manifest_capabilities import convert_value, locate_secret
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_refs import Secret, find_secrets
 from kdeclare.core.suggestions import find_nearest
@@ -22,6 +21,7 @@ from kdeclare.manifests.model_fields import is_secret_at
 from kdeclare.manifests.project import PROJECT_FILE, open_project
 from kdeclare.manifests.provenance import (
     EffectiveManifest,
+    FieldOrigins,
     NodePath,
     build_reader,
     collect_field_origins,
@@ -53,15 +53,24 @@ def show_manifest(
     reader = build_reader(project, environ)
     spec = reader.read(layers.effective, modes).get("spec")
     hidden_paths = {("spec", *path) for path in _find_hidden_fields(desired, dict(_list_leaves(spec)))}
+    fields = collect_field_origins(
+        layers, reader, modes, find_variable_positions(project), hidden_paths.__contains__
+    )
     return EffectiveManifest(
         project.name,
         project.environment.name,
         resource,
         find_position(layers.base, ("metadata", "name")),
-        collect_field_origins(
-            layers, reader, modes, find_variable_positions(project), hidden_paths.__contains__
-        ),
+        tuple(_add_sent_value(resource.kind, field) for field in fields),
     )
+
+
+def _add_sent_value(kind: str, field: FieldOrigins) -> FieldOrigins:
+    """Add the value that the system gets, unless the value is a reference, which is shown as written."""
+    root, *path = field.path
+    if root != "spec" or field.by_reference or not isinstance(field.value, str):
+        return field
+    return replace(field, sent=convert_value(kind, tuple(path), field.value))
 
 
 def _require_declared(manifests: LoadedManifests, resource: ResourceId) -> tuple[DesiredResource, Layers]:

@@ -219,6 +219,17 @@ class ClaimsFields(Protocol):
 
 
 @runtime_checkable
+class ConvertsValues(Protocol):
+    """A kind whose manifests can write values in other ways than the system does, such as ``7d``."""
+
+    def convert_value(self, path: SpecPath, text: str) -> str | None:
+        """Return the value that the system gets for a string in a spec; None if it gets the string itself.
+
+        path: the path of the string within the spec.
+        """
+
+
+@runtime_checkable
 class LocatesSecrets(Protocol):
     """A kind in which the path of a secret in a body differs from its path in the spec."""
 
@@ -270,6 +281,12 @@ def locate_secret(kind: str, path: SpecPath) -> tuple[SpecPath | None, bool]:
         if isinstance(registered_kind, LocatesSecrets)
         else (path, False)
     )
+
+
+def convert_value(kind: str, path: SpecPath, text: str) -> str | None:
+    """Return the value that the system gets for a string in a spec; None if it gets the string itself."""
+    registered_kind = KINDS.get(kind)
+    return registered_kind.convert_value(path, text) if isinstance(registered_kind, ConvertsValues) else None
 
 
 def is_field_claimed(kind: str, field: FieldChange, stated: JsonObject) -> bool:

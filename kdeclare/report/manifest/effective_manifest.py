@@ -91,7 +91,8 @@ def _format_key(step: str | int) -> str:
 
 
 def _list_comments(item: FieldOrigins) -> Iterator[str]:
-    yield _format_source(item.by)
+    source = _format_source(item.by)
+    yield source if item.sent is None else f"{source}, sent as {sanitize_for_terminal(item.sent)}"
     for overridden_source in item.over:
         yield f"overrides {_format_source(overridden_source)}"
     for reference in item.references:

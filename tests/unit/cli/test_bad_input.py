@@ -178,13 +178,6 @@ def test_plan_handles_ten_thousand_resources(kdeclare: CommandLine) -> None:
     assert len(ran.err.splitlines()) < 200, "nobody reads ten thousand messages"
 
 
-def test_validate_suggests_number_for_unit(kdeclare: CommandLine) -> None:
-    kdeclare.topic("orders", configs={"retention.ms": "7d", "flush.ms": "soon"})
-    said = kdeclare("validate").out
-    assert "hint: Write 604800000 instead of 7d: Kafka does not accept units.\n" in said
-    assert said.count("hint:") == 1
-
-
 def test_history_accepts_a_limit_above_any_number_of_runs(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")

@@ -57,6 +57,7 @@ from kdeclare.providers.kafka.client_quota.fleet import (
     list_quota_facts,
 )
 from kdeclare.providers.kafka.client_quota.manifest_edits import (
+    convert_limit,
     find_quota_edits,
     is_quota_as_changed,
     is_same_limit,
@@ -317,6 +318,10 @@ class ClientQuotaKind:
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
         """See `providers.kafka.client_quota.manifest_edits`."""
         return is_same_limit(path, text, value)
+
+    def convert_value(self, path: SpecPath, text: str) -> str | None:
+        """See `ConvertsValues`. Byte rates can be amounts, such as ``10MiB``."""
+        return convert_limit(path, text)
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
         """See `providers.kafka.client_quota.manifest_edits`."""

@@ -47,6 +47,17 @@ def is_same_limit(path: SpecPath, text: str, value: JsonValue) -> bool:
         return False
 
 
+def convert_limit(path: SpecPath, text: str) -> str | None:
+    """Return the number that Kafka gets for a limit such as ``10MiB``; None if it is a number already."""
+    root, key = path[0], str(path[-1])
+    if root != "limits" or key not in LIMITS or not text.strip().endswith(("B", "s")):
+        return None
+    try:
+        return str(parse_limit(key, text))
+    except ValueError:
+        return None
+
+
 def is_quota_as_changed(before: ClientQuotaBody | None, after: ClientQuotaBody, change: Change) -> bool:
     """Return whether ``after`` declares the limits of ``before``, except for exactly a change."""
     changed = {_get_key(field): field.after for field in change.fields}

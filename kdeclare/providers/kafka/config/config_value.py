@@ -25,10 +25,10 @@ from kdeclare.core.jsontypes import (
     as_text_or_none,
     as_texts,
 )
-from kdeclare.core.resources.kind import DesiredResource, SpecProblem
+from kdeclare.core.resources.kind import DesiredResource, SpecPath, SpecProblem
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_refs import Referenced, Secret
-from kdeclare.core.units import parse_amount
+from kdeclare.core.units import list_amount_units, parse_amount
 from kdeclare.providers.kafka.config.catalog import Catalog, KeyInfo, load_catalog
 from kdeclare.providers.kafka.config.catalog.prefixes import split_prefix
 from kdeclare.providers.kafka.ids import ConfigScope
@@ -68,7 +68,7 @@ ConfigValue = Value | ListPatch | Unset | Secret
 
 CONFIGS_DESCRIPTION = (
     "Overrides by key: a value, a list, {append: [...], subtract: [...]} for part of a list, or null for no "
-    "override."
+    "override. Times and sizes can have a unit, such as 7d or 50MiB."
 )
 UNMANAGED_DESCRIPTION = (
     "How to treat overrides that are neither declared nor owned by kdeclare: keep (the default) or remove."
@@ -200,17 +200,50 @@ def _parse_scalar(
         return secret, (warn_literal_secret(resource, key),) if secret.reference is None else ()
     if info is not None and info.is_list:
         return Value(tuple(part.strip() for part in text.split(",") if part.strip())), ()
-    expected = info is not None and _explain_type_mismatch(text, info.type)
+    converted = convert_amount(key, text, info)
+    value = text if converted is None else converted
+    expected = info is not None and _explain_type_mismatch(value, info.type)
     if expected:
-        displayed, hint = text, ""
-        if isinstance(text, Referenced):
-            displayed = text.reference
-        elif (number := parse_amount(key, text)) is not None:
-            hint = f"Write {number} instead of {displayed}: Kafka does not accept units."
-        return None, (
-            _report_invalid_value(resource, key, f"takes {expected}, not '{displayed}'.", hint=hint),
-        )
-    return Value(text), ()
+        return None, (_report_type_mismatch(resource, key, expected, text, converted),)
+    return Value(value), ()
+
+
+def convert_amount(key: str, text: str, info: KeyInfo | None) -> str | None:
+    """Convert an amount with a unit, such as ``7d``, to the number that Kafka gets. Kafka knows no units.
+
+    Return None if the string is not an amount, or if the key does not take times or sizes.
+    """
+    if info is None or info.type not in _INTEGER_BITS:
+        return None
+    number = parse_amount(key, text)
+    return None if number is None else str(number)
+
+
+def convert_config(path: SpecPath, text: str, catalog: Catalog) -> str | None:
+    """Return the number that Kafka gets for an amount at a path of a spec; see `convert_amount`."""
+    match path:
+        case ("configs", str(key)):
+            return convert_amount(key, text, catalog.get(key))
+    return None
+
+
+def is_same_config(key: str, text: str, value: JsonValue, catalog: Catalog) -> bool:
+    """Return whether a string in a manifest, which can be an amount, is the same value as a string."""
+    converted = convert_amount(key, text, catalog.get(key))
+    sent = text if converted is None else converted
+    return isinstance(value, str) and catalog.is_same_value(key, sent, value)
+
+
+def _report_type_mismatch(
+    resource: str, key: str, expected: str, text: str, converted: str | None
+) -> Diagnostic:
+    """Return the error for a value of another type. converted: the number, if the value is an amount."""
+    stated = f"'{text.reference if isinstance(text, Referenced) else text}'"
+    if converted is not None:
+        return _report_invalid_value(resource, key, f"takes {expected}, not {stated}, which is {converted}.")
+    units = list_amount_units(key)
+    hint = f"Write a number, or an amount with one of the units {', '.join(units)}." if units else ""
+    return _report_invalid_value(resource, key, f"takes {expected}, not {stated}.", hint=hint)
 
 
 @lru_cache(maxsize=4096)  # most topics of a project declare the same values

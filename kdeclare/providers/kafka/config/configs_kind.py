@@ -42,7 +42,9 @@ from kdeclare.providers.kafka.config.config_value import (
     UNMANAGED_DESCRIPTION,
     ConfigValue,
     bind_config_values,
+    convert_config,
     dump_config_values,
+    is_same_config,
     parse_config_values,
     warn_literal_secret,
 )
@@ -337,8 +339,12 @@ class ConfigsKind(ABC):
         return render_declared_configs(change.fields)
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
-        """Return whether Kafka parses ``text`` and ``value`` to the same config value."""
-        return isinstance(value, str) and self.catalog.is_same_value(str(path[-1]), text, value)
+        """Return whether ``text`` and ``value`` are the same config value."""
+        return is_same_config(str(path[-1]), text, value, self.catalog)
+
+    def convert_value(self, path: SpecPath, text: str) -> str | None:
+        """See `ConvertsValues`. Configs can be amounts, such as ``7d`` and ``50MiB``."""
+        return convert_config(path, text, self.catalog)
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
         """See `providers.kafka.manifest_edits`."""

@@ -210,6 +210,11 @@ class ClientMetricsKind(ListedConfigsKind):
             return text == value
         return parse_amount(INTERVAL, text) == parse_amount(INTERVAL, value)
 
+    def convert_value(self, path: SpecPath, text: str) -> str | None:
+        """See `ConvertsValues`. The interval is a duration."""
+        milliseconds = parse_amount(INTERVAL, text) if path == ("interval",) else None
+        return None if milliseconds is None else str(milliseconds)
+
     def render_spec(self, live_configs: LiveConfigs, keys: Sequence[str]) -> list[str]:
         """See `ListedConfigsKind`."""
         return _render_spec({key: find_override(live_configs, key) for key in keys})

@@ -39,7 +39,7 @@ from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_ops import CONFIG_FIELD_PREFIX
 from kdeclare.providers.kafka.config.config_record import get_applied
-from kdeclare.providers.kafka.config.config_value import ListPatch
+from kdeclare.providers.kafka.config.config_value import ListPatch, convert_config, is_same_config
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.fleet.facts import (
     TOPIC,
@@ -345,9 +345,11 @@ class TopicKind:
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
         """Return whether Kafka reads both strings as the same config value."""
-        return isinstance(value, str) and load_catalog(self.config_scope).is_same_value(
-            str(path[-1]), text, value
-        )
+        return is_same_config(str(path[-1]), text, value, load_catalog(self.config_scope))
+
+    def convert_value(self, path: SpecPath, text: str) -> str | None:
+        """See `ConvertsValues`. Configs can be amounts, such as ``7d`` and ``50MiB``."""
+        return convert_config(path, text, load_catalog(self.config_scope))
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
         """See `providers.kafka.manifest_edits`."""

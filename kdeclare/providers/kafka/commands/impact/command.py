@@ -16,7 +16,7 @@ from kdeclare.cli.help_groups import INSPECT
 from kdeclare.cli.options import ConnectionOptions, Format, parse_resource
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.providers.kafka.commands.options import ConfigChangeOptions, Configs, parse_replica_assignment
+from kdeclare.providers.kafka.commands.options import ConfigChangeOptions, parse_replica_assignment
 from kdeclare.providers.kafka.commands.topic import FactorOption, PartitionsOption, ReplicaAssignmentOption
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _choose_resource_request(
     names = [resource.name for resource in resources]
     kinds = {resource.kind for resource in resources}
     kind = resources[0].kind
-    changes = _convert_amounts(configs.configs())
+    changes = configs.configs()
     if len(kinds) > 1:
         raise typer.BadParameter("name resources of the same kind.", param_hint=_TARGET)
     if kind == _TOPIC and change.delete:
@@ -204,18 +204,6 @@ def _choose_resource_request(
     else:
         return lambda _: topic_requests.build_configs_request(workspace, kind, names, changes)
     return lambda connections: build(connections.get(KafkaConnection).cluster)
-
-
-def _convert_amounts(changes: Configs) -> Configs:
-    """Convert amounts such as ``1d``, which Kafka does not accept, to milliseconds or bytes."""
-    from kdeclare.core.units import parse_amount
-
-    converted = dict(changes)
-    for key, value in changes.items():
-        amount = parse_amount(key, value) if isinstance(value, str) else None
-        if amount is not None:
-            converted[key] = str(amount)
-    return converted
 
 
 def _request_manifests(
