@@ -47,7 +47,7 @@ _TOPIC_EXAMPLE = """\
 #   partitions: 6
 #   replicationFactor: 3
 #   configs:
-#     retention.ms: 604800000           # seven days
+#     retention.ms: 7d
 #     cleanup.policy: [delete]
 #   lifecycle: {preventDestroy: true}   # kdeclare never deletes this topic
 """

@@ -56,7 +56,11 @@ def render_owned_resources_text(owned: OwnedResources) -> str:
 def render_owned_resource_text(owned: OwnedResource, style: Style = PLAIN) -> str:
     """Render an ownership record as JSON, as it is in the state."""
     record = json.dumps(owned.record, indent=2, ensure_ascii=False, sort_keys=True)
-    return f"{style.bold(sanitize_for_terminal(owned.resource))}\n{sanitize_for_terminal(record)}\n"
+    lines = [
+        style.bold(sanitize_for_terminal(owned.resource)),
+        *map(sanitize_for_terminal, record.split("\n")),
+    ]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def render_ownership_change_text(change: OwnershipChange) -> str:

@@ -210,7 +210,7 @@ def test_new_topic_refuses_invalid_manifest(kdeclare: CommandLine, said: str, li
 @pytest.mark.parametrize(
     ("option", "value", "detail"),
     [
-        ("--config retention.ms", "7d", "'retention.ms' takes an integer, not '7d'."),
+        ("--config retention.ms", "soon", "'retention.ms' takes an integer, not 'soon'."),
         ("--config retention.ms", "${var.none}", "The environment defines no variable 'none'."),
         ("--partitions", "3000000000", ""),
     ],

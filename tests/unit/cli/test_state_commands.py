@@ -43,7 +43,9 @@ def test_list_and_show_print_owned_resources(kdeclare: CommandLine) -> None:
     assert kdeclare("state", "list").out == "Topic/a\nTopic/b\n"
     listed = validate("state-list", kdeclare("state", "list", "--format", "json").out)
     assert (listed["resources"], listed["serial"]) == (["Topic/a", "Topic/b"], 1)
-    assert '"retention.ms"' in kdeclare("state", "show", "Topic/b").out
+    name, *record = kdeclare("state", "show", "Topic/b").out.splitlines()
+    assert name == "Topic/b"
+    assert "retention.ms" in json.loads("\n".join(record))["configs"]
     shown = validate("state-show", kdeclare("state", "show", "Topic/b", "--format", "json").out)
     assert shown["record"] == read_state(kdeclare)["resources"]["Topic/b"]
     refused = kdeclare("state", "show", "Topic/bb")
