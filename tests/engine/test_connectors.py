@@ -17,7 +17,7 @@ from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.state.document import encode_state
 from kdeclare.providers.connect.client.connectors_port import ConnectorOffset, TargetState
 from kdeclare.providers.connect.client.port import LOST, UNREACHABLE
-from kdeclare.providers.connect.connector.health import FAILED_CONNECTORS
+from kdeclare.providers.connect.connector_health import FAILED_CONNECTORS
 from kdeclare.providers.connect.testing import MemoryConnectCluster
 from kdeclare.providers.connect.testing.workers import Keystore, MemoryWorkers
 from kdeclare.report.plan.plan_text import plan_text

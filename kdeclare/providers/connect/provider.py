@@ -7,11 +7,11 @@ from kdeclare.providers.connect.connection import CONNECTION
 from kdeclare.providers.connect.connector.collector import CONNECTORS
 from kdeclare.providers.connect.connector.config_operations import CONFIGURE, CREATE, DELETE
 from kdeclare.providers.connect.connector.fleet import ConnectorCodec
-from kdeclare.providers.connect.connector.health import FAILED_CONNECTORS
 from kdeclare.providers.connect.connector.kind import ConnectorKind
 from kdeclare.providers.connect.connector.planning import ConnectorPlanning
 from kdeclare.providers.connect.connector.settings import is_sensitive_setting
 from kdeclare.providers.connect.connector.state_operations import DELETE_OFFSETS, RESTART, SET_STATE
+from kdeclare.providers.connect.connector_health import FAILED_CONNECTORS
 from kdeclare.providers.connect.operations import PatchWorkers
 from kdeclare.providers.connect.worker_config.fleet import WORKERS
 from kdeclare.providers.connect.worker_config.kind import ConnectWorkerConfigKind

@@ -12,9 +12,8 @@ from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.acl.authorization import is_about
-from kdeclare.providers.kafka.acl.binding import Binding
+from kdeclare.providers.kafka.acl.binding import Binding, PatternIndex
 from kdeclare.providers.kafka.acl.operations import AclArgs
-from kdeclare.providers.kafka.acl.patterns import PatternIndex
 from kdeclare.providers.kafka.acl.plan_section import build_access_section
 from kdeclare.report.plan.plan_markdown import plan_markdown
 from kdeclare.report.plan.plan_text import plan_text

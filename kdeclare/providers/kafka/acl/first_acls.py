@@ -15,10 +15,10 @@ from kdeclare.core.resources.changes import FieldChange, FieldOp, Risk, find_hig
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import Difference
 from kdeclare.core.units import format_names
+from kdeclare.providers.kafka.acl.binding import PatternIndex
 from kdeclare.providers.kafka.acl.collector import read_acls
 from kdeclare.providers.kafka.acl.diff import parse_field
 from kdeclare.providers.kafka.acl.own_access import ALLOW_EVERYONE, read_allows_everyone
-from kdeclare.providers.kafka.acl.patterns import PatternIndex
 from kdeclare.providers.kafka.acl.plan_section import format_resource
 from kdeclare.providers.kafka.connection import KafkaConnection
 

@@ -27,9 +27,9 @@ from kdeclare.providers.kafka.acl.binding import (
     TRANSACTIONAL_ID,
     USER,
     Binding,
+    PatternIndex,
 )
 from kdeclare.providers.kafka.acl.operations import AclArgs, CreateAcls, DeleteAcls, list_bindings
-from kdeclare.providers.kafka.acl.patterns import PatternIndex
 
 _MAX_NAMES = 10
 """The maximum number of names in one line. If there are more names, several lines list them."""

@@ -18,7 +18,7 @@ from kdeclare.providers.schema_registry.commands.registry_views import (
     SubjectListView,
     SubjectView,
 )
-from kdeclare.providers.schema_registry.schema.export import format_json
+from kdeclare.providers.schema_registry.schema.manifests import format_json
 from kdeclare.providers.schema_registry.schemas.differences import DifferenceScope, SchemaDifference
 from kdeclare.report.elements.terminal import PLAIN, Column, Elision, Style, render_table
 from kdeclare.report.elements.values import sanitize_for_terminal

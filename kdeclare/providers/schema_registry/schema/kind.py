@@ -27,7 +27,6 @@ from kdeclare.providers.schema_registry.client.port import SchemaType
 from kdeclare.providers.schema_registry.schema.arguments import LevelArgs, RegisterArgs, SchemaRecord
 from kdeclare.providers.schema_registry.schema.content import list_undocumented
 from kdeclare.providers.schema_registry.schema.diff import diff_schema
-from kdeclare.providers.schema_registry.schema.export import export_subjects
 from kdeclare.providers.schema_registry.schema.fields import (
     LEVEL,
     REFERENCES,
@@ -49,8 +48,9 @@ from kdeclare.providers.schema_registry.schema.live import (
     identify_content,
     list_subjects,
 )
-from kdeclare.providers.schema_registry.schema.manifest_edits import (
+from kdeclare.providers.schema_registry.schema.manifests import (
     complete_schema_change,
+    export_subjects,
     find_schema_edits,
     is_same_schema,
     is_schema_as_changed,
