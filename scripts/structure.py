@@ -9,7 +9,7 @@ import ast
 import statistics
 import sys
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +81,17 @@ def _listed_imports(root: Path) -> int:
     return sum(len(contract.get("ignore_imports", ())) for contract in named)
 
 
+def find_large_folders(modules: dict[str, Path]) -> dict[Path, int]:
+    """Return the folders with too many modules, and how many modules they have."""
+    counts = Counter(file.parent for file in modules.values())
+    return {folder: count for folder, count in sorted(counts.items()) if count > _MOST_SIBLINGS}
+
+
+def find_cycles(modules: dict[str, Path]) -> list[set[str]]:
+    """Return the groups of modules that import each other."""
+    return [group for group in nx.strongly_connected_components(find_imports(modules)) if len(group) > 1]
+
+
 def main(root: Path) -> None:
     """Print the figures."""
     modules = find_modules(root)
@@ -93,11 +104,9 @@ def main(root: Path) -> None:
         print(f"{layer:24} {len(counts):8,} {sum(counts):8,} {statistics.median(counts):8.0f}")
     counts = list(lines.values())
     print(f"{'all':24} {len(counts):8,} {sum(counts):8,} {statistics.median(counts):8.0f}")
-    siblings = {f: len(list(f.glob("*.py"))) for f in {file.parent for file in modules.values()}}
-    full = sorted(f"{f.relative_to(root)} ({n})" for f, n in siblings.items() if n > _MOST_SIBLINGS)
+    full = [f"{folder.relative_to(root)} ({n})" for folder, n in find_large_folders(modules).items()]
     print(f"folders with more than {_MOST_SIBLINGS} modules: {', '.join(full) or 'none'}")
-    cycles = [group for group in nx.strongly_connected_components(find_imports(modules)) if len(group) > 1]
-    print(f"import cycles: {len(cycles)}")
+    print(f"import cycles: {len(find_cycles(modules))}")
     print(f"imports of a higher layer that pyproject.toml permits: {_listed_imports(root)}")
 
 

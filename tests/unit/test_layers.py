@@ -1,4 +1,4 @@
-"""Checks of the import-linter contracts in ``pyproject.toml`` that they cannot do themselves."""
+"""Checks of the structure, and of the contracts in ``pyproject.toml``, that import-linter cannot do itself."""
 
 import tomllib
 from importlib.metadata import packages_distributions, requires
@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from scripts.structure import find_cycles, find_large_folders, find_modules
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 CORE = "The core needs pydantic and the standard library"
@@ -22,3 +24,9 @@ def test_core_contract_forbids_every_library_except_pydantic(library: str) -> No
     installed = packages_distributions().items()
     modules = {module for module, owners in installed if library in {canonicalize_name(o) for o in owners}}
     assert modules & set(core["forbidden_modules"]), modules
+
+
+def test_no_folder_has_too_many_modules_and_no_imports_form_a_cycle() -> None:
+    modules = find_modules(PROJECT.parent)
+    assert find_large_folders(modules) == {}
+    assert find_cycles(modules) == []
