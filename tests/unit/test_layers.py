@@ -1,4 +1,4 @@
-"""Checks of the structure, and of the contracts in ``pyproject.toml``, that import-linter cannot do itself."""
+"""Checks of the structure, and of the contracts in ``pyproject.toml`` that import-linter cannot do itself."""
 
 import tomllib
 from importlib.metadata import packages_distributions, requires
