@@ -15,6 +15,7 @@ from kdeclare.cli.options import OutputOptions, ProviderOptionsMarker
 from kdeclare.cli.terminal_text import write_traceback
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.extras import explain_missing_extra
 
 if TYPE_CHECKING:
     from kdeclare.core.provider.plan_options import OfferedOption
@@ -125,8 +126,13 @@ def _run_reporting_errors(console: Console, call_command: Callable[[], ExitCode]
 def build_internal_error(exception: Exception) -> Any:
     """Build the error for an unexpected exception.
 
-    If the code of a provider raised the exception, the error names the provider.
+    If the code of a provider raised the exception, the error names the provider. If an optional package is
+    missing, the error names the extra that installs it.
     """
+    if isinstance(exception, ImportError):
+        missing_extra = explain_missing_extra(exception)
+        if missing_extra is not None:
+            return missing_extra
     # imported here because most commands do not need this module
     from kdeclare.core.provider.installed_providers import find_raising_provider
 

@@ -1,17 +1,11 @@
 """Regular expressions in RE2 syntax. Matching takes time that is linear in the length of the string."""
 
 import re
-from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Protocol
 
-_CODE = "INVALID_ARGUMENT: "
-_INVALID = "invalid regular expression: "
-_TOO_LARGE = "regular expression too large"
-
 # An expression of single characters with at most two repetitions has the same meaning in Python's `re` and
-# cannot backtrack for long. Python matches such an expression ten times as fast as CEL, because CEL compiles
-# the expression for every match.
+# cannot backtrack for long. Most expressions are like this, and need no import of RE2.
 _ATOM = r"(?:[A-Za-z0-9_-]|\\[.-]|\.|\[\^?(?:[A-Za-z0-9_.](?:-[A-Za-z0-9])?)+-?\])"
 _SIMPLE = re.compile(rf"(?:{_ATOM}*{_ATOM}[*+?]){{0,2}}{_ATOM}*")
 
@@ -41,35 +35,50 @@ class PatternError(ValueError):
         return self.reason if self.offset is None else f"{self.reason} at character {self.offset + 1}"
 
 
+class _CompiledPattern(Protocol):
+    """What this module uses of the compiled expressions of RE2 and of Python's `re`."""
+
+    def fullmatch(self, string: str, /) -> object | None:
+        """Return the match of the whole string, or None."""
+
+
+class _Compiler(Protocol):
+    """A function that compiles an expression."""
+
+    def __call__(self, text: str, /) -> _CompiledPattern:
+        """Compile an expression."""
+
+
 class Pattern:
     """A regular expression that must match a whole string.
 
     Raises PatternError with the reason if the expression is invalid.
     """
 
-    __slots__ = ("_quick", "_whole", "text")
+    __slots__ = ("_compiled", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._whole = rf"\A(?:{text})\z"
-        self._quick: re.Pattern[str] | None = None
         if _SIMPLE.fullmatch(text):
             try:
-                self._quick = re.compile(text)
+                self._compiled: _CompiledPattern = re.compile(text)
                 return
             except re.error:  # such as [z-a]; RE2 reports this error below
                 pass
         reason = explain_invalid_pattern(text)
         if reason is not None:
             raise PatternError(reason, _find_offset(text, reason))
-        if explain_invalid_pattern(self._whole) is not None:  # an open \Q quotes the closing parenthesis, too
+        whole = rf"\A(?:{text})\z"
+        if explain_invalid_pattern(whole) is not None:  # an open \Q quotes the closing parenthesis, too
             raise PatternError(r"\Q without \E", text.rfind(r"\Q"))
+        self._compiled = _compile(whole)
 
     def matches(self, name: str) -> bool:
         """Whether the expression matches the whole name."""
-        if self._quick is not None:
-            return self._quick.fullmatch(name) is not None
-        return _evaluate_match(name, self._whole) is True
+        try:
+            return self._compiled.fullmatch(name) is not None
+        except UnicodeEncodeError:  # a lone surrogate, which no name can contain
+            return False
 
     def __repr__(self) -> str:
         return f"Pattern({self.text!r})"
@@ -98,47 +107,33 @@ def _find_offset(text: str, reason: str) -> int | None:
 
 def explain_invalid_pattern(text: str) -> str | None:
     """Return the reason why a string is not a valid regular expression; None if the string is valid."""
-    result = _evaluate_match("", text)
-    if isinstance(result, bool):
-        return None
-    message = result.removeprefix(_CODE)
-    if message.startswith(_TOO_LARGE) or "pattern too large" in message:
-        return "too large after expanding its repetitions"
-    if not message.startswith(_INVALID):
-        return "not valid Unicode"
-    cause, _, fragment = message.removeprefix(_INVALID).partition(": ")
-    return f"{cause} in '{fragment}'" if fragment else cause
+    import re2  # imported here because the import is slow and rarely needed
 
-
-def _evaluate_match(name: str, pattern: str) -> bool | str:
     try:
-        result = _compile_expression().eval(data={"name": name, "pattern": pattern}).value()
-    except (RuntimeError, TypeError, ValueError) as problem:  # for example, a lone surrogate
-        return str(problem)
-    return result
+        _compile(text)
+    except UnicodeEncodeError:
+        return "not valid Unicode"
+    except re2.error as problem:
+        cause, _, fragment = problem.args[0].decode(errors="replace").partition(": ")
+        if cause.startswith("pattern too large"):
+            return "too large after expanding its repetitions"
+        return f"{cause} in '{fragment}'" if fragment else cause
+    return None
 
 
-class _Answer(Protocol):
-    """The result of evaluating an expression."""
-
-    def value(self) -> bool | str:
-        """Return the result as a Python value."""
-
-
-class _Expression(Protocol):
-    """The type of a compiled CEL expression. The CEL library itself has no type hints."""
-
-    def eval(self, *, data: Mapping[str, str]) -> _Answer:
-        """Evaluate the expression."""
+def _compile(text: str) -> _CompiledPattern:
+    return _get_compiler()(text)
 
 
 @cache
-def _compile_expression() -> _Expression:
-    from cel_expr_python import cel  # imported here because the import is slow and rarely needed
+def _get_compiler() -> _Compiler:
+    """Return the function that compiles expressions. The package of RE2 has no type hints."""
+    import re2
 
-    env = cel.NewEnv(variables={"name": cel.Type.STRING, "pattern": cel.Type.STRING})
-    compiled: _Expression = env.compile("name.matches(pattern)")
-    return compiled
+    options = re2.Options()
+    options.log_errors = False  # RE2 would write errors to stderr
+    compiler: _Compiler = partial(re2.compile, options=options)
+    return compiler
 
 
 def is_pattern(text: str) -> bool:

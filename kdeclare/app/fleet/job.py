@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kdeclare.app.fleet.archive import TaskNeeds, pack
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, info
+from kdeclare.core.extras import explain_missing_extra
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.installed_providers import list_providers
@@ -154,6 +155,11 @@ def open_continued_job(options: FleetOptions, run: FleetRun) -> Iterator[FleetJo
             spark = stack.enter_context(_start_spark(replace(options, master=LOCAL_MASTER)))
         except KdeclareError as problem:
             raise KdeclareError(*problem.diagnostics, _explain_spark()) from problem
+        except ModuleNotFoundError as problem:
+            missing_extra = explain_missing_extra(problem)
+            if missing_extra is None:
+                raise
+            raise KdeclareError(missing_extra, _explain_spark()) from problem
         yield FleetJob(run.fleet, run.locator, run.storage, run.began, run.identity, run.progress, spark)
 
 

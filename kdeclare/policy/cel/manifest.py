@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field
 
-from kdeclare.core.diagnostics import error
+from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import RE2_HINT, is_pattern
 from kdeclare.core.plans.plan import VerdictOutcome
@@ -124,6 +124,8 @@ def _check_policy(name: str, body: PolicyBody) -> Iterator[SpecProblem]:
         inputs = compile_rule(body.rule, body.kind).inputs
     except RuleError as rule_error:
         yield from map(_build_rule_problem, rule_error.problems)
+    except KdeclareError as problem:  # without the CEL library, no rule can be checked
+        yield from (SpecProblem(("rule",), diagnostic) for diagnostic in problem.diagnostics)
     else:
         yield from _check_null_states(inputs, body.actions)
 

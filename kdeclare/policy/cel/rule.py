@@ -11,6 +11,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import explain_invalid_pattern
 from kdeclare.core.resources.policy_subjects import PolicyRequest, PolicyViolation
 from kdeclare.manifests.policies import TOPIC
+from kdeclare.policy.cel.cel_library import load_cel
 from kdeclare.policy.cel.checks import check_impossible_texts, find_slow_match, find_unbounded_loop
 from kdeclare.policy.cel.errors import (
     STATE,
@@ -179,7 +180,8 @@ class CelPolicy:
 def compile_rule(source: str, kind: str = TOPIC) -> CelRule:
     """Compile a rule for resources of a kind.
 
-    Raises RuleError if the rule is not valid, and LookupError if policies do not support the kind.
+    Raises RuleError if the rule is not valid, LookupError if policies do not support the kind, and
+    KdeclareError ``extra-missing`` if the CEL library is not installed.
     """
     vocabulary = get_vocabulary(kind)
     if not source.strip():
@@ -291,8 +293,7 @@ def _make_checker(vocabulary: Vocabulary, excluded_name: str = "") -> Any:
 
     excluded_name: a variable to leave undefined in the environment.
     """
-    from cel_expr_python import cel  # imported on first use, because the import is slow
-
+    cel = load_cel()
     types = {name: _get_cel_type(known, cel.Type) for name, known in vocabulary.types.items()}
     types["principal"] = cel.Type("google.protobuf.StringValue")  # a string or null
     types |= {n: cel.Type(w) for n in vocabulary.nullable if (w := _WRAPPERS.get(vocabulary.types[n]))}
@@ -307,8 +308,7 @@ def _make_runner(vocabulary: Vocabulary) -> Any:
 
     Variables that can be null have the type ``dyn``, because CEL accepts null only for this type.
     """
-    from cel_expr_python import cel
-
+    cel = load_cel()
     types = {name: _get_cel_type(known, cel.Type) for name, known in vocabulary.types.items()}
     nullable = ("principal", *vocabulary.sides, *vocabulary.nullable)
     return cel.NewEnv(variables=types | dict.fromkeys(nullable, cel.Type.DYN))
@@ -316,9 +316,7 @@ def _make_runner(vocabulary: Vocabulary) -> Any:
 
 @cache
 def _make_plain_runner() -> Any:
-    from cel_expr_python import cel
-
-    return cel.NewEnv(variables={})
+    return load_cel().NewEnv(variables={})
 
 
 def _get_cel_type(python_type: type, cel_type: Any) -> Any:

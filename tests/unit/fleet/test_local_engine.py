@@ -298,3 +298,21 @@ def test_reports_of_teams_are_written_and_removed(tmp_path: Path, monkeypatch: p
     }
     assert "team checkout" in (teams / "checkout.md").read_text()
     assert "(no team)" not in (teams / "checkout.html").read_text().partition("<script")[0]
+
+
+def test_large_fleet_without_pyspark_names_the_extra_and_the_local_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    fleet = make_real_fleet(tmp_path / "fleet", monkeypatch)
+    monkeypatch.setattr("kdeclare.app.fleet.local_audit.MAX_LOCAL_ROWS", 1)
+    for module in [name for name in sys.modules if name.startswith("kdeclare.fleet.spark")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    line = ["fleet", "audit", str(fleet.file), "--out", str(tmp_path / "out")]
+    assert main([*line, "--snapshot", str(fleet.snapshots)]) == 1
+    output = " ".join(capsys.readouterr().err.split())
+    assert "Fleet commands need the Python package 'pyspark', which is not installed." in output
+    assert "Install it with `pip install 'kdeclare[fleet]'`." in output
+    assert "Pass --engine local to process the fleet without Spark." in output
