@@ -25,7 +25,7 @@ WITH_KAFKA := tests/kafka tests/contract tests/conformance
 WITH_SPARK := tests/browser tests/provider/test_installed.py tests/spark
 NOTHING_BIG := 'not kafka and not spark and not browser'
 
-.PHONY: help install unit startup-cache test test-brokers test-connect test-many test-apart test-spark test-units test-rest test-properties soak fuzz browser check format sbom docs demo bench clean
+.PHONY: help install unit startup-cache test test-brokers test-connect test-many test-apart test-spark test-units test-rest test-properties soak fuzz browser check format sbom dist docs demo bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 18
@@ -99,6 +99,9 @@ format: $(READY) ## let ruff put things in order
 
 sbom: $(READY)   ## the software bill of materials (CycloneDX) of an installed kdeclare, in build/sbom.json
 	$(BIN)/python -m scripts.dependencies.sbom build/sbom.json
+
+dist: $(READY)   ## the files of a release, in dist: wheel, source distribution, SBOM; needs the tag of the version
+	$(BIN)/python -m scripts.release
 
 docs: $(READY)   ## the documentation as a site, in build/site; strict, and nothing is fetched
 	$(BIN)/python -m sphinx -q -n -W --keep-going -c scripts/site -b html . build/site
