@@ -28,6 +28,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.policy_subjects import ListedForPolicies
 from kdeclare.core.resources.record_binding import bind_record
 from kdeclare.engine.planning.comparison import compare_resources
+from kdeclare.engine.planning.ignored_fields import leave_out_ignored_fields
 from kdeclare.engine.planning.request import PlanRequest, PlanScope
 from kdeclare.fleet.drift import build_unreachable_finding, collect_findings, parse_source
 from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
@@ -164,7 +165,7 @@ def _find_in_interdependent(cluster: ClusterTables, live: LiveState) -> Iterator
         for id_ in sorted(interdependent & unread_systems.keys())
     )
     scope = replace(request.scope, targets=request.scope.targets - unread_systems.keys())
-    request = replace(request, scope=scope)
+    request = leave_out_ignored_fields(replace(request, scope=scope), live)
     unread_objects = {_get_live_key(row): row["error"] for row in cluster.live if row["body"] is None}
     offline_connections = build_snapshot_connections(list_readable_codecs(cluster.within))
     hooks = start_plan(PlanInputs(request.desired, request.state, live, offline_connections, PlanOptions()))

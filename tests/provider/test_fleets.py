@@ -80,6 +80,25 @@ def test_audit_finds_drifted_missing_and_unmanaged_objects(tmp_path: Path) -> No
     }
 
 
+def test_audit_reports_no_drift_of_ignored_fields(tmp_path: Path) -> None:
+    live = take_snapshot(create_service(tmp_path))
+    body, problems = FLAG.parse(
+        "dark-mode",
+        FLAG.spec.model_validate({"rollout": 50, "lifecycle": {"ignoreChanges": ["rollout"]}}),
+    )
+    assert not problems
+    ignoring = DesiredResource(ResourceId("Flag", "dark-mode"), body)
+    record = ObjectRecord({"rollout": 50})
+
+    def list_findings(item: DesiredResource) -> list[str]:
+        declared = [build_declared_cluster_row("eu-1", {}, cluster_id="id-1")]
+        declared += build_declared_rows("eu-1", item, item.id, record)
+        return [row["finding"] for row in audit_rows(declared, live) if row["name"] == "dark-mode"]
+
+    assert list_findings(declare_flag("dark-mode", 50)) == ["changed"]
+    assert list_findings(ignoring) == []
+
+
 def test_snapshot_contains_no_secrets(tmp_path: Path) -> None:
     assert TOKEN not in json.dumps(take_snapshot(create_service(tmp_path)), default=str)
 

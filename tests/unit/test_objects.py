@@ -130,6 +130,47 @@ def test_diff_resets_owned_field_no_longer_stated() -> None:
     assert (op.verb, op.args) == ("front-door.update", ObjectArgs({"rooms": None}))
 
 
+def test_diff_creates_object_with_ignored_fields() -> None:
+    difference = compare(make_declared(color="red", lifecycle={"ignoreChanges": ["color"]}), {})
+    assert difference.change is not None
+    assert [field.path for field in difference.change.fields] == ["color"]
+    assert difference.owned == ObjectRecord({"color": "red"})
+
+
+def test_diff_leaves_ignored_field_and_its_ownership_unchanged() -> None:
+    owned = ObjectRecord({"color": "red", "rooms": ["hall"]})
+    live = {"main": {"color": "green", "rooms": ["attic"]}}
+    ignoring = make_declared(color="blue", rooms=["hall"], lifecycle={"ignoreChanges": ["color"]})
+    difference = compare(ignoring, live, owned)
+    assert difference.change is not None
+    assert [field.path for field in difference.change.fields] == ["rooms"]
+    assert (difference.owned, difference.drifted) == (owned, ("rooms",))
+    assert plan(ignoring, live, owned).args == ObjectArgs({"rooms": ["hall"]})
+    undeclared = make_declared(rooms=["attic"], lifecycle={"ignoreChanges": ["color"]})
+    assert compare(undeclared, live, owned).change is None
+
+
+def test_diff_never_owns_ignored_field_of_other_client() -> None:
+    difference = compare(
+        make_declared(color="red", lifecycle={"ignoreChanges": ["color"]}), {"main": {"color": "green"}}
+    )
+    assert (difference.change, difference.owned) == (None, ObjectRecord({}))
+
+
+def test_ignored_fields_survive_conversion_to_json() -> None:
+    desired = make_declared(color="red", lifecycle={"ignoreChanges": ["color"]})
+    assert DOOR.from_json(DOOR.to_json("main", desired.body)) == desired.body
+
+
+def test_unknown_ignored_field_is_an_error() -> None:
+    spec = DoorSpec.model_validate({"lifecycle": {"ignoreChanges": ["colour"]}})
+    _, (problem,) = DOOR.parse("main", spec)
+    assert (problem.path, problem.diagnostic.hint) == (
+        ("lifecycle", "ignoreChanges", 0),
+        "Did you mean 'color'?",
+    )
+
+
 def test_diff_adopts_different_object_only_if_allowed() -> None:
     there = {"main": {"color": "red"}}
     denied = compare(make_declared(color="blue"), there)

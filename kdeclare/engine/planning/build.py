@@ -33,6 +33,7 @@ from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.engine.observation import identify_system, list_endpoints, observe, observe_owned
 from kdeclare.engine.planning import operation_graph
 from kdeclare.engine.planning.comparison import check_names, compare_resources, list_selections_to_observe
+from kdeclare.engine.planning.ignored_fields import leave_out_ignored_fields, report_ignored_fields
 from kdeclare.engine.planning.operation_graph import link_operations
 from kdeclare.engine.planning.preflight import run_preflight
 from kdeclare.engine.planning.prune_denied import (
@@ -67,6 +68,8 @@ def build_plan(
     observation = observe_owned(connections, selections, request.owned, patience)
     _validate_system(request, connections, observation.live)
     validate_endpoints(request.state.endpoints if request.state else {}, list_endpoints(observation.live))
+    declared = request.desired
+    request = leave_out_ignored_fields(request, observation.live)
     inputs = PlanInputs(
         desired=request.desired,
         state=request.state,
@@ -87,6 +90,7 @@ def build_plan(
         diagnostics = hook.review_diagnostics(diagnostics)
     draft = _Draft(request, compared, hooks)
     draft.diagnostics += [*diagnostics, *check_names(request), *_check_nothing_declared(request)]
+    draft.diagnostics += report_ignored_fields(declared, compared, observation.live, context)
 
     # Remove blocked operations before policies evaluate, so that policies see only operations that would run.
     operations = draft.drop_blocked(_plan_operations(draft, observation.live, context))

@@ -96,7 +96,7 @@ class BrokerConfigKind(ConfigsKind):
         """See `Kind`."""
         spec = narrow(spec, BrokerConfigSpec)
         values, problems = self.parse_configs(name, spec.configs)
-        return self.make_body(spec, values), problems
+        return self.make_body(spec, values), problems + self.check_ignored(name, spec)
 
     def parse_configs(
         self, name: str, configs: Mapping[str, Any]

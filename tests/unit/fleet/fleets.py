@@ -275,8 +275,15 @@ class _FleetGenerator:
             spec["unmanagedConfigs"] = "remove"
         if self.is_drawn(0.1):
             spec["lifecycle"] = {"preventDestroy": True}
+        if not self.plain and self.is_drawn(0.06):
+            fields = ["assignments"] if "assignments" in spec else ["partitions", "replicationFactor"]
+            known_keys = load_catalog(ConfigScope.TOPIC).keys
+            fields += [f"configs.{key}" for key in [*SCALARS, *LISTS] if key in known_keys]
+            spec.setdefault("lifecycle", {})["ignoreChanges"] = self._sample(fields, 2)
         if not self.plain and "partitions" in spec and "replicationFactor" in spec and self.is_drawn(0.05):
             spec["placement"] = {"strategy": "cross-rack"}
+            if self.is_drawn(0.3):
+                spec.setdefault("lifecycle", {})["ignoreChanges"] = ["placement"]
         return spec
 
     def _add_broker_config(self, name: str) -> None:
@@ -289,6 +296,9 @@ class _FleetGenerator:
             spec["configs"][SECRET] = HIDDEN
         if self.is_drawn(0.02):
             spec["configs"][PLUGIN] = self.random.choice([HIDDEN, [HIDDEN, "b"]])
+        if self.is_drawn(0.08):
+            keys = [f"configs.{key}" for key in spec["configs"]]
+            spec["lifecycle"] = {"ignoreChanges": self._sample(keys, 2)}
         item = make_desired("BrokerConfig", name, **spec)
         owned = make_record(item) if self.is_drawn(0.6) else None
         declared = self.is_drawn(0.5)

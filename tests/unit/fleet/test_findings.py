@@ -193,6 +193,22 @@ def test_owned_config_no_longer_declared_is_pending() -> None:
     ) == [("pending", "configs.flush.ms", "DELETE", "9", None)]
 
 
+def test_ignored_fields_are_no_drift_unless_topic_is_missing() -> None:
+    spec: dict[str, Any] = {"partitions": 1, "configs": {"retention.ms": 1}}
+    item = make_desired("Topic", "t", **spec, lifecycle={"ignoreChanges": ["configs.retention.ms"]})
+    live = make_live_topic({"retention.ms": "2", "flush.ms": "9"})
+    assert shorten_findings(find_findings(item, live, make_record(item))) == [
+        ("unmanaged", "configs.flush.ms", None, "9", None)
+    ]
+    strict = make_desired("Topic", "t", **spec)
+    assert ("changed", "configs.retention.ms", "SET", "2", "1") in shorten_findings(
+        find_findings(strict, live, make_record(strict))
+    )
+    assert shorten_findings(find_findings(item, None, make_record(item))) == [
+        ("missing", None, "create", None, {"partitions": 1, "configs.retention.ms": "1"})
+    ]
+
+
 def test_owned_topic_that_is_gone_is_missing() -> None:
     item = make_desired("Topic", "t", **HOUR)
     after = {"partitions": 1, "configs.retention.ms": "3600000"}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pydantic import BaseModel
 
 from kdeclare.core.diagnostics import Diagnostic, denied
-from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object, as_texts
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Explanation, Fault, Outcome
 from kdeclare.core.live.live_codec import LiveKey
@@ -27,6 +27,7 @@ from kdeclare.core.provider.provider import ListedParts
 from kdeclare.core.resources.adoption import report_adoption
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.ignored_changes import check_ignored_paths
 from kdeclare.core.resources.kind import (
     DesiredResource,
     Difference,
@@ -182,7 +183,21 @@ class ObjectKind:
         fields = {field: value for field, value in all_fields.items() if value is not None}
         literal_names = (name for name, secret in secrets.items() if secret.reference is None)
         problems = tuple(warn_literal_secret(f"{self.name}/{name}", stated) for stated in literal_names)
-        return ObjectBody(fields, spec.lifecycle.preventDestroy, spec.lifecycle.adopt), problems
+        ignored = spec.lifecycle.ignoreChanges
+        problems += check_ignored_paths(f"{self.name}/{name}", ignored, spec_values)
+        body = ObjectBody(fields, spec.lifecycle.preventDestroy, spec.lifecycle.adopt, tuple(ignored))
+        return body, problems
+
+    def ignore_fields(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> ObjectBody:
+        """See `IgnoresChanges`."""
+        body = desired.get_body(ObjectBody)
+        if not body.ignored:
+            return body
+        if desired.id.name not in self.read(live):
+            return replace(body, ignored=())
+        return replace(body, fields={k: v for k, v in body.fields.items() if k not in body.ignored})
 
     def diff(
         self,
@@ -196,8 +211,9 @@ class ObjectKind:
         live_fields = self.read(live).get(resource.name)
         if desired is None:
             return _diff_undeclared(resource, live_fields, owned)
-        body = desired.get_body(ObjectBody)
-        applied_fields = _find_applied(owned)
+        body = self.ignore_fields(desired, live, owned)
+        all_applied_fields = _find_applied(owned)
+        applied_fields = {k: v for k, v in all_applied_fields.items() if k not in body.ignored}
         desired_fields = dict(sorted({**dict.fromkeys(applied_fields), **body.fields}.items()))
         changed_names = [
             name
@@ -214,6 +230,7 @@ class ObjectKind:
             for name in changed_names
         )
         declared_values = {name: to_argument(value) for name, value in body.fields.items()}
+        declared_values |= {k: v for k, v in all_applied_fields.items() if k in body.ignored}
         record = ObjectRecord(declared_values, body.prevent_destroy)
         if live_fields is None:
             reason = Reason.DECLARED if owned is None else Reason.MISSING
@@ -291,7 +308,8 @@ class ObjectKind:
         """See `BodyCodec`."""
         body = narrow(body, ObjectBody)
         values = {key: v.stated if isinstance(v, Secret) else v for key, v in body.fields.items()}
-        return {"fields": values, "preventDestroy": body.prevent_destroy, "adopt": body.adopt}
+        document: JsonObject = {"fields": values, "preventDestroy": body.prevent_destroy, "adopt": body.adopt}
+        return {**document, "ignoreChanges": list(body.ignored)} if body.ignored else document
 
     def from_json(self, json: JsonObject) -> ObjectBody:
         """See `BodyCodec`."""
@@ -299,7 +317,8 @@ class ObjectKind:
             key: decode_secret(value) if is_secret(value) else value
             for key, value in as_object(json["fields"]).items()
         }
-        return ObjectBody(fields, as_bool(json["preventDestroy"]), as_bool(json["adopt"]))
+        ignored = as_texts(json.get("ignoreChanges", ()))
+        return ObjectBody(fields, as_bool(json["preventDestroy"]), as_bool(json["adopt"]), ignored)
 
     def is_self_contained(self, name: str, body: object) -> bool:
         """See `FleetComparable`."""

@@ -11,6 +11,7 @@ from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.operations.argument_binding import OMIT_EMPTY, get_arguments
 from kdeclare.core.operations.operation import Arguments, Operation
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.ignored_changes import IgnoredPaths
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_hashes import is_hash_of, is_mark, mark_hash
 from kdeclare.core.secrets.secret_refs import (
@@ -32,11 +33,12 @@ EXISTS = "exists"
 
 
 class Lifecycle(BaseModel):
-    """The lifecycle options: whether kdeclare is allowed to delete or adopt an object."""
+    """The lifecycle options: whether kdeclare deletes or adopts an object, and fields to ignore."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     preventDestroy: bool = False  # noqa: N815
     adopt: bool = False
+    ignoreChanges: IgnoredPaths = []  # noqa: N815
 
 
 class ObjectSpec(BaseModel):
@@ -51,11 +53,15 @@ class ObjectSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ObjectBody:
-    """A declared object, with the fields that its manifest declares."""
+    """A declared object, with the fields that its manifest declares.
+
+    ignored: the fields that stay as they are after the object was created.
+    """
 
     fields: Fields
     prevent_destroy: bool = False
     adopt: bool = False
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 The diff compares overrides, not effective values: a key that is set to its default differs from an unset key.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from secrets import token_hex
 from typing import TypeAlias
@@ -86,8 +86,14 @@ def diff_configs(
     owned: Mapping[str, Applied],
     *,
     reset_unmanaged: bool,
+    ignored: Set[str] = frozenset(),
 ) -> ConfigDiff:
-    """Compute the changes that turn live overrides into declared overrides, and the resulting ownership."""
+    """Compute the changes that turn live overrides into declared overrides, and the resulting ownership.
+
+    ignored: undeclared keys that stay as they are, owned or not.
+    """
+    kept_records = {key: record for key, record in owned.items() if key in ignored}
+    owned = {key: record for key, record in owned.items() if key not in ignored} if kept_records else owned
     fields: list[FieldChange] = []
     unmanaged: list[str] = []
     kept: list[str] = []
@@ -103,7 +109,7 @@ def diff_configs(
     overrides = {
         key: value
         for key in live.live
-        if key not in settled and (value := find_override(live, key)) is not None
+        if key not in settled and key not in ignored and (value := find_override(live, key)) is not None
     }
     for key in sorted({*config_values, *owned, *overrides} - settled):
         before = overrides.get(key)
@@ -122,7 +128,8 @@ def diff_configs(
         {
             key: _build_record(config_value, overrides.get(key), owned.get(key))
             for key, config_value in config_values.items()
-        },
+        }
+        | kept_records,
         tuple(unmanaged),
         tuple(
             key

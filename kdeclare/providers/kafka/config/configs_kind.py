@@ -2,21 +2,22 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import Diagnostic, warning
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object, as_texts
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.resources.adoption import SettingsLifecycle, adopt_settings
+from kdeclare.core.resources.adoption import adopt_settings
 from kdeclare.core.resources.changes import Action, Change, FieldChange, Reason, find_highest_risk
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.ignored_changes import ConfigsLifecycle
 from kdeclare.core.resources.kind import (
     DesiredResource,
     Difference,
@@ -48,6 +49,7 @@ from kdeclare.providers.kafka.config.config_value import (
     parse_config_values,
     warn_literal_secret,
 )
+from kdeclare.providers.kafka.config.ignored_configs import check_ignored_configs, find_ignored_keys
 from kdeclare.providers.kafka.fleet.facts import compute_declared_override_facts
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, get_own_source
@@ -76,8 +78,8 @@ class ConfigsSpec(BaseModel):
         Literal["keep", "remove"], Field(description=UNMANAGED_DESCRIPTION)
     ] = "keep"
     lifecycle: Annotated[
-        SettingsLifecycle, Field(description="How to treat configs that other clients set.")
-    ] = SettingsLifecycle()
+        ConfigsLifecycle, Field(description="How to treat configs that other clients set.")
+    ] = ConfigsLifecycle()
 
 
 def make_configs_field(scope: ConfigScope) -> Any:
@@ -92,12 +94,14 @@ class ConfigsBody:
     remove_unmanaged: whether to reset overrides that are neither declared nor owned.
     adopt: whether to take over overrides that other clients set.
     is_partial: whether the body is only a part of a resource, as in ad hoc commands.
+    ignored: the paths of configs that stay as they are once they have been set.
     """
 
     configs: Mapping[str, ConfigValue] = field(default_factory=dict)
     remove_unmanaged: bool = False
     adopt: bool = False
     is_partial: bool = False
+    ignored: tuple[str, ...] = ()
 
 
 class ConfigsKind(ABC):
@@ -130,7 +134,31 @@ class ConfigsKind(ABC):
 
     def make_body(self, spec: ConfigsSpec, values: Mapping[str, ConfigValue]) -> ConfigsBody:
         """Return the body of a spec that declares these config values."""
-        return ConfigsBody(values, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
+        ignored = tuple(spec.lifecycle.ignoreChanges)
+        return ConfigsBody(values, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt, ignored=ignored)
+
+    def check_ignored(self, name: str, spec: ConfigsSpec) -> tuple[SpecProblem, ...]:
+        """Return an error for each entry of ``ignoreChanges`` that is not a config of this kind."""
+        return check_ignored_configs(
+            f"{self.name}/{name}", spec.lifecycle.ignoreChanges, self.catalog, spec.configs
+        )
+
+    def ignore_fields(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> ConfigsBody:
+        """See `IgnoresChanges`.
+
+        The resource may always exist, as a broker does. An ignored config therefore stays as it is once it
+        has an override or was applied.
+        """
+        body = desired.get_body(ConfigsBody)
+        if not body.ignored:
+            return body
+        entries = self.find_entries(desired.id.name, live) or {}
+        own_source = get_own_source(self.to_config_resource(desired.id.name))
+        known_keys = {key for key, entry in entries.items() if entry.source is own_source}
+        settled = find_ignored_keys(body.ignored) & (known_keys | get_applied(owned).keys())
+        return replace(body, configs={k: v for k, v in body.configs.items() if k not in settled})
 
     @abstractmethod
     def select_configs(self, query: ConfigQuery) -> Selections:
@@ -177,9 +205,13 @@ class ConfigsKind(ABC):
     ) -> Difference:
         """See `Kind`."""
         live_configs = self.build_live_configs(resource.name, self.find_entries(resource.name, live) or {})
-        body = desired.get_body(ConfigsBody) if desired else ConfigsBody()
+        body = self.ignore_fields(desired, live, owned) if desired else ConfigsBody()
         configs = diff_configs(
-            live_configs, body.configs, get_applied(owned), reset_unmanaged=body.remove_unmanaged
+            live_configs,
+            body.configs,
+            get_applied(owned),
+            reset_unmanaged=body.remove_unmanaged,
+            ignored=find_ignored_keys(body.ignored) - body.configs.keys(),
         )
         action = self._find_action(live_configs, configs, desired)
         if desired is None:
@@ -305,8 +337,10 @@ class ConfigsKind(ABC):
         return LiveKey(self.name, name)
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the facts about the declared and owned configs."""
+        """Return the facts about the declared and owned configs; None if some of them are ignored."""
         body = narrow(body, ConfigsBody)
+        if body.ignored:
+            return None
         return compute_declared_override_facts(
             self.config_scope,
             body.configs,
@@ -319,12 +353,14 @@ class ConfigsKind(ABC):
         body = narrow(body, ConfigsBody)
         document: dict[str, JsonValue] = {"configs": dump_config_values(body.configs, self.catalog)}
         document |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
+        document |= {"ignoreChanges": list(body.ignored)} if body.ignored else {}
         return document | ({"adopt": True} if body.adopt else {})
 
     def from_json(self, json: JsonObject) -> ConfigsBody:
         """See `Kind`."""
         remove, adopt = as_bool(json.get("removeUnmanaged", False)), as_bool(json.get("adopt", False))
-        return ConfigsBody(bind_config_values(as_object(json["configs"])), remove, adopt)
+        ignored = as_texts(json.get("ignoreChanges", ()))
+        return ConfigsBody(bind_config_values(as_object(json["configs"])), remove, adopt, ignored=ignored)
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
         """See `providers.kafka.manifest_edits`."""

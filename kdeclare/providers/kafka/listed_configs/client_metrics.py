@@ -11,9 +11,9 @@ from kdeclare.core.diagnostics import error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import as_text, as_texts
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.resources.adoption import SettingsLifecycle
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.ignored_changes import ConfigsLifecycle, check_ignored_paths
 from kdeclare.core.resources.kind import DesiredResource, Difference, SpecPath, SpecProblem, narrow
 from kdeclare.core.resources.manifest_capabilities import DeclaredFields, ManifestEdits, SettingEdit
 from kdeclare.core.resources.manifest_text import scalar
@@ -96,8 +96,8 @@ class ClientMetricsSpec(BaseModel):
         ),
     ] = "keep"
     lifecycle: Annotated[
-        SettingsLifecycle, Field(description="How to treat fields that other clients set.")
-    ] = SettingsLifecycle()
+        ConfigsLifecycle, Field(description="How to treat fields that other clients set.")
+    ] = ConfigsLifecycle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,10 @@ class ClientMetricsKind(ListedConfigsKind):
                     _report_invalid(resource, ("interval",), reason, "Write a value such as 30s.")
                 )
             configs[INTERVAL] = Value(str(milliseconds))
-        body = ConfigsBody(configs, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
+        problems += check_ignored_paths(resource, spec.lifecycle.ignoreChanges, _SPEC_FIELDS.values())
+        keys = {field: key for key, field in _SPEC_FIELDS.items()}
+        ignored = tuple(f"configs.{keys.get(path, path)}" for path in spec.lifecycle.ignoreChanges)
+        body = ConfigsBody(configs, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt, ignored=ignored)
         return body, tuple(problems)
 
     def diff(

@@ -58,7 +58,7 @@ class GroupConfigKind(ListedConfigsKind):
         """See `Kind`."""
         spec = narrow(spec, GroupConfigSpec)
         values, problems = self.parse_configs(name, spec.configs)
-        return self.make_body(spec, values), problems
+        return self.make_body(spec, values), problems + self.check_ignored(name, spec)
 
     def parse_configs(
         self, name: str, configs: Mapping[str, Any]

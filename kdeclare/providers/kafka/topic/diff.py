@@ -1,6 +1,7 @@
 """The three-way diff of one topic, for plans and fleet audits. The diff makes no requests."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition, denied, error, info, warning
 from kdeclare.core.jsontypes import JsonValue
@@ -25,6 +26,7 @@ from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigDiff, LiveConfigs, diff_configs
 from kdeclare.providers.kafka.config.config_record import Applied, AppliedListPatch, get_applied
+from kdeclare.providers.kafka.config.ignored_configs import find_ignored_keys
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic
 from kdeclare.providers.kafka.reassignment.placement_request import (
@@ -34,6 +36,11 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
     Replicas,
 )
 from kdeclare.providers.kafka.risks import assess_topic_field
+from kdeclare.providers.kafka.topic.ignored_fields import (
+    hide_ignored_shape,
+    ignore_topic_fields,
+    restore_ignored_shape,
+)
 from kdeclare.providers.kafka.topic.record import TopicRecord
 from kdeclare.providers.kafka.topic.spec import TopicBody
 
@@ -64,17 +71,34 @@ def diff_topic(
         return _release_recreated(resource) if recreated else _diff_undeclared(resource, topic, owned)
     if recreated:
         owned = None  # kdeclare never applied anything to the new topic
-    body = desired.get_body(TopicBody)
+    body = ignore_fields(desired, live)
+    if body.ignored:
+        desired = replace(desired, body=body)
     entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, resource.name), {}) if topic else {}
     live_configs = LiveConfigs(str(resource), entries, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC))
     applied = get_applied(owned) if topic else {}
-    configs = diff_configs(live_configs, body.configs, applied, reset_unmanaged=body.remove_unmanaged)
+    configs = diff_configs(
+        live_configs,
+        body.configs,
+        applied,
+        reset_unmanaged=body.remove_unmanaged,
+        ignored=find_ignored_keys(body.ignored),
+    )
     placement, placement_problems = _place_replicas(resource, desired, live, topic, placer)
     if topic is None:
         return _diff_creation(resource, desired, live, configs, owned, placement, placement_problems)
     return _diff_update(
         resource, desired, live, topic, configs, owned, placement, placement_problems, recreated=recreated
     )
+
+
+def ignore_fields(desired: DesiredResource, live: KafkaState) -> TopicBody:
+    """See `IgnoresChanges`."""
+    body = desired.get_body(TopicBody)
+    if not body.ignored:
+        return body
+    topic = live.topics.get(desired.id.name)
+    return ignore_topic_fields(body, None if topic is None else list_target_replicas(live, topic))
 
 
 def is_recreated(owned: TopicRecord | None, topic: Topic | None) -> bool:
@@ -177,7 +201,8 @@ def _diff_update(
                 str(resource), [TopicPartition(topic.name, n) for n in moving_partitions], live
             )
         )
-    drifted = (*_find_shape_drift(current, owned), *(f"configs.{key}" for key in configs.drifted))
+    enforced = hide_ignored_shape(owned, desired.get_body(TopicBody))
+    drifted = (*_find_shape_drift(current, enforced), *(f"configs.{key}" for key in configs.drifted))
     fields += configs.fields
     problems += check_min_isr(desired, min(map(len, current)))
     if owned is None and fields:
@@ -195,6 +220,7 @@ def _diff_update(
         risk = find_highest_risk(assessed_fields)
         change = Change(resource, Action.UPDATE, reason, risk, assessed_fields, desired.source, blocked_by)
     record = _build_record(desired, configs, topic)
+    record = restore_ignored_shape(record, owned, desired.get_body(TopicBody))
     return Difference(change, record, configs.unmanaged, tuple(problems), drifted=drifted)
 
 

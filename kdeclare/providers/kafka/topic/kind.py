@@ -82,6 +82,7 @@ from kdeclare.providers.kafka.topic.diff import (
     TOPIC_ID,
     check_min_isr,
     diff_topic,
+    ignore_fields,
     report_no_placement,
 )
 from kdeclare.providers.kafka.topic.operations import build_topic_operations
@@ -232,6 +233,12 @@ class TopicKind:
         """Return the topic whose replicas the field describes."""
         return find_field_topic(path)
 
+    def ignore_fields(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> TopicBody:
+        """See `IgnoresChanges`."""
+        return ignore_fields(desired, live.get(KafkaState))
+
     def plan_operations(
         self,
         change: Change,
@@ -310,9 +317,12 @@ class TopicKind:
         return LiveKey(TOPIC, name)
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the facts about counts, topic id and configs; None if the manifest declares assignments."""
+        """Return the facts about counts, topic id and configs.
+
+        Return None if the manifest declares assignments or ignores fields.
+        """
         body = narrow(body, TopicBody)
-        if body.assignments is not None:
+        if body.assignments is not None or body.ignored:
             return None
         record = narrow_topic(owned)
         configs = compute_declared_override_facts(

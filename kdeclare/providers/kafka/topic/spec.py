@@ -19,6 +19,7 @@ from kdeclare.core.jsontypes import (
     as_text,
     as_texts,
 )
+from kdeclare.core.resources.ignored_changes import IgnoredPaths
 from kdeclare.core.resources.kind import NAME, SpecProblem
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.providers.kafka.config.catalog import load_catalog
@@ -31,6 +32,7 @@ from kdeclare.providers.kafka.config.config_value import (
     dump_config_values,
     parse_config_values,
 )
+from kdeclare.providers.kafka.config.ignored_configs import check_ignored_configs
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.reassignment.placement_request import (
     PLACEMENT_DESCRIPTION,
@@ -48,11 +50,14 @@ EXCLUSIVE_FIELDS: Mapping[str, frozenset[str]] = {
 }
 """Mutually exclusive fields; see `Kind`. Only the strategy ``static`` can be combined with assignments."""
 
+_IGNORABLE_FIELDS = ("partitions", "replicationFactor", "placement", "assignments")
+"""The fields that ``ignoreChanges`` can list. If assignments are declared, other fields follow from them."""
+
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class TopicLifecycle(BaseModel):
-    """The ``lifecycle`` of a topic: protection from deletion, and adoption."""
+    """The ``lifecycle`` of a topic: protection from deletion, adoption, and fields to leave alone."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     preventDestroy: Annotated[  # noqa: N815
@@ -65,6 +70,7 @@ class TopicLifecycle(BaseModel):
             "topic to match the manifest."
         ),
     ] = False
+    ignoreChanges: IgnoredPaths = []  # noqa: N815
 
 
 class TopicSpec(BaseModel):
@@ -105,7 +111,10 @@ class TopicSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class TopicBody:
-    """A declared topic. Fields that are not declared are None; a new topic then gets the broker defaults."""
+    """A declared topic. Fields that are not declared are None; a new topic then gets the broker defaults.
+
+    ignored: the paths of fields that stay as they are after the topic was created.
+    """
 
     partitions: int | None = None
     replication_factor: int | None = None
@@ -116,6 +125,7 @@ class TopicBody:
     remove_unmanaged: bool = False
     prevent_destroy: bool = False
     adopt: bool = False
+    ignored: tuple[str, ...] = ()
 
 
 def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[SpecProblem, ...]]:
@@ -131,6 +141,13 @@ def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[SpecProble
         problems += _check_assignments(resource, spec)
         assignments = {n: tuple(spec.assignments[n]) for n in sorted(spec.assignments)}
     problems += _check_placement(resource, spec)
+    problems += check_ignored_configs(
+        resource,
+        spec.lifecycle.ignoreChanges,
+        load_catalog(ConfigScope.TOPIC),
+        spec.configs,
+        ("assignments",) if spec.assignments is not None else _IGNORABLE_FIELDS,
+    )
     body = TopicBody(
         partitions=len(assignments) if assignments else spec.partitions,
         replication_factor=spec.replicationFactor,
@@ -141,6 +158,7 @@ def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[SpecProble
         remove_unmanaged=spec.unmanagedConfigs == "remove",
         prevent_destroy=spec.lifecycle.preventDestroy,
         adopt=spec.lifecycle.adopt,
+        ignored=tuple(spec.lifecycle.ignoreChanges),
     )
     return body, tuple(problems)
 
@@ -230,6 +248,7 @@ def dump_topic(name: str, body: TopicBody) -> JsonObject:
         "removeUnmanaged": body.remove_unmanaged or None,
         "preventDestroy": body.prevent_destroy or None,
         "adopt": body.adopt or None,
+        "ignoreChanges": list(body.ignored) or None,
     }
     configs = dump_config_values(body.configs, load_catalog(ConfigScope.TOPIC))
     return {
@@ -251,6 +270,7 @@ def bind_topic(json: JsonObject) -> TopicBody:
         remove_unmanaged=as_bool(json.get("removeUnmanaged", False)),
         prevent_destroy=as_bool(json.get("preventDestroy", False)),
         adopt=as_bool(json.get("adopt", False)),
+        ignored=as_texts(json.get("ignoreChanges", ())),
     )
 
 

@@ -1,0 +1,62 @@
+"""The fields of a topic that ``lifecycle.ignoreChanges`` lists."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kdeclare.providers.kafka.config.ignored_configs import find_ignored_keys
+from kdeclare.providers.kafka.reassignment.placement_request import Replicas
+from kdeclare.providers.kafka.topic.record import TopicRecord
+from kdeclare.providers.kafka.topic.spec import TopicBody
+
+
+def ignore_topic_fields(body: TopicBody, current: Sequence[Replicas] | None) -> TopicBody:
+    """Return the body without the ignored fields of an existing topic.
+
+    current: the replicas of each partition; None if the topic does not exist. A new topic gets all fields.
+    """
+    if not body.ignored or current is None:
+        return replace(body, ignored=()) if body.ignored else body
+    ignored_keys = find_ignored_keys(body.ignored)
+    reduced = replace(body, configs={k: v for k, v in body.configs.items() if k not in ignored_keys})
+    if "assignments" in body.ignored and body.assignments is not None:
+        # Partitions and replication factor follow from the assignments.
+        reduced = replace(reduced, assignments=None, partitions=None)
+    if "placement" in body.ignored:
+        reduced = replace(reduced, strategy=None, racks=())
+    if "partitions" in body.ignored and body.assignments is None:
+        reduced = replace(reduced, partitions=None)
+    if "replicationFactor" in body.ignored and body.assignments is None:
+        reduced = _keep_replication_factor(reduced, current)
+    return reduced
+
+
+def _keep_replication_factor(body: TopicBody, current: Sequence[Replicas]) -> TopicBody:
+    """Return the body without a replication factor.
+
+    A placement strategy needs a replication factor, and gets that of the topic.
+    """
+    sizes = {len(replicas) for replicas in current}
+    if body.strategy is not None and len(sizes) == 1:
+        return replace(body, replication_factor=sizes.pop())
+    return replace(body, replication_factor=None, strategy=None, racks=())
+
+
+def hide_ignored_shape(owned: TopicRecord | None, body: TopicBody) -> TopicRecord | None:
+    """Return the record without ignored fields other than configs, so that they cannot drift."""
+    return None if owned is None else _copy_shape(TopicRecord(), owned, body)
+
+
+def restore_ignored_shape(record: TopicRecord, owned: TopicRecord | None, body: TopicBody) -> TopicRecord:
+    """Return the new record with the ignored fields of the previous record, because they are not applied."""
+    return _copy_shape(owned or TopicRecord(), record, body)
+
+
+def _copy_shape(source: TopicRecord, record: TopicRecord, body: TopicBody) -> TopicRecord:
+    """Return ``record`` with the ignored fields of ``source``. body: the result of `ignore_topic_fields`."""
+    if "assignments" in body.ignored and body.partitions is None:  # the assignments determined the partitions
+        record = replace(record, assignments=source.assignments, partitions=source.partitions)
+    if "partitions" in body.ignored:
+        record = replace(record, partitions=source.partitions)
+    if "replicationFactor" in body.ignored:
+        record = replace(record, replicationFactor=source.replicationFactor)
+    return record
