@@ -106,7 +106,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "configs": "The topic's config overrides.",
     },
     "ProjectSpec": {
-        "manifests": "Files or folders with manifests, relative to this file (default: manifests).",
+        "manifests": "Files or folders with manifests, or patterns such as teams/**/topics-*.yaml, relative "
+        "to this file (default: manifests).",
         "state": "The folder of the state, relative to this file, or a URI (default: state).",
         "defaultEnvironment": "The environment to use without --env.",
         "environments": "The clusters that the manifests apply to, by environment name.",

@@ -3,6 +3,7 @@
 Each document is edited and checked separately; then the file is reassembled.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.manifests.editing.edits import AppendEdit, Edit, EditValue, NodePath, PutEdit
 from kdeclare.manifests.editing.file_text import BREAKS, decode_text, get_node_start
 from kdeclare.manifests.editing.text_splice import UnsupportedLayout, splice_edit
+from kdeclare.manifests.syntax.manifest_files import JSON_SUFFIX
 from kdeclare.manifests.syntax.node_reader import AmbiguousScalar, parse_scalar
 from kdeclare.manifests.syntax.nodes import compose, find_node
 
@@ -193,7 +195,18 @@ def rewrite_file(
         [build_tree(document.root) for document in _split_documents(file, new_text)], expected_trees
     ):
         raise EditRejected(min({*edits, *removed_indexes}), None)
+    if file.endswith(JSON_SUFFIX) and _is_json(text) and not _is_json(new_text):
+        # YAML would read the file, but the programs that write and read JSON would not
+        raise EditRejected(min({*edits, *removed_indexes}), None)
     return encoding.encode(new_text)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _apply_edit(file: str, text: str, index: int, edit: Edit) -> tuple[str, Node]:

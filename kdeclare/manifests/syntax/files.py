@@ -1,4 +1,4 @@
-# ruff: noqa: PTH100, PTH112, PTH113, PTH116, PTH118, PTH123
+# ruff: noqa: PTH100, PTH112, PTH113, PTH116, PTH118
 # This module uses os.path: with thousands of files, pathlib would take a tenth of the total time.
 """Find and read the files that contain a project's manifests."""
 
@@ -10,17 +10,23 @@ from pathlib import Path
 from urllib.parse import quote
 
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition, error, warning
-from kdeclare.core.provider.registry import list_api_versions
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.manifests.syntax.manifest_files import (
+    JSON_SUFFIX,
+    YAML_SUFFIXES,
+    find_ignored_manifest,
+    is_json_manifest,
+)
+from kdeclare.manifests.syntax.path_patterns import expand_path_pattern, is_path_pattern
 
-_SUFFIXES = (".yaml", ".yml")
-_HEAD = 4096
 _CHUNK = 1 << 16
 
 
 @dataclass(slots=True)
 class FileFinder:
-    """Finds the YAML files in folders, in a stable order and without duplicates.
+    """Finds the manifest files in folders, in a stable order and without duplicates.
+
+    These are YAML files, and JSON files that contain an ``apiVersion`` of kdeclare or of a provider.
 
     project_file: the project file, which is skipped because it is not a manifest.
     overlays: files and folders to skip, because overlays are not manifests.
@@ -34,7 +40,11 @@ class FileFinder:
     _visited: set[str] = field(default_factory=set)
 
     def find(self, roots: Iterable[Path]) -> Iterator[str]:
-        """Yield the YAML files in the files and folders ``roots``. Add diagnostics for unreadable paths."""
+        """Yield the manifest files in ``roots``, which are files, folders, and patterns of their paths.
+
+        Add diagnostics for unreadable paths, for patterns without a match, and for files that look like
+        manifests but are not loaded.
+        """
         project = _make_absolute(self.project_file) if self.project_file is not None else None
         left_out = {_make_absolute(path) for path in self.overlays}
         for root in roots:
@@ -44,6 +54,8 @@ class FileFinder:
                 continue
             if _is_below(absolute, left_out):
                 self.diagnostics.append(_build_overlay_warning(path))
+            elif is_path_pattern(path):
+                yield from self._find_matches(path, left_out | {project or ""}, self.stated.get(root))
             elif not os.path.lexists(path):
                 gone = build_unreadable_error(path, FileNotFoundError())
                 self.diagnostics.append(replace(gone, place=self.stated.get(root)))
@@ -51,6 +63,21 @@ class FileFinder:
                 yield from self._find_in_folder("" if path == "." else path, left_out | {project or ""}, ())
             elif self._is_new(absolute) and self._is_regular_file(path, os.path.isfile(path)):
                 yield path
+
+    def _find_matches(
+        self, pattern: str, excluded: set[str], position: SourcePosition | None
+    ) -> Iterator[str]:
+        """Yield the files that match a pattern, and the files in folders that match it."""
+        paths = [
+            path for path in expand_path_pattern(pattern) if not _is_below(os.path.abspath(path), excluded)
+        ]
+        if not paths:
+            self.diagnostics.append(_build_no_match_error(pattern, position))
+        for path in paths:
+            if os.path.isdir(path):
+                yield from self._find_in_folder(path, excluded, ())
+            else:
+                yield from self._choose_file(path, os.path.isfile(path))
 
     def _find_in_folder(
         self, folder: str, excluded: set[str], parent_folders: tuple[str, ...]
@@ -78,13 +105,22 @@ class FileFinder:
                 continue
             if is_folder:
                 yield from self._find_in_folder(path, excluded, parent_folders)
-            elif not name.endswith(_SUFFIXES):
-                if name.endswith(".json") and is_file and _is_json_manifest(path):
-                    self.diagnostics.append(_build_json_warning(path))
-            elif not self._is_new(absolute):
-                continue
-            elif self._is_regular_file(path, is_file):
+            elif name.endswith(YAML_SUFFIXES):
+                if self._is_new(absolute) and self._is_regular_file(path, is_file):
+                    yield path
+            else:
+                yield from self._choose_file(path, is_file)
+
+    def _choose_file(self, path: str, is_file: bool) -> Iterator[str]:
+        """Yield a file that was not named itself if it is a manifest."""
+        if path.endswith(YAML_SUFFIXES):
+            if self._is_new(os.path.abspath(path)) and self._is_regular_file(path, is_file):
                 yield path
+        elif is_file and path.endswith(JSON_SUFFIX):
+            if is_json_manifest(path) and self._is_new(os.path.abspath(path)):
+                yield path
+        elif is_file and (ignored := find_ignored_manifest(path)) is not None:
+            self.diagnostics.append(ignored)
 
     def _is_regular_file(self, path: str, is_file: bool) -> bool:
         if not is_file:  # reading a pipe would block forever
@@ -180,23 +216,13 @@ def build_unreadable_error(file: str, e: OSError) -> Diagnostic:
     return error("unreadable-file", "File cannot be read", f"'{file}' cannot be read: {reason}.", hint=hint)
 
 
-def _is_json_manifest(path: str) -> bool:
-    try:
-        with open(path, "rb") as stream:
-            head = stream.read(_HEAD)
-    except OSError:
-        return False
-    groups = {version.partition("/")[0] for version in list_api_versions()}
-    return b'"apiVersion"' in head and any(f'"{group}/'.encode() in head for group in groups)
-
-
-def _build_json_warning(path: str) -> Diagnostic:
-    return warning(
-        "json-not-loaded",
-        "JSON manifest is not loaded",
-        f"'{path}' looks like a manifest, but only files named *.yaml or *.yml are loaded from folders.",
-        hint="Rename it to *.yaml (JSON is valid YAML), or list the file itself under 'manifests'.",
-        place=SourcePosition(path, 1, 1),
+def _build_no_match_error(pattern: str, position: SourcePosition | None) -> Diagnostic:
+    return error(
+        "no-such-path",
+        "No such file or folder",
+        f"No file or folder matches the pattern '{pattern}'.",
+        hint="Correct the pattern, or create a file that matches it. '**' stands for any number of folders.",
+        place=position,
     )
 
 
