@@ -56,7 +56,9 @@ def load_manifests(
     instead: the content of files to use instead of the content on disk, to check an edit before it is
     written. None stands for a file that the edit deletes. New files are included.
     """
-    return load_project_manifests(workspace.project, paths, KINDS, workspace.environ, CHECKS, RULES, instead)
+    return load_project_manifests(
+        workspace.project, paths, KINDS, workspace.environ, CHECKS, RULES, instead, stream=workspace.stream
+    )
 
 
 def make_plan(

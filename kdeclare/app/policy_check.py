@@ -62,7 +62,8 @@ def check_cluster(workspace: Workspace, paths: Sequence[Path], progress: Progres
 
 
 def _load_manifests_if_any(workspace: Workspace, paths: Sequence[Path]) -> LoadedManifests | None:
-    return load_valid_manifests(workspace, paths) if paths or workspace.project.file is not None else None
+    is_given = bool(paths) or workspace.stream is not None
+    return load_valid_manifests(workspace, paths) if is_given or workspace.project.file is not None else None
 
 
 def _check_live(

@@ -73,6 +73,7 @@ class Workspace:
     cluster_name: the name of the cluster in messages, such as its bootstrap servers.
     connect: a function that starts to connect to all systems. The connections retry failed requests.
     connect_only: a function that connects only to the systems of some providers; None if that is not faster.
+    stream: the content of standard input, if it is loaded together with the manifests at given paths.
     """
 
     project: Project
@@ -81,6 +82,7 @@ class Workspace:
     connect: Callable[[], PendingConnections]
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     connect_only: Callable[[Mapping[str, AnyConnectionType]], PendingConnections] | None = None
+    stream: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Read the keys for hashes of secrets. Raises KdeclareError for a weak key."""

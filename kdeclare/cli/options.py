@@ -56,7 +56,8 @@ Paths = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="PATH",
-        help="Files or folders with manifests (default: all manifests of the project).",
+        help="Files or folders with manifests, or - for standard input (default: all manifests of the "
+        "project).",
         show_default=False,
     ),
 ]

@@ -22,7 +22,7 @@ from kdeclare.manifests.file_fields import FileFields
 from kdeclare.manifests.overlays import Overlays, identify
 from kdeclare.manifests.project import PROJECT_FILE, Project, find_manifest_roots
 from kdeclare.manifests.rule_filter import RuleFilter
-from kdeclare.manifests.syntax.files import FileContents, FileFinder, read_file
+from kdeclare.manifests.syntax.files import STREAM, FileContents, FileFinder, read_file
 from kdeclare.manifests.syntax.node_reader import NodeReader
 from kdeclare.manifests.syntax.nodes import compose
 from kdeclare.manifests.syntax.substitution import ReferenceContext
@@ -72,6 +72,7 @@ def load_project_manifests(
     rules: Mapping[str, Declarable] | None = None,
     replacements: Mapping[str, bytes | None] | None = None,
     traced_resource: ResourceId | None = None,
+    stream: bytes | None = None,
 ) -> LoadedManifests:
     """Load the manifests of a project, or only the manifests at ``paths``. Problems become diagnostics.
 
@@ -82,15 +83,23 @@ def load_project_manifests(
     replacements: the contents to use instead of the files on disk, by file, in order to preview a change to
         the manifests. None means that the file is deleted. New files are loaded as well.
     traced_resource: the resource whose manifest, overlays and defaults are returned as ``layers``.
+    stream: the content of standard input, which is loaded like a file of ``paths``.
     """
+    is_partial = bool(paths) or stream is not None
     all_roots = find_manifest_roots(project) if project.file is not None else ()
     with _pause_garbage_collection():
-        loader = _Loader(project, kinds, environ, rules or {}, replacements or {}, traced_resource)
+        contents = {**(replacements or {}), **({} if stream is None else {STREAM: stream})}
+        loader = _Loader(project, kinds, environ, rules or {}, contents, traced_resource)
         loader.all_overlays()
-        loader.find(paths or all_roots, all_roots if paths else ())
+        if is_partial:
+            loader.find(paths or (), all_roots, has_stream=stream is not None)
+        else:
+            loader.find(all_roots, ())
         loader.load_defaults()
         loader.manifests()
-        if paths:
+        if stream is not None:
+            loader.diagnostics += _check_stream(stream)
+        if is_partial:
             loader.search()
         elif project.file is None:
             loader.diagnostics.append(_build_no_project_error())
@@ -104,7 +113,9 @@ def load_project_manifests(
         dict.fromkeys(loader.diagnostics)
     )  # a problem in an overlay can be reported again for the merged document
     project_rules = loader.sort_rules()
-    return LoadedManifests(tuple(desired), diagnostics, not paths, loader.count, project_rules, loader.layers)
+    return LoadedManifests(
+        tuple(desired), diagnostics, not is_partial, loader.count, project_rules, loader.layers
+    )
 
 
 def load_rules(
@@ -188,13 +199,14 @@ class _Loader:
         self._other_files: list[str] = []
         self._places: dict[ResourceId, SourcePosition | None] = {}
 
-    def find(self, asked: Sequence[Path], rest: Sequence[Path]) -> None:
+    def find(self, asked: Sequence[Path], rest: Sequence[Path], *, has_stream: bool = False) -> None:
         """Find the files to load and the files to search.
 
         asked: the files and folders to load.
         rest: the files and folders to search only for rules.
+        has_stream: whether standard input is loaded as well.
         """
-        self._requested_files = [*self._files.find(asked)]
+        self._requested_files = [*([STREAM] if has_stream else ()), *self._files.find(asked)]
         told = self._files.diagnostics[:]
         self._other_files = [*self._files.find(rest)]
         more = self._files.diagnostics[len(told) :]
@@ -324,6 +336,20 @@ class _Loader:
     def _add_diagnostics(self, problems: Iterable[Diagnostic], data: object) -> None:
         name = _find_resource_name(data)
         self.diagnostics += [replace(p, resource=name) if p.resource is None else p for p in problems]
+
+
+def _check_stream(stream: bytes) -> Iterator[Diagnostic]:
+    """Yield an error for a stream without documents, which would be planned as if nothing had changed."""
+    problems: list[Diagnostic] = []
+    if any(not _is_empty(root) for root in compose(STREAM, stream, problems)) or problems:
+        return
+    yield error(
+        "empty-stream",
+        "No manifests on standard input",
+        "Standard input ended without a manifest. The program that writes the manifests may have failed.",
+        hint="Check the output of that program. In a script, 'set -o pipefail' stops at its failure.",
+        place=SourcePosition(STREAM, 1, 1),
+    )
 
 
 def _is_empty(root: Node) -> bool:

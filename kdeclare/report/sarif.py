@@ -80,9 +80,12 @@ class SarifLocation:
         return {"physicalLocation": physical}
 
 
+_STANDARD_INPUT = "<stdin>"
+
+
 def find_location(position: SourcePosition | None, checkout: Checkout) -> SarifLocation | None:
-    """Return the location of a source position; None without a position or a file name."""
-    if position is None or not position.file:
+    """Return the location of a source position; None without a position in a file."""
+    if position is None or not position.file or position.file == _STANDARD_INPUT:
         return None
     path = PurePath(os.path.normpath(PurePath(checkout.folder, position.file)))
     if checkout.root and path.is_relative_to(checkout.root):

@@ -32,16 +32,18 @@ def validate(
     env: str | None = None,
     paths: Sequence[Path] = (),
     environ: Mapping[str, str] = os.environ,
+    stream: bytes | None = None,
 ) -> ValidationView:
     """Run all checks that do not need a cluster. Errors in manifests are in the result, with their positions.
 
     project_file: None means ``kdeclare.yaml`` in the working folder. env: None means the default environment
     of the project.
     paths: files or folders with manifests; if empty, all manifests of the project.
+    stream: the content of standard input, which is validated like a file of ``paths``.
     Raises KdeclareError for an invalid project file or an unknown environment.
     """
     project = open_project(project_file, env, environ, offline=True)
-    manifests = load_project_manifests(project, paths, KINDS, environ, CHECKS, RULES)
+    manifests = load_project_manifests(project, paths, KINDS, environ, CHECKS, RULES, stream=stream)
     with open_project_policies(project, manifests.rules) as active_policies:
         diagnostics = [*manifests.diagnostics, *active_policies.diagnostics, *_check_statically(manifests)]
         if not any(d.is_error for d in active_policies.diagnostics):

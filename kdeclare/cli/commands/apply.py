@@ -28,6 +28,7 @@ _EPILOG = build_epilog(
     "kdeclare apply it.plan              apply exactly this saved plan",
     "kdeclare apply it.plan --require-signature  only if a trusted key has signed it",
     "kdeclare apply --yes --format json  apply from a script",
+    "cue export --out yaml | kdeclare apply - --yes  manifests that another program writes",
     codes=(0, 1, 3, 4, 5, 6, 64, 130),
 )
 QUESTION = "Apply these changes?"
@@ -43,7 +44,8 @@ def apply(
         list[Path] | None,
         typer.Argument(
             metavar="PATH",
-            help="Files or folders with manifests (default: all manifests of the project), or one plan file.",
+            help="Files or folders with manifests, or - for standard input (default: all manifests of the "
+            "project), or one plan file.",
             show_default=False,
         ),
     ] = None,
@@ -87,9 +89,10 @@ def apply(
     """
     from kdeclare.app.apply import apply_manifests, apply_saved
     from kdeclare.app.signatures import build_signature_check
+    from kdeclare.cli.standard_input import STREAM_ARGUMENT, read_manifest_input
     from kdeclare.engine.planning.planfile import is_plan_file, load_plan
 
-    files = paths or []
+    files = [path for path in paths or () if str(path) != STREAM_ARGUMENT]
     plan_file = next((file for file in files if is_plan_file(file)), None)
     apply_flags = ApplyFlags(
         fail_fast, not no_wait, move_timeout, follow_timeout, visibility_timeout, skip_stale=skip_stale
@@ -102,15 +105,16 @@ def apply(
         if require_signature and not is_path_missing:
             raise typer.BadParameter("requires a plan file.", param_hint="--require-signature")
         scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
-        workspace = reach.workspace()
+        given = read_manifest_input(paths, reach.line)
+        workspace = replace(reach.workspace(), stream=given.stream)
         return execute_run(
             console,
             prompt,
             apply_flags,
-            lambda how: apply_manifests(workspace, files, scope, how),
+            lambda how: apply_manifests(workspace, given.paths, scope, how),
             make_run_presenter(console, workspace),
         )
-    if len(files) > 1:
+    if len(paths or ()) > 1:
         raise typer.BadParameter(
             f"{plan_file} is a plan file, which cannot be combined with other paths.", param_hint="PATH"
         )

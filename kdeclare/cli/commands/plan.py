@@ -31,6 +31,7 @@ _PLAN_EPILOG = build_epilog(
     "kdeclare plan orders.yaml --target Topic/orders      one resource of one file",
     "kdeclare plan --out it.plan && kdeclare apply it.plan     apply exactly the reviewed plan",
     "kdeclare plan --out it.plan --sign ~/.ssh/id_ed25519 sign the saved plan",
+    "helm template ./kafka | kdeclare plan -              manifests that another program writes",
     "kdeclare plan --format markdown > comment.md         for a pull request",
     "kdeclare plan --format html > plan.html              one page with diagrams",
     codes=(0, 1, 2, 3, 6, 64, 130),
@@ -70,6 +71,7 @@ def plan(
 
     from kdeclare.app.plan import make_plan, save_plan
     from kdeclare.app.signatures import load_signer
+    from kdeclare.cli.standard_input import read_manifest_input
     from kdeclare.report.outcome import plan_outcome
 
     if sign is not None and out is None:
@@ -78,9 +80,10 @@ def plan(
     options = reach.options()
     console.concerns(options.project, lambda: _find_category(options))
     scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
-    workspace = reach.workspace()
+    given = read_manifest_input(paths, reach.line)
+    workspace = replace(reach.workspace(), stream=given.stream)
     console.progress("Connecting", 0, 0)
-    plan_result = make_plan(workspace, paths or (), scope, console.progress, console.command)
+    plan_result = make_plan(workspace, given.paths, scope, console.progress, console.command)
     console.notices(plan_result.notices)
     new_plan = plan_result.plan
     outcome = plan_outcome(new_plan, detailed_exitcode)

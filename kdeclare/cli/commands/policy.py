@@ -1,5 +1,6 @@
 """``kdeclare policy``."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -63,13 +64,15 @@ def check(
     nothing.
     """
     from kdeclare.app.policy_check import check_cluster, check_manifests
+    from kdeclare.cli.standard_input import read_manifest_input
     from kdeclare.report.policy import compute_check_outcome, render_check_text
 
-    workspace = reach.workspace()
+    given = read_manifest_input(paths, reach.line)
+    workspace = replace(reach.workspace(), stream=given.stream)
     if live:
-        view = check_cluster(workspace, paths or (), console.progress)
+        view = check_cluster(workspace, given.paths, console.progress)
     else:
-        view = check_manifests(workspace, paths or ())
+        view = check_manifests(workspace, given.paths)
     if console.is_json:
         from kdeclare.report.policy import build_check_document
 

@@ -8,7 +8,11 @@ from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.options import FindingsFormat, Paths, ProjectOptions
 from kdeclare.core.exit_codes import ExitCode
 
-_EPILOG = build_epilog("kdeclare validate manifests", codes=(0, 1, 3, 64))
+_EPILOG = build_epilog(
+    "kdeclare validate manifests",
+    "jsonnet -y topics.jsonnet | kdeclare validate -    manifests that another program writes",
+    codes=(0, 1, 3, 64),
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -31,11 +35,13 @@ def validate(
     import os
 
     from kdeclare.app.authoring.validate import validate as check
+    from kdeclare.cli.standard_input import read_manifest_input
     from kdeclare.report.outcome import validation_outcome
 
     options = setting.options()
     console.concerns(options.project, _get_category)
-    view = check(options.project, options.env, paths or (), os.environ)
+    given = read_manifest_input(paths, setting.line)
+    view = check(options.project, options.env, given.paths, os.environ, given.stream)
     outcome = validation_outcome(view)
     if console.output == "json":
         console.write_document(view)

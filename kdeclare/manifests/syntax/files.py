@@ -20,6 +20,8 @@ from kdeclare.manifests.syntax.manifest_files import (
 from kdeclare.manifests.syntax.path_patterns import expand_path_pattern, is_path_pattern
 
 _CHUNK = 1 << 16
+STREAM = "<stdin>"
+"""The name of standard input in source positions."""
 
 
 @dataclass(slots=True)

@@ -91,10 +91,17 @@ class CommandLine:
         self.write("kdeclare.yaml", "Project", "shop", environments={"lab": {"bootstrapServers": "lab:9092"}})
         (self.folder / "manifests").mkdir()
 
-    def __call__(self, *arguments: str | Path, answer: str | None = None) -> CommandResult:
-        """Run a command. ``answer``: the answer at the prompt; None means that stdin is not a terminal."""
+    def __call__(
+        self, *arguments: str | Path, answer: str | None = None, piped: str | bytes = ""
+    ) -> CommandResult:
+        """Run a command.
+
+        answer: the answer at the prompt; None means that stdin is not a terminal.
+        piped: the content of stdin without a terminal.
+        """
         self.capsys.readouterr()
-        with nullcontext(io.StringIO()) if answer is None else open_keyboard(answer) as stdin:
+        pipe = io.TextIOWrapper(io.BytesIO(piped if isinstance(piped, bytes) else piped.encode()))
+        with nullcontext(pipe) if answer is None else open_keyboard(answer) as stdin:
             self.monkeypatch.setattr(sys, "stdin", stdin)
             code = main([os.fspath(a) for a in arguments])
         captured = self.capsys.readouterr()
