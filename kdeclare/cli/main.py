@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from kdeclare.cli.command import build_internal_error, is_debugging
+from kdeclare.cli.habits import suggest_command
 from kdeclare.cli.help_groups import (
     HELP_GROUPS,
     INSPECT,
@@ -196,6 +197,8 @@ def _build_root(modules: Iterable[str], adapt: Callable[[typer.Typer], None] = _
 
 def _run(arguments: Sequence[str], shell: ShellContext | None) -> int:
     command_name = next(iter(arguments), "")
+    if command_name == "version":
+        arguments, command_name = ["--version", *arguments[1:]], "--version"
     is_listing = not set(arguments) - _HELP_OPTIONS and not os.environ.get(_COMPLETION_VARIABLE)
     application = _build_cached_application(
         command_name if _is_command(command_name) else "", is_listing=is_listing
@@ -203,7 +206,7 @@ def _run(arguments: Sequence[str], shell: ShellContext | None) -> int:
     if not command_name.startswith("-") or _HELP_OPTIONS & set(arguments):
         _report_problems(application)
     click_command = application.root
-    _reject_single_dash(click_command, arguments)
+    _reject_habits(click_command, arguments)
     invocation = Invocation(shlex.join(["kdeclare", *redact_arguments(arguments)]), shell)
     exit_code = click_command.main(
         list(arguments), prog_name="kdeclare", standalone_mode=False, obj=invocation
@@ -226,24 +229,22 @@ def _report_problems(application: Application) -> None:
             _print_error(_format_diagnostic(problem))
 
 
-def _reject_single_dash(click_command: Any, arguments: Sequence[str]) -> None:
-    """Raise BadParameter for a long option with a single dash, such as ``-out=x``.
+class _HabitError(typer.BadParameter):
+    """A command line in the style of another tool."""
 
-    Terraform accepts this form, so users type it out of habit. Click would parse ``-out=x`` as the option
-    ``-o`` with the value ``ut=x``.
+    def format_message(self) -> str:
+        return self.message
+
+
+def _reject_habits(root: Any, arguments: Sequence[str]) -> None:
+    """Raise _HabitError for a command line in the style of another tool, and name the command to type.
+
+    Terraform accepts long options with a single dash, so users type ``-out=x`` out of habit. Click would
+    parse it as the option ``-o`` with the value ``ut=x``.
     """
-    option_names: set[str] = set()
-    for argument in arguments:
-        if argument == "--":
-            return
-        subcommand = getattr(click_command, "commands", {}).get(argument)
-        if subcommand is not None:
-            click_command = subcommand
-        if not option_names or subcommand is not None:
-            option_names = {name for param in click_command.params for name in getattr(param, "opts", ())}
-        name = argument.partition("=")[0]
-        if len(name) > 2 and name[0] == "-" and name[1] != "-" and f"-{name}" in option_names:
-            raise typer.BadParameter(f"'{argument}' needs two dashes. Write -{argument}.")
+    suggestion = suggest_command(root, arguments)
+    if suggestion is not None:
+        raise _HabitError(f"{suggestion.reason} {suggestion.message}")
 
 
 @functools.cache

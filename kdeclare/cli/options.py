@@ -134,7 +134,7 @@ VisibilityTimeout = Annotated[
         help="How long to wait for earlier changes to become visible and for expected objects to appear.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Graph = Annotated[
     bool, typer.Option("--graph", help="Show the order in which operations run, with the reasons.")
 ]
