@@ -303,7 +303,7 @@ def test_hidden_groups_are_mentioned(world: World, monkeypatch: pytest.MonkeyPat
 
 
 def test_cluster_with_too_many_groups_is_not_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdeclare.providers.kafka.impact.topic_logs.MAX_GROUPS", 1)
+    monkeypatch.setattr("kdeclare.providers.kafka.impact.group_members.MAX_GROUPS", 1)
     texts = list_texts(observe(world, shorten(**SHORT)))
     assert texts[1].startswith("unknown: kdeclare could not determine which groups have unread records: the")
 

@@ -26,7 +26,7 @@ from kdeclare.providers.kafka.consumer_group.group import (
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.impact import impact_reader
-from kdeclare.providers.kafka.impact.topic_logs import GROUP_OFFSETS_TOPIC
+from kdeclare.providers.kafka.impact.group_members import GROUP_OFFSETS_TOPIC
 from kdeclare.providers.kafka.port import ActiveProducer, NewTopic
 from kdeclare.providers.kafka.testing.groups import MemoryGroups
 from tests.engine.test_policies import make_policy
@@ -466,7 +466,7 @@ def test_end_of_tiered_storage_can_delete_all_records(world: World) -> None:
 
 @pytest.mark.parametrize("fact", GROUP_FACTS)
 def test_too_many_groups_deny(world: World, fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdeclare.providers.kafka.impact.topic_logs.MAX_GROUPS", 1)
+    monkeypatch.setattr("kdeclare.providers.kafka.impact.group_members.MAX_GROUPS", 1)
     assert explain_unknown(world, fact) == "the cluster has more than 1 groups."
 
 

@@ -206,7 +206,7 @@ def test_groups_that_can_read_any_topic_qualify_the_headline(shop: CommandLine) 
 def test_clusters_with_too_many_groups_have_unknown_groups(
     shop: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kdeclare.providers.kafka.impact.topic_logs.MAX_GROUPS", 1)
+    monkeypatch.setattr("kdeclare.providers.kafka.impact.group_members.MAX_GROUPS", 1)
     assert "the groups of 1 topic (legacy): the cluster has more than" in shop("usage", "legacy").err
 
 

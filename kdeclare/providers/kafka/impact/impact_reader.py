@@ -3,17 +3,22 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.impact.deletable_records import LogLimits
+from kdeclare.providers.kafka.impact.group_members import (
+    GroupMembers,
+    UnknownGroupsError,
+    read_group_members,
+)
 from kdeclare.providers.kafka.impact.record_sample import RecordSample, read_samples
 from kdeclare.providers.kafka.impact.topic_logs import (
     TOO_SLOW,
     Readers,
     TopicLogs,
-    UnknownGroupsError,
     read_last_writes,
     read_logs,
     read_producers,
@@ -31,6 +36,7 @@ from kdeclare.providers.kafka.impact.topic_settings import (
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import Cluster
 
+Found = TypeVar("Found")
 _TIME_LIMIT_S = 10.0
 """After this time, kdeclare sends no further requests about the impact of a plan, in seconds of reading."""
 
@@ -66,6 +72,7 @@ class ImpactReader:
         self._configs: dict[str, Mapping[str, str] | Fault] = {}
         self._defaults: dict[str, str | None] | Fault = {}
         self._logs: dict[str, _KnownLogs] = {}
+        self._members: GroupMembers | Fault | str | None = None
         self._readers: Readers | Fault | str | None = None
         self._producers: dict[str, int | Fault] = {}
         self._last_writes: dict[str, int | Fault | None] = {}
@@ -125,20 +132,36 @@ class ImpactReader:
             except Fault as fault:
                 self._configs |= dict.fromkeys(names, fault)
 
-    def read_readers(self) -> Readers | Fault | str:
-        """Return the groups of the cluster, or the reason why they are not known."""
-        if self._readers is None:
-            with self._measure_time():
-                self._readers = self._find_readers()
-        return self._readers
-
-    def _find_readers(self) -> Readers | Fault | str:
+    def attempt(self, read: Callable[[Cluster], Found]) -> Found | Fault:
+        """Return the result of a read, or the reason why it failed or was not begun after the time limit."""
         if self._remaining_s <= 0:
             return TOO_SLOW
+        with self._measure_time():
+            try:
+                return read(self._cluster)
+            except Fault as fault:
+                return fault
+
+    def read_members(self) -> GroupMembers | Fault | str:
+        """Return the groups of the cluster with their members, or the reason why they are not known."""
+        if self._members is None:
+            self._members = self._attempt_groups(read_group_members)
+        return self._members
+
+    def read_readers(self) -> Readers | Fault | str:
+        """Return the topics that groups read, and how far, or the reason why this is not known."""
+        if self._readers is None:
+            members = self.read_members()
+            self._readers = (
+                self._attempt_groups(lambda cluster: read_readers(cluster, members))
+                if isinstance(members, GroupMembers)
+                else members
+            )
+        return self._readers
+
+    def _attempt_groups(self, read: Callable[[Cluster], Found]) -> Found | Fault | str:
         try:
-            return read_readers(self._cluster)
-        except Fault as fault:
-            return fault
+            return self.attempt(read)
         except UnknownGroupsError as error:
             return str(error)
 

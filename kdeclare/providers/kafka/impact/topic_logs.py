@@ -10,17 +10,14 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.consumer_group.group import GroupType
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.impact.deletable_records import LogLimits, PartitionLog
+from kdeclare.providers.kafka.impact.group_members import GroupMembers, read_group_members
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import (
     EARLIEST,
     LATEST,
-    TOPIC_AUTHORIZATION_FAILED,
     UNSUPPORTED_VERSION,
     Cluster,
 )
-
-MAX_GROUPS = 5_000
-"""The largest number of groups whose offsets are read."""
 
 RECENT_MS = 3_600_000
 """Producers that wrote within this time count as active, in milliseconds."""
@@ -28,14 +25,12 @@ RECENT_MS = 3_600_000
 TopicLogs = Mapping[int, PartitionLog]
 """The logs of the partitions of a topic, by number."""
 
-_DESCRIBE = "DESCRIBE"
 Found = TypeVar("Found")
 Where = TypeVar("Where")
 TOO_SLOW = Fault("TOO_SLOW", "reading the cluster took too long")
 """The reason why kdeclare did not read something after the time limit."""
 INCOMPLETE = Fault("INCOMPLETE_RESPONSE", "the brokers did not respond for every partition")
 """The reason why kdeclare does not use a response: a missing partition must not look like an empty one."""
-GROUP_OFFSETS_TOPIC = "__consumer_offsets"
 _STABLE = "Stable"
 """The state of a group whose members have all partitions that they are to have."""
 
@@ -178,10 +173,6 @@ class Readers:
     unknown: tuple[str, ...] = ()
 
 
-class UnknownGroupsError(Exception):
-    """Raised if the groups cannot be known. The message is the reason, without a period."""
-
-
 def require_every_partition(
     found: Mapping[str, Mapping[Where, Found] | Fault], topics: Mapping[str, Topic]
 ) -> Mapping[str, Mapping[Where, Found] | Fault]:
@@ -194,27 +185,26 @@ def require_every_partition(
     }
 
 
-def read_readers(cluster: Cluster) -> Readers:
+def read_readers(cluster: Cluster, found_members: GroupMembers | None = None) -> Readers:
     """Read which groups read which topics, and how far.
 
     Raises Fault, and UnknownGroupsError. Groups without committed offsets count if their members have
     partitions of a topic. Share groups store their positions elsewhere, and are not included.
+    found_members: the groups, if they were already read.
     """
-    every_group = cluster.groups.list_groups()
+    all_members = found_members or read_group_members(cluster)
     listed = {
         id_: group
-        for id_, group in every_group.items()
+        for id_, group in all_members.listed.items()
         if group.has_consumer_offsets or group.type is GroupType.STREAMS
     }
     unknown = {
-        id_ for id_, group in every_group.items() if group.type in (GroupType.SHARE, GroupType.UNKNOWN)
+        id_
+        for id_, group in all_members.listed.items()
+        if group.type in (GroupType.SHARE, GroupType.UNKNOWN)
     }
-    if len(listed) > MAX_GROUPS:
-        raise UnknownGroupsError(f"the cluster has more than {MAX_GROUPS:,} groups")
-    _require_online_groups(cluster)
-    rights = cluster.find_cluster_rights()
     active_ids = {id_ for id_, group in listed.items() if group.is_active}
-    described = cluster.groups.describe_groups(sorted(active_ids)) if active_ids else {}
+    described = all_members.described
     offsets = cluster.groups.fetch_offsets(sorted(listed)) if listed else {}
     groups: dict[str, list[ReadingGroup]] = {}
     for id_ in sorted(listed):
@@ -235,25 +225,7 @@ def read_readers(cluster: Cluster) -> Readers:
         for topic in members_of.keys() | committed_of.keys():
             found = ReadingGroup(id_, committed_of.get(topic, {}), members_of.get(topic, 0), state)
             groups.setdefault(topic, []).append(found)
-    return Readers(groups, rights is not None and _DESCRIBE in rights, tuple(sorted(unknown)))
-
-
-def _require_online_groups(cluster: Cluster) -> None:
-    """Raise UnknownGroupsError if lists of groups can be incomplete.
-
-    A broker only lists the groups in the partitions that it leads.
-    """
-    try:
-        topic = cluster.topics([GROUP_OFFSETS_TOPIC]).get(GROUP_OFFSETS_TOPIC)
-    except Fault as fault:
-        if fault.error != TOPIC_AUTHORIZATION_FAILED:
-            raise
-        return  # most principals may not describe internal topics
-    offline = sum(partition.leader is None for partition in topic.partitions) if topic is not None else 0
-    if offline:
-        raise UnknownGroupsError(
-            f"groups are not visible while partitions of '{GROUP_OFFSETS_TOPIC}' have no leader ({offline})"
-        )
+    return Readers(groups, all_members.is_complete, tuple(sorted(unknown)))
 
 
 def read_producers(

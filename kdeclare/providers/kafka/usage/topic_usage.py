@@ -9,11 +9,11 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.progress import Progress
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.impact.deletable_records import count_unread
+from kdeclare.providers.kafka.impact.group_members import UnknownGroupsError
 from kdeclare.providers.kafka.impact.topic_logs import (
     Readers,
     ReadingGroup,
     TopicLogs,
-    UnknownGroupsError,
     explain_missing_leader,
     find_latest,
     read_logs,
