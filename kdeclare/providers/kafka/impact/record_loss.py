@@ -154,10 +154,9 @@ def observe_losses(reader: ImpactReader, losses: Sequence[Loss]) -> Iterator[Obs
 
 
 def _observe_loss(loss: Loss, logs: TopicLogs, readers: Readers | Fault | str) -> Iterator[Observation]:
-    if loss.is_tiered:
-        logs = {number: log.without_size() for number, log in logs.items()}
+    logs = hide_tiered_sizes(loss, logs)
     deleted = {number: compute_deleted(loss, log) for number, log in logs.items()}
-    records = _sum_bounds(deleted.values())
+    records = sum_bounds(deleted.values())
     if loss.is_compaction:
         yield wording.build_compaction(loss.resource, loss.path)
     else:
@@ -166,6 +165,11 @@ def _observe_loss(loss: Loss, logs: TopicLogs, readers: Readers | Fault | str) -
         yield wording.build_unknown(loss.resource, loss.path, "which groups have unread records", readers)
     elif records.most or loss.path is None:
         yield from _observe_groups(loss, logs, deleted, readers)
+
+
+def hide_tiered_sizes(loss: Loss, logs: TopicLogs) -> TopicLogs:
+    """Return the logs without their sizes if a part of the topic can be in remote storage."""
+    return {number: log.without_size() for number, log in logs.items()} if loss.is_tiered else logs
 
 
 def compute_deleted(loss: Loss, log: PartitionLog) -> Bounds:
@@ -179,17 +183,20 @@ def compute_deleted(loss: Loss, log: PartitionLog) -> Bounds:
 
 def _build_loss(loss: Loss, logs: TopicLogs, records: Bounds) -> Observation:
     total = sum(log.count for log in logs.values())
-    size: Bounds | None = None
-    about: int | None = None
-    if all(log.size is not None for log in logs.values()):
-        if loss.limits is None:
-            about = sum(log.size or 0 for log in logs.values())
-            size = Bounds(about, about)
-        else:
-            limits = loss.limits
-            size = _sum_bounds(compute_deletable_bytes(log, limits) or Bounds(0, 0) for log in logs.values())
-            about = sum(compute_probable_bytes(log, limits) or 0 for log in logs.values())
+    size, about = compute_deleted_bytes(loss, logs)
     return wording.build_loss(loss.resource, loss.path, records, total, size, about)
+
+
+def compute_deleted_bytes(loss: Loss, logs: TopicLogs) -> tuple[Bounds | None, int | None]:
+    """Return the bounds and the probable number of deleted bytes of a topic; None if a size is unknown."""
+    if any(log.size is None for log in logs.values()):
+        return None, None
+    if loss.limits is None:
+        about = sum(log.size or 0 for log in logs.values())
+        return Bounds(about, about), about
+    limits = loss.limits
+    size = sum_bounds(compute_deletable_bytes(log, limits) or Bounds(0, 0) for log in logs.values())
+    return size, sum(compute_probable_bytes(log, limits) or 0 for log in logs.values())
 
 
 def _observe_groups(
@@ -222,9 +229,10 @@ def _bound_unread(group: ReadingGroup, logs: TopicLogs, deleted: Mapping[int, Bo
         )
         for number, log in logs.items()
     ]
-    return _sum_bounds(bounds)
+    return sum_bounds(bounds)
 
 
-def _sum_bounds(bounds: Iterable[Bounds]) -> Bounds:
+def sum_bounds(bounds: Iterable[Bounds]) -> Bounds:
+    """Return the bounds of the sum of numbers."""
     items = list(bounds)
     return Bounds(sum(item.least for item in items), sum(item.most for item in items))

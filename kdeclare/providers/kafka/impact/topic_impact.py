@@ -5,17 +5,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.observation import Observation
-from kdeclare.core.resources.changes import Action, Change, Risk
-from kdeclare.providers.kafka.impact import wording
+from kdeclare.core.resources.changes import Action, Change
 from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
+from kdeclare.providers.kafka.impact.inherited_configs import observe_broker_defaults
 from kdeclare.providers.kafka.impact.outage_impact import observe_outages, review_outages
 from kdeclare.providers.kafka.impact.recent_records import can_affect_records, observe_recent_records
 from kdeclare.providers.kafka.impact.record_loss import Loss, build_unknown_loss, find_losses, observe_losses
 from kdeclare.providers.kafka.impact.topic_settings import TopicChange, TopicSettings, build_topic_change
 from kdeclare.providers.kafka.live import KafkaState
 
-_TOPIC, _BROKER_CONFIG = "Topic", "BrokerConfig"
-_SEVERE = (Risk.DESTRUCTIVE, Risk.IRREVERSIBLE)
+_TOPIC = "Topic"
 
 
 def observe_topics(
@@ -46,9 +45,7 @@ def observe_topics(
     yield from observe_losses(reader, losses)
     yield from observe_recent_records(reader, live.topics, existing, settings)
     yield from observe_outages(outages, settings)
-    for change in changes:
-        if change.id.kind == _BROKER_CONFIG:
-            yield from _observe_broker_config(change)
+    yield from observe_broker_defaults(reader, changes, topic_changes)
 
 
 def _read_settings(
@@ -70,11 +67,3 @@ def _read_settings(
     for name in others:
         needed.setdefault(name, topic_changes.get(name) or TopicChange(f"{_TOPIC}/{name}"))
     return reader.read_settings(needed, lambda: next(iter(sorted(live.cluster.serving_broker_ids)), None))
-
-
-def _observe_broker_config(change: Change) -> Iterator[Observation]:
-    """Say that kdeclare does not determine which topics a default of the brokers affects."""
-    for field in change.fields:
-        if field.risk in _SEVERE:
-            what, reason = "the impact on topics without an override", "it is not computed for broker configs"
-            yield wording.build_unknown(str(change.id), field.path, what, reason)

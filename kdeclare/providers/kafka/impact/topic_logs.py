@@ -199,9 +199,7 @@ def read_readers(cluster: Cluster, found_members: GroupMembers | None = None) ->
         if group.has_consumer_offsets or group.type is GroupType.STREAMS
     }
     unknown = {
-        id_
-        for id_, group in all_members.listed.items()
-        if group.type in (GroupType.SHARE, GroupType.UNKNOWN)
+        id_ for id_, group in all_members.listed.items() if group.type in (GroupType.SHARE, GroupType.UNKNOWN)
     }
     active_ids = {id_ for id_, group in listed.items() if group.is_active}
     described = all_members.described

@@ -38,6 +38,37 @@ _BROKER_KEYS: Mapping[str, Sequence[tuple[str, int]]] = {
 See `org.apache.kafka.server.config.ServerTopicConfigSynonyms`.
 """
 
+_OTHER_BROKER_KEYS: Mapping[str, str] = {
+    "log.cleaner.delete.retention.ms": "delete.retention.ms",
+    "log.cleaner.max.compaction.lag.ms": "max.compaction.lag.ms",
+    "log.cleaner.min.cleanable.ratio": "min.cleanable.dirty.ratio",
+    "log.cleaner.min.compaction.lag.ms": "min.compaction.lag.ms",
+    "log.flush.interval.messages": "flush.messages",
+    "log.flush.interval.ms": "flush.ms",
+    "log.index.interval.bytes": "index.interval.bytes",
+    "log.index.size.max.bytes": "segment.index.bytes",
+    "log.local.retention.bytes": "local.retention.bytes",
+    "log.local.retention.ms": "local.retention.ms",
+    "log.message.timestamp.after.max.ms": "message.timestamp.after.max.ms",
+    "log.message.timestamp.before.max.ms": "message.timestamp.before.max.ms",
+    "log.message.timestamp.type": "message.timestamp.type",
+    "log.preallocate": "preallocate",
+    "log.roll.jitter.ms": "segment.jitter.ms",
+    "log.segment.delete.delay.ms": "file.delete.delay.ms",
+    **{
+        key: key
+        for key in (
+            "compression.gzip.level",
+            "compression.lz4.level",
+            "compression.type",
+            "compression.zstd.level",
+            "unclean.leader.election.enable",
+        )
+    },
+}
+"""Other dynamic broker configs that contain the default of a topic config, and the topic config."""
+_TOPIC_KEYS = {**_OTHER_BROKER_KEYS, **{names[0][0]: key for key, names in _BROKER_KEYS.items()}}
+
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
@@ -118,12 +149,22 @@ def build_topic_change(change: Change) -> TopicChange:
     return TopicChange(str(change.id), change.action is Action.DELETE, dict(_list_changed(change)))
 
 
+def find_topic_key(broker_key: str) -> str | None:
+    """Return the topic config whose default a dynamic broker config contains, in the same unit; or None."""
+    return _TOPIC_KEYS.get(broker_key)
+
+
+def list_needed_keys() -> frozenset[str]:
+    """Return the configs of a topic on which the loss of records depends."""
+    return frozenset({*_BROKER_KEYS, REMOTE_STORAGE})
+
+
 def read_configs(cluster: Cluster, topics: Iterable[str]) -> Mapping[str, Mapping[str, str] | Fault]:
     """Read the effective configs of topics; a key without a value is omitted. Raises Fault.
 
     The result has a Fault for each topic whose configs cannot be described.
     """
-    keys = frozenset({*_BROKER_KEYS, REMOTE_STORAGE})
+    keys = list_needed_keys()
     queries = [ConfigQuery(ConfigResource(ConfigScope.TOPIC, name), keys) for name in sorted(topics)]
     return {
         resource.name: entries
@@ -161,10 +202,11 @@ def _list_changed(change: Change) -> Iterable[tuple[str, str | None]]:
     """Yield the changed configs with their new values. Of several changes of a list, the last one counts."""
     for field_change in change.fields:
         if field_change.path.startswith(_CONFIGS):
-            yield field_change.path.removeprefix(_CONFIGS), _to_text(field_change.after)
+            yield field_change.path.removeprefix(_CONFIGS), convert_to_text(field_change.after)
 
 
-def _to_text(value: JsonValue) -> str | None:
+def convert_to_text(value: JsonValue) -> str | None:
+    """Return the value of a config as Kafka writes it; None if there is none."""
     if value is None:
         return None
     return ",".join(map(str, as_list(value))) if isinstance(value, list | tuple) else str(value)
