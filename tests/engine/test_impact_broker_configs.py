@@ -147,8 +147,8 @@ def test_missing_permission_on_topics_is_named(world: World) -> None:
     world.cluster.faults.fail(fault, method="configs", item="TOPIC/orders", nth=None)
     observations = observe(world, brokers(log_retention_ms=DAY))
     assert list_texts(observations, "not-determined") == [
-        "BrokerConfig/cluster-default: unknown: kdeclare could not determine whether 1 topic (orders) inherits "
-        "retention.ms: kdeclare lacks the permission DescribeConfigs on the topic."
+        "BrokerConfig/cluster-default: unknown: kdeclare could not determine whether 1 topic (orders) "
+        "inherits retention.ms: kdeclare lacks the permission DescribeConfigs on the topic."
     ]
 
 

@@ -10,8 +10,8 @@ from kdeclare.core.resources.fleet_capabilities import find_audit_rules
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.ignored_changes import (
     IGNORED_CHANGES,
-    keep_all_fields,
     has_ignored_fields,
+    keep_all_fields,
     leave_out_ignored,
 )
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison

@@ -146,12 +146,10 @@ def test_change_without_impact_is_told(shop: CommandLine) -> None:
     assert (unchanged.code, unchanged.out) == (0, "No changes: lab:9092 has all of these values.\n")
 
 
-def test_broker_configs_have_unknown_impact(shop: CommandLine) -> None:
-    ran = shop("impact", "BrokerConfig/cluster-default", "--add-config", "log.retention.ms=1000")
+def test_broker_configs_show_what_topics_without_override_lose(shop: CommandLine) -> None:
+    ran = shop("impact", "BrokerConfig/cluster-default", "--add-config", "log.retention.ms=1s")
     assert ran.code == 0
-    assert list_impact(ran)[0].startswith(
-        "unknown: kdeclare could not determine the impact on topics without"
-    )
+    assert list_impact(ran)[0].startswith("loss: Kafka deletes 100 of 100 records (100%, about 97.7 KiB)")
 
 
 def test_change_that_is_not_allowed_exits_with_3(shop: CommandLine) -> None:

@@ -30,7 +30,7 @@ BAD = {
         "Did you mean 'consumer.session.timeout.ms'?",
     ),
     "type": (GROUP, "consumer.session.timeout.ms: soon", "6:5", "takes an integer, not 'soon'."),
-    "unit": (GROUP, "consumer.session.timeout.ms: 1min", "6:5", "Write 60000 instead of 1min"),
+    "unit": (GROUP, "consumer.session.timeout.ms: 1m", "6:5", "one of the units ms, s, min, h, d, w"),
     "append": (GROUP, "share.auto.offset.reset: {append: [latest]}", "6:5", "has type STRING, not LIST"),
     "topic key": (GROUP, "retention.ms: 1", "6:5", "is not a Kafka group config"),
     "metrics append": (METRICS, "metrics: {append: [org.x.]}", "5:12", "takes a list"),
