@@ -20,10 +20,10 @@ from kdeclare.providers.kafka.impact.inherited_loss import (
 from kdeclare.providers.kafka.impact.topic_settings import (
     LOSS_KEYS,
     TopicChange,
-    convert_to_text,
     find_topic_key,
     list_needed_keys,
     read_defaults,
+    to_config_text,
 )
 from kdeclare.providers.kafka.live import ConfigSource, Topic
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
@@ -92,7 +92,7 @@ def _find_default(field: FieldChange) -> BrokerDefault | None:
     topic_key = find_topic_key(field.path.removeprefix(_CONFIGS))
     if topic_key is None:
         return None
-    return BrokerDefault(field.path, topic_key, convert_to_text(field.before), convert_to_text(field.after))
+    return BrokerDefault(field.path, topic_key, to_config_text(field.before), to_config_text(field.after))
 
 
 def _read_topics(

@@ -202,10 +202,10 @@ def _list_changed(change: Change) -> Iterable[tuple[str, str | None]]:
     """Yield the changed configs with their new values. Of several changes of a list, the last one counts."""
     for field_change in change.fields:
         if field_change.path.startswith(_CONFIGS):
-            yield field_change.path.removeprefix(_CONFIGS), convert_to_text(field_change.after)
+            yield field_change.path.removeprefix(_CONFIGS), to_config_text(field_change.after)
 
 
-def convert_to_text(value: JsonValue) -> str | None:
+def to_config_text(value: JsonValue) -> str | None:
     """Return the value of a config as Kafka writes it; None if there is none."""
     if value is None:
         return None
