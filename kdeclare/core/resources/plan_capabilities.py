@@ -12,6 +12,7 @@ from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import Footprint
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.changes import Action, Change, FieldChange
@@ -50,6 +51,14 @@ class AffectsResources(Protocol):
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
         """Return the other resources that a body names. These resources need not be declared."""
+
+
+@runtime_checkable
+class MentionsObjects(Protocol):
+    """A kind whose resources use objects that resources of other kinds declare."""
+
+    def list_mentions(self, body: object) -> Footprint:
+        """Return the objects that a body names, with `Access.MENTIONS`, even if no operation touches them."""
 
 
 @runtime_checkable
@@ -183,6 +192,11 @@ def _find_settings_lister(kind: object) -> SharesSettings | None:
 
 
 @cache
+def _find_mention_lister(kind: object) -> MentionsObjects | None:
+    return kind if isinstance(kind, MentionsObjects) else None
+
+
+@cache
 def _find_identity_recorder(kind: object) -> RecordsIdentity | None:
     return kind if isinstance(kind, RecordsIdentity) else None
 
@@ -259,6 +273,12 @@ def list_exclusive_settings(desired: DesiredResource) -> Mapping[str, JsonValue]
 def find_affected(kind: object, body: object) -> Collection[ResourceId]:
     """Return the other resources that a body names and that the resource changes."""
     return kind.find_affected(body) if isinstance(kind, AffectsResources) else ()
+
+
+def list_mentions(desired: DesiredResource) -> Footprint:
+    """Return the objects of other kinds that a declared resource names."""
+    kind = _find_mention_lister(KINDS.get(desired.id.kind))
+    return kind.list_mentions(desired.body) if kind is not None else ()
 
 
 def record_identity(

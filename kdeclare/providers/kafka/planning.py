@@ -22,6 +22,7 @@ from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection, warn_mov
 from kdeclare.providers.kafka.config.config_value import UNKNOWN_CONFIG
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.impact.access.access_impact import observe_access
 from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
 from kdeclare.providers.kafka.impact.move_impact import observe_moves
 from kdeclare.providers.kafka.impact.topic_impact import observe_topics
@@ -189,11 +190,13 @@ class KafkaPlanning(PlanHooks):
     def observe_impact(
         self, operations: tuple[Operation, ...], changes: Sequence[Change]
     ) -> Iterable[Observation]:
-        """Return what the changes mean for the records and clients of topics, and what moves copy."""
+        """Return what the changes mean for records, clients and their access, and what moves copy."""
         reader = self._share_impact_reader()
         yield from observe_topics(reader, self._live, operations, changes)
         cluster = self._inputs.connections.get(KafkaConnection).cluster
         yield from observe_moves(cluster, self._live, operations, reader.compute_deadline())
+        inputs = self._inputs
+        yield from observe_access(reader, inputs.live, inputs.desired, operations, changes)
 
     def _share_impact_reader(self) -> ImpactReader:
         """Return the reader that policies and observations of this plan share."""

@@ -9,6 +9,7 @@ from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
@@ -67,6 +68,7 @@ from kdeclare.providers.connect.connector.spec import (
     parse_connector,
 )
 from kdeclare.providers.connect.connector.status import find_target_state
+from kdeclare.providers.connect.connector.topics import TOPIC, list_topics
 
 CONNECTOR_WORDS = PolicyWords(
     {
@@ -156,6 +158,11 @@ class ConnectorKind:
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `AssessesRisks`."""
         return assess_connector_field(field)
+
+    def list_mentions(self, body: object) -> Footprint:
+        """See `MentionsObjects`. Topics that match ``topics.regex`` are left out."""
+        names = sorted(list_topics(narrow(body, ConnectorBody).config))
+        return [FootprintEntry(TOPIC, name, Access.MENTIONS) for name in names]
 
     def list_exclusive_settings(self, name: str, body: object) -> Mapping[str, JsonValue]:
         """Return the connector as an exclusive setting: only one manifest can declare it."""

@@ -7,6 +7,8 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.providers.schema_registry.schema.spec import SchemaBody
 
+TOPIC = "Topic"
+"""The kind of topics, which is also their type in footprints."""
 _SUFFIXES = ("-value", "-key")
 """The suffixes of subjects in the TopicNameStrategy, the default strategy of serializers."""
 
@@ -16,7 +18,7 @@ def check_declared_schemas(desired: Sequence[DesiredResource]) -> Iterator[Diagn
 
     There are no warnings if the project declares no topics at all. Registries accept any subject.
     """
-    topics = {item.id.name for item in desired if item.id.kind == "Topic"}
+    topics = {item.id.name for item in desired if item.id.kind == TOPIC}
     if not topics:
         return
     for item in desired:

@@ -9,6 +9,7 @@ from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Action, Change, FieldChange
@@ -25,6 +26,7 @@ from kdeclare.core.resources.plan_capabilities import Evidence
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.providers.schema_registry.client.port import SchemaType
 from kdeclare.providers.schema_registry.schema.arguments import LevelArgs, RegisterArgs, SchemaRecord
+from kdeclare.providers.schema_registry.schema.checks import TOPIC, find_topic
 from kdeclare.providers.schema_registry.schema.content import list_undocumented
 from kdeclare.providers.schema_registry.schema.diff import diff_schema
 from kdeclare.providers.schema_registry.schema.fields import (
@@ -241,6 +243,11 @@ class SchemaKind:
         body = narrow(body, SchemaBody)
         registry = f" in registry {body.registry}" if body.registry is not None else ""
         return {f"the manifest that declares subject {body.subject}{registry}": f"{SCHEMA}/{name}"}
+
+    def list_mentions(self, body: object) -> Footprint:
+        """See `MentionsObjects`. The topic is that of the TopicNameStrategy, the default of serializers."""
+        topic = find_topic(narrow(body, SchemaBody).subject)
+        return () if topic is None else (FootprintEntry(TOPIC, topic, Access.MENTIONS),)
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
         """Return the id ``Schema/SUBJECT``, so that the scope of the project also limits subject names."""

@@ -27,7 +27,7 @@ from kdeclare.report.plan.plan_text import render_changes
 
 _NO_IMPACT = "The change has none of the effects on records, producers and groups that kdeclare knows."
 _NOT_COMPUTED = "kdeclare does not compute the impact of changes of this kind."
-_COMPUTED_KINDS = frozenset({"Topic", "Reassignment"})
+_COMPUTED_KINDS = frozenset({"Topic", "Reassignment", "Acl", "ClientQuota", "ScramUser"})
 
 
 @dataclass(frozen=True, slots=True)

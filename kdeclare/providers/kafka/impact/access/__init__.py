@@ -1,0 +1,1 @@
+"""What a plan means for the access of clients: quotas, permissions and users."""
