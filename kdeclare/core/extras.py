@@ -1,4 +1,4 @@
-"""Optional packages: which extra of kdeclare installs a package that is missing."""
+"""Modules that some installations lack: which extra of kdeclare installs them, or which systems have them."""
 
 from collections.abc import Mapping
 
@@ -29,8 +29,18 @@ _EXTRAS: Mapping[str, tuple[str, Extra]] = {
 
 
 def explain_missing_extra(problem: ImportError) -> Diagnostic | None:
-    """Return the error about a missing optional package; None if something else cannot be imported."""
+    """Return the error about a missing optional package; None if something else cannot be imported.
+
+    It can also be the error about a module that Python does not have on this operating system.
+    """
     package, extra = _EXTRAS.get((problem.name or "").partition(".")[0], ("", None))
+    if problem.name == "fcntl":
+        return error(
+            "unsupported-system",
+            "Operating system is not supported",
+            "kdeclare locks files with flock, which Windows does not have.",
+            hint="Run kdeclare in the Windows Subsystem for Linux or in a container.",
+        )
     if extra is None or not isinstance(problem, ModuleNotFoundError):
         return None
     return error(

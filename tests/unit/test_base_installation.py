@@ -115,6 +115,16 @@ def test_missing_extra_is_named_with_its_command(
     assert words in text
 
 
+def test_system_without_file_locks_is_named(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    script = WITHOUT_EXTRAS.format(modules=["fcntl"])  # as on Windows
+    assert run([sys.executable, "-c", script, "plan", "manifests"], tmp_path) == (
+        1,
+        "error: Operating system is not supported kdeclare locks files with flock, which Windows does not "
+        "have. hint: Run kdeclare in the Windows Subsystem for Linux or in a container.",
+    )
+
+
 @pytest.fixture(scope="module")
 def kdeclare(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The path of ``kdeclare`` in a virtual environment with the packages of a base installation.
