@@ -28,6 +28,7 @@ from kdeclare.core.secrets.secret_hashes import read_keys
 from kdeclare.engine.observation import identify_system, observe
 from kdeclare.engine.state.port import StateStore
 from kdeclare.manifests.project import Environment, Project, open_project
+from kdeclare.manifests.variables import GivenVariables
 
 TIMEOUT_S = 10.0
 """The default timeout for a response from a cluster."""
@@ -38,6 +39,7 @@ class WorkspaceOptions:
     """The options that all commands with a cluster share. None means that the option is not given.
 
     timeout_s: how long to wait for the cluster, in seconds; None is `TIMEOUT_S`.
+    variables: values of variables that take precedence over those in the project file.
     """
 
     project: Path | None = None
@@ -46,6 +48,7 @@ class WorkspaceOptions:
     command_config: Path | None = None
     state: str | None = None
     timeout_s: float | None = None
+    variables: GivenVariables | None = None
 
     @property
     def connect_timeout_s(self) -> float:
@@ -142,7 +145,7 @@ def open_workspace(
     Raises KdeclareError for an invalid project file, an unknown environment, and an invalid location of the
     state.
     """
-    project = open_project(options.project, options.env, environ)
+    project = open_project(options.project, options.env, environ, variables=options.variables)
     return build_workspace(project, options, environ, connections, keeper=keeper)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kdeclare.app.workspace import Workspace, WorkspaceOptions
     from kdeclare.core.resources.ids import ResourceId
     from kdeclare.engine.planning.request import DeletionLimit, PlanScope
+    from kdeclare.manifests.variables import GivenVariables
 
 Format = Annotated[
     Literal["text", "json"],
@@ -205,9 +206,12 @@ class StateOptions(ProjectOptions):
         ),
     ] = None
 
-    def workspace(self) -> "Workspace":
-        """Open the project in its environment without connecting to a system. Raises KdeclareError."""
-        return self.line.workspace(self.options())
+    def workspace(self, variables: "GivenVariables | None" = None) -> "Workspace":
+        """Open the project in its environment without connecting to a system. Raises KdeclareError.
+
+        variables: values of variables that take precedence over those in the project file.
+        """
+        return self.line.workspace(replace(self.options(), variables=variables))
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +249,44 @@ class ConnectionOptions(ClusterOptions):
     def collect_options(self) -> "WorkspaceOptions":
         """Return the values of these options. Options that the command does not offer have their defaults."""
         return replace(ClusterOptions.collect_options(self), timeout_s=self.timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class VariableOptions:
+    """Options for the values of variables in manifests."""
+
+    var: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Set a variable of the manifests, for ${var.NAME}. Repeatable. Not for secrets.",
+        ),
+    ] = None
+    var_file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--var-file",
+            metavar="FILE",
+            help="Set the variables in this YAML or JSON file, which contains NAME: VALUE. Repeatable; --var "
+            "takes precedence.",
+        ),
+    ] = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the command line contains any of these options."""
+        return bool(self.var or self.var_file)
+
+    def given(self) -> "GivenVariables | None":
+        """Return the given values. Raises BadParameter if a value does not have the form NAME=VALUE."""
+        if not self.is_given:
+            return None
+        from kdeclare.manifests.variables import GivenVariables, parse_assignments
+
+        try:
+            return GivenVariables(tuple(self.var_file or ()), parse_assignments(self.var or ()))
+        except ValueError as problem:
+            raise typer.BadParameter(f"{problem}.", param_hint="--var") from None
 
 
 @dataclass(frozen=True, slots=True)

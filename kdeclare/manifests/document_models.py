@@ -30,6 +30,7 @@ from kdeclare.manifests.syntax.nodes import (
     find_path,
     find_position,
     find_position_within,
+    get_position,
 )
 from kdeclare.manifests.syntax.substitution import Variable, has_reference
 
@@ -354,7 +355,10 @@ def parse_variables(node: Node | None, reader: NodeReader) -> dict[str, Variable
     if node is None:
         return {}
     values, texts = reader.read(node), reader.read(node, UNIFORM[KAFKA])
-    return {str(name): Variable(value, texts[name]) for name, value in values.items()}
+    positions = {str(key.value): get_position(key) for key, _ in node.value}
+    return {
+        str(name): Variable(value, texts[name], positions.get(str(name))) for name, value in values.items()
+    }
 
 
 def resolve_location(folder: Path, state: str) -> str:

@@ -112,6 +112,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "defaultEnvironment": "The environment to use without --env.",
         "environments": "The clusters that the manifests apply to, by environment name.",
         "policies": "Policies that are Python classes, with their settings.",
+        "variables": "The variables of the project, with their types, defaults and descriptions, for "
+        "${var.NAME}. If this field is set, an environment cannot set other variables.",
         "references": "The allowed ${env.NAME} and ${file.PATH} references (default: all; in CI jobs: none).",
         "scope": "The names that the project may declare, change or import, by kind: names, or regular "
         "expressions (RE2) between slashes that match whole names. A kind without an entry is not limited.",
@@ -126,6 +128,12 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "signers.",
         "files": "Files with trusted keys, relative to this file: public keys in the format of OpenSSH or "
         "in PEM (Ed25519), or allowed signers of OpenSSH.",
+    },
+    "VariableSpec": {
+        "type": "The type of every value (default: any). A duration is a string such as 7d, or a number of "
+        "milliseconds; a size is a string such as 50MiB, or a number of bytes.",
+        "default": "The value in environments and commands that do not set the variable.",
+        "description": "What the variable is for.",
     },
     "ReferencesSpec": {
         "env": "The environment variables that references can use: names, or prefixes such as KAFKA_*.",

@@ -183,7 +183,12 @@ class _Loader:
         self._project = project
         self._contents = FileContents(replacements)
         self._reference_context = ReferenceContext(
-            project.folder, environ, project.environment.variables, limits=project.limits, root=project.folder
+            project.folder,
+            environ,
+            project.environment.variables,
+            limits=project.limits,
+            root=project.folder,
+            unset=project.environment.unset_variables,
         )
         self._reader = NodeReader(self._reference_context)
         self._file_fields = FileFields(kinds, self._reference_context, replacements)

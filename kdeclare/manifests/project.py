@@ -21,7 +21,6 @@ from kdeclare.engine.state.port import is_folder_name
 from kdeclare.manifests.checks import parse_name_scope
 from kdeclare.manifests.document_models import (
     load_document,
-    parse_variables,
     resolve_location,
     validate_document,
 )
@@ -44,6 +43,7 @@ from kdeclare.manifests.syntax.reference_limits import (
     build_own_limits,
 )
 from kdeclare.manifests.syntax.substitution import ReferenceContext, Variable, has_reference
+from kdeclare.manifests.variables import GivenVariables, resolve_variables
 
 PROJECT_FILE = "kdeclare.yaml"
 DEFAULT = "default"
@@ -65,6 +65,7 @@ class Environment:
     providers: the connection settings of systems other than Kafka, by provider name.
     cluster_id: the only id that the cluster may have, or None if not set.
     place: the position of the environment in the project file.
+    unset_variables: the variables that the project declares, but that have no value in this environment.
     """
 
     name: str = DEFAULT
@@ -78,6 +79,7 @@ class Environment:
     providers: Mapping[str, BaseModel] = field(default_factory=dict, repr=False)
     place: SourcePosition | None = None
     cluster_id: str | None = None
+    unset_variables: frozenset[str] = frozenset()
 
     @property
     def connection_fields(self) -> Mapping[str, object]:
@@ -123,7 +125,12 @@ class Project:
 
 
 def open_project(
-    file: Path | None, env: str | None, environ: Mapping[str, str], *, offline: bool = False
+    file: Path | None,
+    env: str | None,
+    environ: Mapping[str, str],
+    *,
+    offline: bool = False,
+    variables: GivenVariables | None = None,
 ) -> Project:
     """Read a project file, and return the project in one environment.
 
@@ -131,13 +138,17 @@ def open_project(
     env: the name of the environment. Default: the default environment of the project.
     offline: whether to omit the settings for connecting to the cluster and the state, so that the secrets in
         these settings are not needed.
+    variables: values of variables that take precedence over those in the project file.
     Raises KdeclareError with all problems of the file, or if the environment does not exist.
     """
     path = _find_project_file(file)
     if path is None:
         _choose_environment(env, None, {}, None)
-        return Project(limits=build_project_limits(None, environ))
-    return read_project(path).within(env, environ, offline=offline)
+        limits = build_project_limits(None, environ)
+        reader = NodeReader(ReferenceContext(Path(), environ, variables=None, limits=limits))
+        resolved = resolve_variables(None, {}, {}, DEFAULT, reader, variables or GivenVariables())
+        return Project(limits=limits, environment=Environment(variables=resolved.values))
+    return read_project(path).within(env, environ, offline=offline, variables=variables)
 
 
 def build_project_limits(declared: ReferencesSpec | None, environ: Mapping[str, str]) -> Limits:
@@ -217,10 +228,17 @@ class ProjectDocument:
     root: Node = field(repr=False)
     spec: ProjectSpec = field(repr=False)
 
-    def within(self, env: str | None, environ: Mapping[str, str], *, offline: bool = False) -> Project:
+    def within(
+        self,
+        env: str | None,
+        environ: Mapping[str, str],
+        *,
+        offline: bool = False,
+        variables: GivenVariables | None = None,
+    ) -> Project:
         """Return the project in one environment, with references resolved.
 
-        env, offline: see `open_project`.
+        env, offline, variables: see `open_project`.
         Raises KdeclareError with all problems of the file, or if the environment does not exist.
         """
         name = _choose_environment(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
@@ -236,9 +254,18 @@ class ProjectDocument:
         project = _build_project(
             self.file, self.root, reader, manifest.spec, manifest.metadata.name, name, self.spec
         )
+        resolved = resolve_variables(
+            self.root,
+            self.spec.variables,
+            self.spec.environments,
+            name,
+            reader,
+            variables or GivenVariables(),
+        )
+        environment = replace(project.environment, variables=resolved.values, unset_variables=resolved.unset)
         signatures = build_signature_rules(manifest.spec, name, self.file.parent)
         signatures = replace(signatures, base=_read_base_rules(name, environ))
-        return replace(project, limits=limits, signatures=signatures)
+        return replace(project, environment=environment, limits=limits, signatures=signatures)
 
 
 def read_project(file: Path) -> ProjectDocument:
@@ -347,7 +374,7 @@ def _build_project(
         environment_spec.bootstrapServers,
         environment_spec.clientConfig,
         folder / client_file if client_file is not None else None,
-        parse_variables(find_node(root, ("spec", "environments", env, "variables")), reader),
+        {},
         tuple(folder / path for path in environment_spec.overlays),
         _collect_plan_settings(environment_spec, spec),
         environment_spec.requestDeadline,

@@ -14,6 +14,7 @@ from kdeclare.manifests.policies import PolicyEntrySpec
 from kdeclare.manifests.syntax.reference_limits import explain_bad_entry
 from kdeclare.manifests.syntax.substitution import has_reference
 
+VariableType = Literal["string", "integer", "number", "boolean", "list", "map", "duration", "size"]
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -64,6 +65,15 @@ class EnvironmentSpec(BaseModel):
         return self
 
 
+class VariableSpec(BaseModel):
+    """One variable of ``spec.variables``. Without a default, each environment or command sets its value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    type: VariableType | None = None
+    default: Any = None
+    description: str | None = None
+
+
 class ReferencesSpec(BaseModel):
     """``spec.references``: the references that the manifests and the project file are allowed to use."""
 
@@ -96,6 +106,7 @@ class ProjectSpec(BaseModel):
     defaultEnvironment: str | None = None  # noqa: N815
     environments: dict[str, EnvironmentSpec] = {}
     policies: list[PolicyEntrySpec] = []
+    variables: dict[str, VariableSpec] = {}
     references: ReferencesSpec | None = None
     adoption: Literal["explicit", "automatic"] = "explicit"
     scope: dict[str, list[str]] = {}

@@ -27,9 +27,8 @@ from kdeclare.manifests.defaults import (
     Layers,
     collect_inherited_defaults,
 )
-from kdeclare.manifests.document_models import load_document as document_of
 from kdeclare.manifests.overlays import drop_identity, identify
-from kdeclare.manifests.project import PROJECT_READ_HINT, Project, find_manifest_roots
+from kdeclare.manifests.project import Project, find_manifest_roots
 from kdeclare.manifests.syntax.files import FileFinder, read_file
 from kdeclare.manifests.syntax.node_reader import UNIFORM, Modes, NodeReader, parse_scalar
 from kdeclare.manifests.syntax.nodes import compose, find_node, find_position
@@ -168,20 +167,20 @@ class _DocumentFinder:
 def build_reader(project: Project, environ: Mapping[str, str]) -> NodeReader:
     """Return a reader that resolves references with the variables of the project's environment."""
     return NodeReader(
-        ReferenceContext(project.folder, environ, project.environment.variables, limits=project.limits)
+        ReferenceContext(
+            project.folder,
+            environ,
+            project.environment.variables,
+            limits=project.limits,
+            unset=project.environment.unset_variables,
+        )
     )
 
 
 def find_variable_positions(project: Project) -> Mapping[str, SourcePosition]:
-    """Return the position in the project file where each variable of the environment is defined, by name.
-
-    Raises KdeclareError if the file cannot be read.
-    """
-    if project.file is None or not project.environment.variables:
-        return {}
-    root = document_of(project.file, "Project", PROJECT_READ_HINT)
-    path = ("spec", "environments", project.environment.name, "variables")
-    return {name: find_position(root, (*path, name), key=True) for name in project.environment.variables}
+    """Return the position where the value of each variable of the environment is set, by name."""
+    variables = project.environment.variables.items()
+    return {name: variable.place for name, variable in variables if variable.place is not None}
 
 
 _PARTS = ("metadata", "spec")

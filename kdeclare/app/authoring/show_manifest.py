@@ -29,6 +29,7 @@ from kdeclare.manifests.provenance import (
 )
 from kdeclare.manifests.reading_modes import build_document_modes, build_spec_modes
 from kdeclare.manifests.syntax.nodes import find_position
+from kdeclare.manifests.variables import GivenVariables
 
 _MIN_PARTIAL_LENGTH = 4
 """Minimum length of a secret to search for inside values.
@@ -38,13 +39,19 @@ A shorter secret occurs in too many strings, so it is compared only with whole v
 
 
 def show_manifest(
-    project_file: Path | None, env: str | None, resource: ResourceId, environ: Mapping[str, str]
+    project_file: Path | None,
+    env: str | None,
+    resource: ResourceId,
+    environ: Mapping[str, str],
+    variables: GivenVariables | None = None,
 ) -> EffectiveManifest:
     """Return a resource with overlays, defaults and variables applied, without connecting to a cluster.
 
+    variables: values of variables that take precedence over those in the project file.
+
     Raises KdeclareError if the resource is not declared or has errors, or if there is no project.
     """
-    project = open_project(project_file, env, environ, offline=True)
+    project = open_project(project_file, env, environ, offline=True, variables=variables)
     if project.file is None:
         raise KdeclareError(_build_no_project_error())
     manifests = load_project_manifests(project, (), KINDS, environ, CHECKS, RULES, traced_resource=resource)

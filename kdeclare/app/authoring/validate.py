@@ -17,6 +17,7 @@ from kdeclare.engine.planning.operation_graph import check_exclusive_settings
 from kdeclare.engine.planning.prune_denied import POLICY_VIOLATION
 from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests
 from kdeclare.manifests.project import open_project
+from kdeclare.manifests.variables import GivenVariables
 from kdeclare.policy.resource_checks import StaticVerdicts, find_static_verdicts
 from kdeclare.report.run.views import ValidationView
 
@@ -33,6 +34,7 @@ def validate(
     paths: Sequence[Path] = (),
     environ: Mapping[str, str] = os.environ,
     stream: bytes | None = None,
+    variables: GivenVariables | None = None,
 ) -> ValidationView:
     """Run all checks that do not need a cluster. Errors in manifests are in the result, with their positions.
 
@@ -40,9 +42,10 @@ def validate(
     of the project.
     paths: files or folders with manifests; if empty, all manifests of the project.
     stream: the content of standard input, which is validated like a file of ``paths``.
+    variables: values of variables that take precedence over those in the project file.
     Raises KdeclareError for an invalid project file or an unknown environment.
     """
-    project = open_project(project_file, env, environ, offline=True)
+    project = open_project(project_file, env, environ, offline=True, variables=variables)
     manifests = load_project_manifests(project, paths, KINDS, environ, CHECKS, RULES, stream=stream)
     with open_project_policies(project, manifests.rules) as active_policies:
         diagnostics = [*manifests.diagnostics, *active_policies.diagnostics, *_check_statically(manifests)]

@@ -9,7 +9,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ConnectionOptions, Format, Paths, ProjectOptions
+from kdeclare.cli.options import ConnectionOptions, Format, Paths, ProjectOptions, VariableOptions
 from kdeclare.core.exit_codes import ExitCode
 
 _CHECK_EPILOG = build_epilog(
@@ -54,6 +54,7 @@ def check(
         bool, typer.Option("--live", help="Check all resources in the cluster instead of the manifests.")
     ] = False,
     output: Format = "text",
+    values: VariableOptions,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
@@ -68,7 +69,7 @@ def check(
     from kdeclare.report.policy import compute_check_outcome, render_check_text
 
     given = read_manifest_input(paths, reach.line)
-    workspace = replace(reach.workspace(), stream=given.stream)
+    workspace = replace(reach.workspace(values.given()), stream=given.stream)
     if live:
         view = check_cluster(workspace, given.paths, console.progress)
     else:

@@ -19,6 +19,7 @@ from kdeclare.manifests.project import (
     read_project,
 )
 from kdeclare.manifests.syntax.files import build_unreadable_error
+from kdeclare.manifests.syntax.path_patterns import expand_path_pattern, is_path_pattern
 
 _STATE_FOLDER = "state"
 """The state folder of a cluster that has neither a project nor a ``state`` field."""
@@ -172,4 +173,4 @@ def _build_missing_path_error(path: Path) -> Diagnostic:
 
 
 def _is_missing(path: Path) -> bool:
-    return not os.path.lexists(path)
+    return not (os.path.lexists(path) or (is_path_pattern(str(path)) and expand_path_pattern(str(path))))

@@ -8,12 +8,12 @@ reference instead of a secret.
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.manifests.syntax.reference_limits import Limits, check_file, check_variable
@@ -34,10 +34,12 @@ class Variable(NamedTuple):
 
     value: the value as YAML reads it.
     text: the value in Kafka's spelling, as a string or a list of strings.
+    place: the position where the value is set, if it is set in a file.
     """
 
     value: Any
     text: Any
+    place: SourcePosition | None = None
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class ReferenceContext:
     folder: the folder that paths in ``${file.PATH}`` are relative to.
     environ: the environment variables.
     variables: the values for ``${var.NAME}``, or None in a project file, which cannot use variables.
+    unset: the variables that the project declares, but that have no value.
     files: the contents of the files that were already read.
     limits: the environment variables and files that references may use. Relative paths in the limits are
         resolved against ``root``, or against ``folder`` if ``root`` is None.
@@ -58,6 +61,7 @@ class ReferenceContext:
     files: dict[Path, str] = field(default_factory=dict, repr=False)
     limits: Limits = ()
     root: Path | None = None
+    unset: Collection[str] = ()
 
 
 class UnresolvedReference(Exception):
@@ -207,7 +211,18 @@ def _get_variable(reference: str, context: ReferenceContext) -> Variable:
     variable = context.variables.get(name)
     if variable is not None:
         return variable
-    hint = format_suggestion(name, context.variables)
+    if name in context.unset:
+        raise UnresolvedReference(
+            error(
+                UNDEFINED_VARIABLE,
+                "Variable has no value",
+                f"The project declares the variable '{name}', but it has no value in this environment.",
+                hint=f"Pass --var {name}=VALUE or --var-file FILE, set it under 'variables' of the "
+                "environment, or declare a default.",
+                subject=name,
+            )
+        )
+    hint = format_suggestion(name, (*context.variables, *context.unset))
     raise UnresolvedReference(
         error(
             UNDEFINED_VARIABLE,

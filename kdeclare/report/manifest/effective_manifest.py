@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.core.documents import publish_schemas
 from kdeclare.core.provider.registry import find_api_version
 from kdeclare.core.resources.manifest_text import quote_scalar, scalar
@@ -99,10 +100,15 @@ def _list_comments(item: FieldOrigins) -> Iterator[str]:
         if reference.place is not None:
             yield (
                 f"${{{sanitize_for_terminal(reference.name)}}} is from "
-                f"{sanitize_for_terminal(str(reference.place))}"
+                f"{sanitize_for_terminal(_format_position(reference.place))}"
             )
         elif not item.by_reference:
             yield f"${{{sanitize_for_terminal(reference.name)}}}"
+
+
+def _format_position(position: SourcePosition) -> str:
+    """Return a position, or only the option that sets the variable, for example ``--var retention``."""
+    return position.file if position.file.startswith("--") else str(position)
 
 
 def _format_source(source: FieldSource) -> str:

@@ -77,8 +77,8 @@ def test_open_project_uses_default_environment(tmp_path: Path) -> None:
         "retries": "3",
         "sasl.password": "hunter2",
     }
-    assert dev.variables["retention"] == (604800000, "604800000")
-    assert dev.variables["on"] == ("yes please", "yes please")
+    assert dev.variables["retention"][:2] == (604800000, "604800000")
+    assert dev.variables["on"][:2] == ("yes please", "yes please")
     assert dev.overlays == (tmp_path / "overlays/dev",)
     assert "hunter2" not in repr(project)
 
