@@ -1,5 +1,6 @@
 """The groups in which ``kdeclare --help`` lists the commands."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from typer.core import TyperGroup
@@ -12,6 +13,10 @@ TOOLS = "Tools"
 
 HELP_GROUPS = (WORKFLOW, INSPECT, AD_HOC, PROJECT, TOOLS)
 """The groups of commands, in the order in which ``kdeclare --help`` shows them."""
+
+
+UNLISTED: Mapping[str, str] = {"convert": "import"}
+"""Commands that are not listed, so that the help fits on one screen. Another command names them."""
 
 
 def get_help_group(command: Any) -> str:
@@ -29,7 +34,11 @@ class RootGroup(TyperGroup):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands by group with their untruncated summaries, then one line with the options."""
-        commands = {name: command for name, command in self.commands.items() if not command.hidden}
+        commands = {
+            name: command
+            for name, command in self.commands.items()
+            if not command.hidden and name not in UNLISTED
+        }
         width = max(map(len, commands), default=0)  # one width for all groups, so that the summaries align
         for group in HELP_GROUPS:
             rows = [

@@ -52,6 +52,7 @@ _COMMANDS_BY_GROUP: Mapping[str, Mapping[str, str]] = {
     PROJECT: {
         "new": "new",
         "import": "import_live",
+        "convert": "convert",
         "schema": "schema",
         "policy": "policy",
         "state": "state",

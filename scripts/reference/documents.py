@@ -24,6 +24,7 @@ PRINTED_BY = {
     "connect-status": "`kdeclare connect worker-config status`",
     "connector-describe": "`kdeclare connector describe`",
     "connector-list": "`kdeclare connector list`",
+    "conversion": "`kdeclare convert`",
     "doctor": "`kdeclare doctor`",
     "fleet-apply": "`kdeclare fleet apply`",
     "fleet-audit": "`kdeclare fleet audit`, and the file `summary.json`",

@@ -57,7 +57,7 @@ def import_(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Generate manifests from a live cluster.
+    """Generate manifests from a cluster (from files: convert).
 
     Resources that the project already declares are left out. A plan with the generated manifests reports
     "No changes."

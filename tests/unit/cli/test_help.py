@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cli.help_groups import AD_HOC, HELP_GROUPS, get_help_group
+from kdeclare.cli.help_groups import AD_HOC, HELP_GROUPS, UNLISTED, get_help_group
 from kdeclare.cli.main import build_application
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.help_text import parse_command_groups
@@ -34,11 +34,18 @@ GROUPS = dict(walk_groups(build_application().root))
 def test_help_lists_every_command_in_a_known_group(narrow_cli: CommandLine) -> None:
     groups = parse_command_groups(narrow_cli("--help").out)
     assert tuple(groups) == HELP_GROUPS
-    commands = GROUPS[()].commands
+    commands = {name: command for name, command in GROUPS[()].commands.items() if name not in UNLISTED}
     assert sorted(name for names in groups.values() for name in names) == sorted(commands)
     assert {name: group for group, names in groups.items() for name in names} == {
         name: get_help_group(command) for name, command in commands.items()
     }
+
+
+def test_summary_of_another_command_names_unlisted_command(narrow_cli: CommandLine) -> None:
+    out = narrow_cli("--help").out
+    for name, other in UNLISTED.items():
+        assert name in GROUPS[()].commands
+        assert any(line.startswith(f"  {other} ") and name in line for line in out.splitlines())
 
 
 def test_help_begins_with_the_main_workflow(narrow_cli: CommandLine) -> None:
@@ -66,6 +73,8 @@ def test_help_fits_on_one_screen(narrow_cli: CommandLine) -> None:
 def test_help_shows_each_summary_on_one_line(narrow_cli: CommandLine, words: tuple[str, ...]) -> None:
     lines = narrow_cli(*words, "--help").out.splitlines()
     for name, command in GROUPS[words].commands.items():
+        if not words and name in UNLISTED:
+            continue
         summary = command.get_short_help_str(limit=len(command.help or ""))
         assert summary.endswith(".")
         assert [line.split(maxsplit=1)[1] for line in lines if line.startswith(f"  {name} ")] == [summary]

@@ -1,0 +1,49 @@
+"""What a conversion returns: resources with their specs, and gaps with their positions and reasons."""
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from kdeclare.core.diagnostics import SourcePosition
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonValue
+
+SpecPath = tuple[str | int, ...]
+"""A path in a spec: keys of mappings and indexes of lists."""
+
+
+class Reference(str):
+    """A value that kdeclare resolves when it runs, such as ``${env.NAME}``. It is written without escapes."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedResource:
+    """A resource that was found in the source, as the content of a manifest.
+
+    place: where the source declares the resource. places: the positions of parts of the spec, by path.
+    """
+
+    kind: str
+    name: str
+    spec: Mapping[str, JsonValue]
+    place: SourcePosition
+    labels: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[SpecPath, SourcePosition] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The id of the resource, such as ``Topic/orders``."""
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something in the source that the manifests do not contain, or contain differently.
+
+    subject: the object and the field. reason: full sentences.
+    """
+
+    place: SourcePosition
+    subject: str
+    reason: str

@@ -1,0 +1,3 @@
+"""The command line, for conversions."""
+
+from tests.unit.cli.conftest import kdeclare as kdeclare
