@@ -237,6 +237,18 @@ class StateStoreContract:
             store.write_summary("r4", {})
         assert caught.value.diagnostics[0].code == "unknown-run"
 
+    def test_effects_are_read_by_run(self, store: StateStore) -> None:
+        for run_id in ("r1", "r2"):
+            store.begin_run(run_id, "{}").close()
+        store.write_effects("r1", [{"text": "old"}])
+        store.write_effects("r1", [{"text": "é"}])
+        assert store.read_effects("r1") == [{"text": "é"}]
+        assert store.read_effects("r2") is None
+        assert store.runs() == ("r1", "r2")
+        with pytest.raises(KdeclareError) as caught:
+            store.write_effects("r4", [])
+        assert caught.value.diagnostics[0].code == "unknown-run"
+
     def test_removed_run_leaves_nothing(self, store: StateStore) -> None:
         text = "".join(f'{{"line": {number}}}\n' for number in range(1000))
         with store.lock("kdeclare state prune"):
@@ -244,6 +256,7 @@ class StateStoreContract:
                 with store.begin_run(run_id, text) as journal:
                     journal.append({"text": text})
                 store.write_summary(run_id, 1)
+                store.write_effects(run_id, [1])
                 store.report_loss(run_id, 2)
                 store.abandon_run(run_id, 3)
             store.remove_run("r1")
@@ -257,4 +270,5 @@ class StateStoreContract:
             assert store.entries("r1") == ()
             assert store.read_losses("r1") == ()
             assert store.read_summaries(("r1",)) == {}
+            assert store.read_effects("r1") is None
             assert store.list_abandoned() == {"r2"}

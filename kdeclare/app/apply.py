@@ -32,6 +32,7 @@ from kdeclare.core.resources.changes import Reason
 from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.core.stop_signals import STOP_SIGNALS, is_ignored
 from kdeclare.engine.executor.apply import Applier
+from kdeclare.engine.executor.effects import observe_run_effects
 from kdeclare.engine.executor.entries import (
     RunRecord,
     keep_finished_runs,
@@ -343,6 +344,10 @@ def confirm_and_apply(
             plan, apply_options.options, skip_stale=apply_options.skip_stale, identity=identity
         )
         write_run_summary(workspace.store, apply_result.run_id, apply_result.plan)
+        if apply_result.plan.observations:
+            apply_options.progress("Observing the effects", 0, 0)
+            effects = observe_run_effects(workspace.store, connections, apply_result)
+            apply_result = replace(apply_result, effects=effects)
         if not clean_up:
             return apply_result
         return replace(

@@ -19,6 +19,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, summariz
 from kdeclare.core.documents import build_document
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, parse_json
 from kdeclare.core.plans.plan import Plan
+from kdeclare.engine.executor.effects import read_effects
 from kdeclare.engine.executor.entries import (
     RUN_UNREADABLE,
     BeginLine,
@@ -120,6 +121,7 @@ def show_run(workspace: Workspace, run_id: str) -> RunDetail:
         steps=build_steps(run_id, store.entries(run_id), plan),
         overrides=tuple(RunOverride(**line.model_dump()) for line in override_records),
         diagnostics=(*plan.diagnostics, *report_lock_losses(store, run_id)),
+        effects=read_effects(store, run_id),
     )
 
 

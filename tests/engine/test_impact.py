@@ -114,6 +114,7 @@ def test_smaller_size_limit_has_bounds(world: World) -> None:
         "bytes_at_least": 0,
         "bytes_at_most": 100_000,  # the time limit is applied to the rest
         "bytes_about": 60_000,
+        "log_starts_total": 0,
     }
 
 

@@ -63,6 +63,9 @@ def _copy_runs(source: StateStore, target: StateStore, progress: Progress) -> tu
             target.abandon_run(run_id, source.read_abandonment(run_id))
         for summary in source.read_summaries((run_id,)).values():
             target.write_summary(run_id, summary)
+        effects = source.read_effects(run_id)
+        if effects is not None:
+            target.write_effects(run_id, effects)
         if not _is_equal_run(source, target, run_id):
             raise _build_difference_error(f"run {run_id}")
     if set(target.runs()) != set(run_ids) - set(damaged_ids):
@@ -81,6 +84,7 @@ def _is_equal_run(source: StateStore, target: StateStore, run_id: str) -> bool:
             run_id in store.list_abandoned(),
             store.read_abandonment(run_id),
             store.read_summaries((run_id,)),
+            store.read_effects(run_id),
         )
 
     return read(source) == read(target)

@@ -8,6 +8,7 @@ from pydantic import Field, PlainSerializer
 
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.plans.observed_effect import ObservedEffect
 from kdeclare.core.plans.plan import Plan, Verdict, build_system_denial
 
 
@@ -133,6 +134,7 @@ class ApplyResult:
     run_id: the id of the run; None if the plan had no operations to run.
     plan: the plan without the operations that policies denied during apply.
     identity: the id of the requested plan, as recorded in the journal; None if the id is unknown.
+    effects: what the changes did, beside what the plan predicted, the most important first.
     """
 
     run_id: str | None
@@ -141,6 +143,7 @@ class ApplyResult:
     diagnostics: tuple[Diagnostic, ...] = ()
     interrupted: bool = False
     identity: str | None = None
+    effects: tuple[ObservedEffect, ...] = ()
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -20,6 +20,7 @@ from kdeclare.core.live.live_codec import LiveCodec
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import OperationType
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
+from kdeclare.core.plans.observed_effect import EffectRequest, ObservedEffect
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanSettings
 from kdeclare.core.plans.run import MoveProgress
 from kdeclare.core.plans.state import PendingCleanup
@@ -350,6 +351,10 @@ class Provider:
         sufficient.
     describe_blocked: like ``describe_plan``, but receives what blocked changes would do, from kinds with the
         capability `PlansBlockedChanges`.
+    observe_effects: yields what the changes of a run did, for those predictions of the plan
+        (`PlanHooks.observe_impact`) whose result can be observed directly after the run. An implementation
+        sends a bounded number of requests, and only those that these predictions need. It reports what it
+        cannot read as `EffectStatus.UNKNOWN`. Raises Fault. None if the provider predicts nothing.
     is_secret_setting: returns whether histories and messages must not contain the value of a typed setting;
         None if the provider does not know the setting. If no provider knows a setting, its value is hidden.
     may_hold_secret: returns whether the value of a key in a manifest is possibly a secret. Lines with such a
@@ -382,6 +387,7 @@ class Provider:
     health_checks: tuple[HealthCheck, ...] = ()
     describe_plan: Callable[[Sequence[Operation]], Iterable[PlanSection]] | None = None
     describe_blocked: Callable[[Sequence[Operation]], Iterable[PlanSection]] | None = None
+    observe_effects: Callable[[EffectRequest], Iterable[ObservedEffect]] | None = None
     is_secret_setting: Callable[[TypedSetting], bool | None] | None = None
     may_hold_secret: Callable[[str], bool] | None = None
     check_declared: Callable[[Sequence[DesiredResource]], Iterable[Diagnostic]] | None = None

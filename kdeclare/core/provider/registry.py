@@ -17,6 +17,7 @@ from kdeclare.core.live.live_codec import LiveCodec
 from kdeclare.core.operations.operation import Operation, UnboundArguments, UndoResult
 from kdeclare.core.operations.operation_type import OperationType, View
 from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.plans.observed_effect import EffectRequest, ObservedEffect
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanSettings
 from kdeclare.core.provider.health import HealthCheck
@@ -32,6 +33,7 @@ from kdeclare.core.provider.provider import (
     TypedSetting,
 )
 from kdeclare.core.resources.changes import FieldChange
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Kind
 from kdeclare.core.secrets.secret_refs import SecretSource, find_secret_fields
 
@@ -346,6 +348,17 @@ def describe_plan(plan: Plan) -> Iterator[PlanSection]:
             yield from provider.describe_plan(operations)
         if provider.describe_blocked is not None:
             yield from provider.describe_blocked(blocked_operations)
+
+
+def observe_effects(request: EffectRequest) -> Iterator[ObservedEffect]:
+    """Yield what the changes of a run did, beside what the plan predicted. Raises Fault."""
+    for provider in find_connected_providers(request.connections):
+        if provider.observe_effects is None:
+            continue
+        kinds = {kind.name for kind in provider.kinds}
+        own_predictions = [p for p in request.predictions if ResourceId.parse(p.resource).kind in kinds]
+        if own_predictions:
+            yield from provider.observe_effects(replace(request, predictions=own_predictions))
 
 
 def find_health_checks() -> Mapping[str, HealthCheck]:

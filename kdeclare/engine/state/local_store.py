@@ -42,6 +42,7 @@ _JOURNAL = "journal.jsonl"
 _LOSS_PREFIX = "lock-lost-"
 _ABANDONED = "abandoned.json"
 _SUMMARY = "summary.json"
+_EFFECTS = "effects.json"
 
 
 def open_store(location: str | Path, project: str, env: str) -> StateStore:
@@ -197,6 +198,19 @@ class LocalStore:
                 if document.get("files") == _describe_files(folder):
                     summaries[run_id] = document.get("summary")
         return summaries
+
+    def write_effects(self, run_id: str, effects: JsonValue) -> None:
+        """See `StateStore.write_effects`."""
+        path = self._get_run_folder(run_id) / _EFFECTS
+        with explain_os_errors("write", path):
+            replace_file(path, json.dumps(effects).encode() + b"\n", mode=find_private_mode(self._runs))
+
+    def read_effects(self, run_id: str) -> JsonValue:
+        """See `StateStore.read_effects`."""
+        path = self._get_run_folder(run_id) / _EFFECTS
+        with suppress(ValueError, RecursionError):
+            return parse_json(_read_run_file(path)) if path.exists() else None
+        return None
 
     def remove_run(self, run_id: str) -> None:
         """See `StateStore.remove_run`."""

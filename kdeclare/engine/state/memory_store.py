@@ -48,6 +48,7 @@ class _StoredRun:
     losses: list[str] = field(default_factory=list)
     abandonment: str | None = None
     summary: str | None = None
+    effects: str | None = None
 
 
 class MemoryStore:
@@ -187,6 +188,15 @@ class MemoryStore:
         """See `StateStore.read_summaries`."""
         texts = {run_id: self._runs[run_id].summary for run_id in run_ids if run_id in self._runs}
         return {run_id: parse_json(text) for run_id, text in texts.items() if text is not None}
+
+    def write_effects(self, run_id: str, effects: JsonValue) -> None:
+        """See `StateStore.write_effects`."""
+        self._get_run(run_id).effects = json.dumps(effects)
+
+    def read_effects(self, run_id: str) -> JsonValue:
+        """See `StateStore.read_effects`."""
+        text = self._get_run(run_id).effects
+        return None if text is None else parse_json(text)
 
     def remove_run(self, run_id: str) -> None:
         """See `StateStore.remove_run`."""

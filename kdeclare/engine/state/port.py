@@ -168,6 +168,15 @@ class StateStore(Protocol):
         A summary is also left out if the store notices that the plan or the journal changed after it.
         """
 
+    def write_effects(self, run_id: str, effects: JsonValue) -> None:
+        """Store what a run did, beside what its plan predicted; only for display. Earlier ones are replaced.
+
+        Raises KdeclareError if there is no such run.
+        """
+
+    def read_effects(self, run_id: str) -> JsonValue:
+        """Return the stored effects of a run; None if there are none or they are damaged."""
+
     def remove_run(self, run_id: str) -> None:
         """Remove a run for good, with everything that is stored about it. Requires the lock.
 

@@ -12,6 +12,7 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import View, has_other_object
 from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.plans.observed_effect import EffectRequest, ObservedEffect
 from kdeclare.core.provider.provider import (
     ActivityWatch,
     Cleanup,
@@ -199,6 +200,12 @@ def _describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
             yield section
 
 
+def _observe_effects(request: EffectRequest) -> Iterator[ObservedEffect]:
+    from kdeclare.providers.kafka.effects.kafka_effects import observe_kafka_effects
+
+    return observe_kafka_effects(request)
+
+
 def _find_cleanup(request: CleanupRequest) -> Cleanup | None:
     from kdeclare.providers.kafka.reassignment.cleanup import find_cleanup
 
@@ -258,6 +265,7 @@ PROVIDER = Provider(
     guards={ACL_LOCKOUT: LOCKOUT_HINT},
     health_checks=HEALTH_CHECKS,
     describe_plan=_describe_plan,
+    observe_effects=_observe_effects,
     is_secret_setting=is_secret_setting,
     may_hold_secret=is_likely_secret_key,
     check_declared=check_colliding_names,

@@ -36,6 +36,7 @@ from kdeclare.report.plan.risks import (
     list_risk_names,
     list_risks,
 )
+from kdeclare.report.run.effects import render_effects_section
 from kdeclare.report.run.history_text import format_time
 from kdeclare.report.run.run_text import format_done_counts
 from kdeclare.report.run.views import RunDetail, RunStep
@@ -399,12 +400,16 @@ def render_run_page(detail: RunDetail) -> str:
         f"Run {sanitize_for_terminal(run.run_id)} on {format_target_compact(detail.plan)}: "
         f"{sanitize_for_terminal(run.gist or run.outcome)}."
     )
-    return _render_page(detail.plan, data, strings, title, headline)
+    sections = render_effects_section(detail.effects)
+    return _render_page(detail.plan, data, strings, title, headline, sections)
 
 
-def _render_page(plan: Plan, data: dict[str, Any], strings: StringTable, title: str, headline: str) -> str:
+def _render_page(
+    plan: Plan, data: dict[str, Any], strings: StringTable, title: str, headline: str, sections: str = ""
+) -> str:
+    """Render a page. sections: HTML to show before the sections of the plan."""
     data = data | {"strings": list(strings.places)}
-    parts = {"sections": render_page_sections(plan)}
+    parts = {"sections": sections + render_page_sections(plan)}
     return render_html_page("plan", _SCRIPTS, title, headline, data, parts)
 
 

@@ -37,6 +37,7 @@ from kdeclare.report.run.views import (
     ProblemDocument,
     PrunedRuns,
     RunDetail,
+    RunEffects,
     RunSummary,
     StatusCounts,
     StatusView,
@@ -87,6 +88,7 @@ class RunDocument:
         Field(description="The verdicts of the plan, and denials by policies that the systems enforce."),
     ]
     diagnostics: Diagnostics
+    effects: RunEffects
 
 
 def build_run_document(
@@ -119,6 +121,7 @@ def build_run_document(
         operations=operations,
         verdicts=run.verdicts,
         diagnostics=(*plan.diagnostics, *run.diagnostics),
+        effects=run.effects,
     )
 
 

@@ -31,6 +31,7 @@ from kdeclare.report.elements.values import (
 )
 from kdeclare.report.outcome import format_planned_counts, format_target_compact
 from kdeclare.report.plan.plan_text import render_changes
+from kdeclare.report.run.effects import render_effects_text
 from kdeclare.report.run.run_text import OperationOutcome, format_done_counts, render_outcomes
 from kdeclare.report.run.views import ABANDONED, UNREADABLE, RunDetail, RunStep, RunSummary
 
@@ -126,6 +127,7 @@ def render_run_detail_text(detail: RunDetail, style: Style = PLAIN, with_steps: 
         _render_overrides(detail, style),
         _render_steps(detail, style) if with_steps else "",
         _render_problems(detail, style),
+        render_effects_text(detail.effects, style),
         render_diagnostics(detail.diagnostics, style),
     ]
     return "\n".join(block for block in blocks if block)

@@ -25,6 +25,7 @@ from kdeclare.report.elements.values import (
     sanitize_for_terminal,
 )
 from kdeclare.report.outcome import Outcome, run_outcome
+from kdeclare.report.run.effects import render_effects_text
 
 _FOLD_LIMIT = 20
 
@@ -55,6 +56,7 @@ def render_run_text(run: ApplyResult, style: Style = PLAIN, seconds: float | Non
         _render_verdicts(run, style),
         render_outcomes(outcomes, style),
     ]
+    blocks.append(render_effects_text(run.effects, style))
     blocks.append(render_diagnostics(run.diagnostics, style))
     blocks.append(_render_next_steps(run, outcome, style))
     return "\n".join(block for block in blocks if block)

@@ -11,6 +11,7 @@ from pydantic import Field, PlainSerializer
 
 from kdeclare.core.documents import Diagnostics, Hidden, OneOf, Second
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.plans.observed_effect import ObservedEffect
 from kdeclare.core.plans.plan import Plan, Summary
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import LockInfo
@@ -43,6 +44,10 @@ def _build_counts_document(counts: Mapping[Status, int]) -> CountsDocument:
 
 
 StatusCounts = Annotated[Mapping[Status, int], PlainSerializer(_build_counts_document)]
+RunEffects = Annotated[
+    tuple[ObservedEffect, ...],
+    Field(description="What the changes did, beside what the plan predicted, where this can be observed."),
+]
 _Second = Annotated[Second | None, Field(description="UTC, ISO 8601.")]
 
 
@@ -151,6 +156,7 @@ class RunDetail(RunSummary):
     steps: tuple[RunStep, ...] = ()
     overrides: tuple[RunOverride, ...] = ()
     diagnostics: Diagnostics = ()
+    effects: RunEffects = ()
 
     @property
     def run(self) -> RunSummary:

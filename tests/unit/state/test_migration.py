@@ -55,6 +55,7 @@ def fill(store: StateStore) -> None:
         store.report_loss(RUNS[0], {"who": "bob"})
         store.abandon_run(RUNS[1], {"who": "cy"})
         store.write_summary(RUNS[2], {"outcome": "done"})
+        store.write_effects(RUNS[2], [{"observed": "é"}])
         store.overwrite(STATE)
 
 
@@ -66,6 +67,7 @@ def describe(store: StateStore) -> object:
         [sorted(map(str, store.read_losses(run_id))) for run_id in store.runs()],
         {run_id: store.read_abandonment(run_id) for run_id in store.list_abandoned()},
         store.read_summaries(store.runs()),
+        [store.read_effects(run_id) for run_id in store.runs()],
     )
 
 

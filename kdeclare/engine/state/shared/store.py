@@ -51,6 +51,7 @@ BACKUP_KEY = "state.json.backup"
 LOSSES_FOLDER = "losses/"
 ABANDONED_FOLDER = "abandoned/"
 SUMMARIES_FOLDER = "summaries/"
+EFFECTS_FOLDER = "effects/"
 
 _THREADS = 8
 
@@ -250,10 +251,14 @@ class SharedStore:
 
     def write_summary(self, run_id: str, summary: JsonValue) -> None:
         """See `StateStore.write_summary`."""
+        self._replace_note(run_id, _build_summary_key(run_id), summary)
+
+    def _replace_note(self, run_id: str, key: str, note: JsonValue) -> None:
+        """Write something about a run that is only displayed. What another process writes also wins."""
         self._get_plan_object(run_id)
-        key, data = _build_summary_key(run_id), json.dumps(summary).encode()
         stored = self._objects.get(key)
-        with suppress(ObjectConflict):  # another process wrote a summary of the same run
+        with suppress(ObjectConflict):  # another process wrote about the same run
+            data = json.dumps(note).encode()
             write_certainly(self._objects, key, data, None if stored is None else stored.version)
 
     def read_summaries(self, run_ids: Sequence[str]) -> Mapping[str, JsonValue]:
@@ -270,6 +275,17 @@ class SharedStore:
                     summaries[run_id] = parse_json(stored.data)
         return summaries
 
+    def write_effects(self, run_id: str, effects: JsonValue) -> None:
+        """See `StateStore.write_effects`."""
+        self._replace_note(run_id, _build_effects_key(run_id), effects)
+
+    def read_effects(self, run_id: str) -> JsonValue:
+        """See `StateStore.read_effects`."""
+        stored = self._objects.get(_build_effects_key(run_id))
+        with suppress(ValueError, RecursionError):
+            return None if stored is None else parse_json(stored.data)
+        return None
+
     def remove_run(self, run_id: str) -> None:
         """See `StateStore.remove_run`. The plan goes first, because the run exists as long as its plan."""
         objects, plan_key = self._objects, _build_plan_key(run_id)
@@ -282,7 +298,8 @@ class SharedStore:
         self._lease.check()
         objects.delete([plan_key])
         self._lease.check()
-        objects.delete([*keys, _build_summary_key(run_id), _build_abandonment_key(run_id), *sorted(parts)])
+        notes = [build(run_id) for build in (_build_summary_key, _build_effects_key, _build_abandonment_key)]
+        objects.delete([*keys, *notes, *sorted(parts)])
 
     def runs(self) -> tuple[str, ...]:
         """See `StateStore.runs`."""
@@ -340,6 +357,10 @@ def _build_plan_key(run_id: str) -> str:
 
 def _build_summary_key(run_id: str) -> str:
     return f"{SUMMARIES_FOLDER}{run_id}{_SUFFIX}"
+
+
+def _build_effects_key(run_id: str) -> str:
+    return f"{EFFECTS_FOLDER}{run_id}{_SUFFIX}"
 
 
 def _list_readable_parts(data: bytes) -> tuple[str, ...]:

@@ -29,6 +29,9 @@ from kdeclare.providers.kafka.reassignment.completion import is_reassignment
 _TOPIC = "Topic"
 _FACTOR = "replicationFactor"
 _MIN_ISR_PATH = f"configs.{MIN_ISR}"
+_WRITABLE, _NOT_WRITABLE = "writable", "not-writable"
+OUTAGE_CODES = frozenset({_WRITABLE, _NOT_WRITABLE})
+"""The codes of the observations about outages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +222,7 @@ def _build_outage(
     resource: str, path: str | None, change: WritabilityChange[Place], kind: str
 ) -> Observation:
     """Say how many partitions reject records during an outage. kind: ``broker`` or ``rack``."""
-    is_one = change.after == 1
-    down = (
-        f"any of {'its' if is_one else 'their'} brokers is down" if kind == "broker" else "one rack is down"
-    )
-    rejecting = f"reject{'s' * is_one} records from producers with acks=all"
-    partitions = "partitions" if resource.startswith(f"{_TOPIC}/") else "moved partitions"
-    count = f"{change.after:,} of {change.total:,} {partitions}"
-    text = f"{count} {rejecting} if {down} (currently {change.before:,})."
+    text = f"{describe_outage(resource, change.after, change.total, kind)} (currently {change.before:,})."
     figures: dict[str, JsonValue] = {
         "down": kind,
         "partitions_total": change.total,
@@ -235,13 +231,27 @@ def _build_outage(
         "partitions_newly": len(change.newly),
     }
     if not change.newly:
-        return Observation(resource, "writable", ObservationLevel.INFO, text, path, figures)
+        return Observation(resource, _WRITABLE, ObservationLevel.INFO, text, path, figures)
     worst, affected = change.find_worst_place()
     names = [str(partition) for partition in affected]
     figures |= {f"worst_{kind}": worst, "worst_partitions": len(names)}
     place = f"broker {worst}" if kind == "broker" else f"rack '{worst}'"
     text += f" An outage of {place} affects {format_names(names)}."
-    return Observation(resource, "not-writable", ObservationLevel.EFFECT, text, path, figures)
+    return Observation(resource, _NOT_WRITABLE, ObservationLevel.EFFECT, text, path, figures)
+
+
+def describe_outage(resource: str, rejecting: int, total: int, kind: str) -> str:
+    """Return the main clause about the partitions that reject records during an outage, without a period.
+
+    rejecting, total: the number of these partitions, and of all. kind: ``broker`` or ``rack``.
+    """
+    is_one = rejecting == 1
+    down = (
+        f"any of {'its' if is_one else 'their'} brokers is down" if kind == "broker" else "one rack is down"
+    )
+    partitions = "partitions" if resource.startswith(f"{_TOPIC}/") else "moved partitions"
+    verb = f"reject{'s' * is_one} records from producers with acks=all"
+    return f"{rejecting:,} of {total:,} {partitions} {verb} if {down}"
 
 
 def _build_unknown(resource: str, path: str | None, unknown: Mapping[str, Fault | str]) -> Observation:

@@ -184,7 +184,8 @@ def compute_deleted(loss: Loss, log: PartitionLog) -> Bounds:
 def _build_loss(loss: Loss, logs: TopicLogs, records: Bounds) -> Observation:
     total = sum(log.count for log in logs.values())
     size, about = compute_deleted_bytes(loss, logs)
-    return wording.build_loss(loss.resource, loss.path, records, total, size, about)
+    starts = sum(log.start for log in logs.values())
+    return wording.build_loss(loss.resource, loss.path, records, total, size, about, starts)
 
 
 def compute_deleted_bytes(loss: Loss, logs: TopicLogs) -> tuple[Bounds | None, int | None]:

@@ -28,12 +28,18 @@ HIDDEN_GROUPS = (
 
 
 def build_loss(
-    resource: str, path: str | None, records: Bounds, total: int, size: Bounds | None, about: int | None
+    resource: str,
+    path: str | None,
+    records: Bounds,
+    total: int,
+    size: Bounds | None,
+    about: int | None,
+    starts: int,
 ) -> Observation:
     """Say how many records a change deletes.
 
     records, total: the deleted records and all records of the topic. size, about: the bounds and the probable
-    value of the deleted bytes; None if unknown.
+    value of the deleted bytes; None if unknown. starts: the sum of the first offsets of all partitions.
     """
     figures = {
         "records_at_least": records.least,
@@ -42,6 +48,7 @@ def build_loss(
         "bytes_at_least": size.least if size else None,
         "bytes_at_most": size.most if size else None,
         "bytes_about": about,
+        "log_starts_total": starts,
     }
     if path is None:
         text = f"The topic holds {_format_amount(total, about)}." if total else "The topic holds no records."

@@ -261,6 +261,7 @@ _READ_ONLY_ROWS: tuple[tuple[str, ValueType, str | None, ValueCheck | None], ...
     ("default.replication.factor", ValueType.INT, "1", None),
     ("log.dirs", ValueType.LIST, None, None),
     ("log.flush.scheduler.interval.ms", ValueType.LONG, _MAX_LONG, None),
+    ("log.retention.check.interval.ms", ValueType.LONG, "300000", make_min_check(1)),
     ("log.retention.hours", ValueType.INT, "168", None),
     ("log.retention.minutes", ValueType.INT, None, None),
     ("log.roll.hours", ValueType.INT, "168", make_min_check(1)),
