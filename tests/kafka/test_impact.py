@@ -191,6 +191,39 @@ def test_deletion_names_writers_and_readers(
     assert "Group 'billing' has not read 4 of these records." in planned.out
 
 
+def test_run_reports_what_brokers_did(quick: SandboxStatus, cluster: KafkaCluster, tmp_path: Path) -> None:
+    """A deleted topic is gone, and the deleted records are those before the first offset of the log."""
+    project = Project(tmp_path, quick.bootstrap)
+    project.topics("short", "gone")
+    assert run_here(tmp_path, "apply", "--yes").code == 0
+    topic, gone = project.name("short"), project.name("gone")
+    producer = kafka.KafkaProducer(bootstrap_servers=quick.bootstrap)
+    now_ms = int(time.time() * 1000)
+    for name in (topic, gone):
+        for _ in range(7):
+            producer.send(name, b"x", timestamp_ms=now_ms - 100 * HOUR).get(30)
+    producer.close()
+    spec = {"partitions": 1, "replicationFactor": 1, "configs": {"retention.ms": HOUR}}
+    project.declare(("Topic", topic, spec))
+    applied = run_here(tmp_path, "apply", "--yes", "--allow-deletes", "--format", "json")
+    assert applied.code == 0, applied.out + applied.err
+    document = json.loads(applied.out)
+    effects = {item["resource"].removeprefix("Topic/"): item for item in document["effects"]}
+    assert (effects[gone]["status"], effects[gone]["observed"]) == ("observed", "The topic is gone.")
+    assert gone not in cluster.topics()
+    assert effects[topic]["predicted"].startswith("Kafka deletes 7 of 7 records")
+    deleted = effects[topic]["figures"]["records_deleted"]
+    assert (effects[topic]["status"], deleted) in {("pending", 0), ("observed", 7)}
+    if not deleted:
+        assert effects[topic]["observed"].endswith("Brokers look for records to delete every 1 s.")
+    shown = run_here(tmp_path, "history", document["run_id"], "--format", "json")
+    assert json.loads(shown.out)["effects"] == document["effects"]
+    deadline = time.monotonic() + 60
+    while cluster.list_offsets([topic], (EARLIEST,))[TopicPartition(topic, 0)] != (7,):
+        assert time.monotonic() < deadline, "the records are not deleted"
+        time.sleep(0.5)
+
+
 def test_policies_see_unread_records_in_plan_and_apply(
     quick: SandboxStatus, cluster: KafkaCluster, tmp_path: Path
 ) -> None:

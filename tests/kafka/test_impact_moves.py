@@ -154,6 +154,32 @@ def test_throttled_move_takes_as_long_as_predicted(
     assert time.monotonic() - started >= least
 
 
+def test_run_reports_what_brokers_copied(
+    five: SandboxStatus, project: Project, bed: KafkaBed, cluster: Cluster
+) -> None:
+    topic = bed.delete_at_end(project.name("copied"))
+    bed.create({0: (1, 2), 1: (2, 3)}, name=topic)
+    producer = kafka.KafkaProducer(bootstrap_servers=five.bootstrap, acks="all", max_request_size=2**21)
+    for number in range(20):
+        producer.send(topic, random.randbytes(1_000_000), partition=number % 2)
+    producer.flush()
+    producer.close()
+    declare_moves(project, topic, {0: (1, 4), 1: (4, 5)})
+    started = time.monotonic()
+    applied = run_here(project.folder, "apply", "--yes", "--format", "json")
+    took_s = time.monotonic() - started
+    assert applied.code == 0, applied.err
+    effects = json.loads(applied.out)["effects"]
+    assert {item["status"] for item in effects} == {"observed"}
+    (effect,) = [item for item in effects if item["code"] == "copied-bytes"]
+    sizes = read_sizes(cluster, topic)
+    figures = effect["figures"]
+    received = {broker: amounts["bytes_in"] for broker, amounts in figures["brokers"].items()}
+    assert received == {"4": sizes[0, 4] + sizes[1, 4], "5": sizes[1, 5]}
+    assert figures["bytes_held"] == sum(received.values()) > 30_000_000
+    assert 0 < figures["seconds"] < took_s
+
+
 # outages
 
 

@@ -14,6 +14,7 @@ from kdeclare.core.documents import build_document
 from kdeclare.core.jsontypes import JsonObject
 from kdeclare.core.operations.argument_binding import bind_arguments
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.observed_effect import EffectStatus, ObservedEffect
 from kdeclare.core.plans.plan import ClusterRef, Plan, Summary, Verdict, VerdictOutcome
 from kdeclare.core.plans.run import Status
 from kdeclare.core.provider.registry import OPERATION_TYPES
@@ -226,6 +227,24 @@ def test_pages_escape_names(name: str) -> None:
         assert read_text(read.data, "name", 0) == sanitize_for_terminal(name)
         assert not re.search("[\u2028\u2029]", page)
         assert read_text(read.data, "name", 1, "operations") == sanitize_for_terminal(name)
+
+
+def test_run_page_shows_predictions_beside_effects() -> None:
+    effects = (
+        ObservedEffect(
+            "Topic/a", "configs.retention.ms", "c", EffectStatus.PENDING, "Kafka deletes 7.", "So far, 0."
+        ),
+        ObservedEffect("Topic/<b>", None, "c", EffectStatus.UNKNOWN, "<i>x</i>", "<i>y</i>"),
+    )
+    page = render_run_page(replace(make_run(SAMPLES["everything"]), effects=effects))
+    assert (
+        '<tr><th scope="row">Topic/a<span class="line">retention.ms</span></th>'
+        '<td data-title="Predicted">Kafka deletes 7.</td>'
+        '<td data-title="Observed"><span class="tag k-pending">pending</span> So far, 0.</td></tr>'
+    ) in page
+    assert '<th scope="row">Topic/&lt;b&gt;</th>' in page
+    assert "<i>" not in page.replace("<script>", "")
+    assert "Predicted and observed" not in render_run_page(make_run(SAMPLES["everything"]))
 
 
 def test_run_page_loads_nothing_external() -> None:
