@@ -33,7 +33,11 @@ class RootGroup(TyperGroup):
     """The command ``kdeclare``. Its help lists the commands by group and fits on one screen."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands by group with their untruncated summaries, then one line with the options."""
+        """Write the commands by group with their untruncated summaries, then one line with the options.
+
+        There are no empty lines between the groups, because with them the help would not fit on one screen.
+        """
+        formatter.write_paragraph()
         commands = {
             name: command
             for name, command in self.commands.items()
@@ -47,7 +51,8 @@ class RootGroup(TyperGroup):
                 if get_help_group(command) == group
             ]
             if rows:
-                with formatter.section(group):
+                formatter.write_heading(group)
+                with formatter.indentation():
                     formatter.write_dl(rows)
         option_names = ", ".join(max(param.opts, key=len) for param in self.get_params(ctx))
         formatter.write_text(f"Options: {option_names}")

@@ -6,9 +6,11 @@ from kdeclare.cli.help_groups import HELP_GROUPS
 def parse_command_groups(text: str) -> dict[str, list[str]]:
     """Return the names of the commands by group, in the order of the help."""
     groups: dict[str, list[str]] = {}
-    for block in text.split("\n\n"):
-        heading, *lines = block.splitlines()
-        group = heading.removesuffix(":")
-        if heading.endswith(":") and group in HELP_GROUPS:
-            groups[group] = [line.split()[0] for line in lines if line.startswith("  ")]
+    names: list[str] = []
+    for line in text.splitlines():
+        group = line.removesuffix(":")
+        if line.endswith(":") and group in HELP_GROUPS:
+            names = groups[group] = []
+        elif line.startswith("  "):
+            names.append(line.split()[0])
     return groups

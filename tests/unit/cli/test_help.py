@@ -10,7 +10,7 @@ from kdeclare.cli.main import build_application
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.help_text import parse_command_groups
 
-COLUMNS, LINES = 80, 44
+COLUMNS, LINES = 80, 40
 
 
 @pytest.fixture
