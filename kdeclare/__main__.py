@@ -9,10 +9,10 @@ from kdeclare.core.stop_signals import STOP_SIGNALS
 
 
 def run() -> None:
-    """Run the command line. Ctrl-C has the same effect while modules are imported as it has later.
+    """Run the command line.
 
-    The other `STOP_SIGNALS` have the same effect as Ctrl-C. Otherwise, a command would keep its lease and its
-    temporary files.
+    Ctrl-C also works while modules are still being imported. The other `STOP_SIGNALS` have the same effect as
+    Ctrl-C, so that a stopped command releases its lease and deletes its temporary files.
     """
     try:
         for number in STOP_SIGNALS:

@@ -172,7 +172,8 @@ def find_openers(
     """Return the openers for the connections of all installed providers. Raises KdeclareError.
 
     A system that every command normally needs is optional (``is_named`` is False) if the environment
-    configures only other systems. kdeclare then uses this system only for its own resources and operations.
+    configures only other systems. kdeclare then connects to this system only if a plan has resources or
+    operations of the system.
     """
     connection_types = {p.name: p.connection for p in load_providers() if p.connection is not None}
     openers = make_openers(connection_types, project, surroundings, keeper)

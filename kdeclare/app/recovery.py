@@ -107,9 +107,10 @@ def recover_if_possible(
 
 
 def release_dead_lock(store: StateStore, command: str) -> None:
-    """End the lease of a process that died while it held the lock. A lock in use stays.
+    """End the lease of a process that died while it held the lock. Raises KdeclareError.
 
-    Such a lease would stay until the next command that changes something. Raises KdeclareError.
+    Otherwise, the lease would stay until the next command that changes something. A lock that is in use is
+    not broken.
     """
     try:
         with store.lock(command):
@@ -284,8 +285,8 @@ def _build_state_incomplete_warning(damaged_run_ids: tuple[str, ...]) -> Diagnos
         "state-incomplete",
         "Changes of ownership are not known",
         f"The state was older than the recorded runs, and {_format_runs(damaged_run_ids)} cannot be read. "
-        "The state may therefore lack resources that were created there, and contain resources that were "
-        "released there.",
+        "The state may therefore lack resources that these runs created, and contain resources that they "
+        "released.",
         hint="Run 'kdeclare plan' and 'kdeclare state list'. Adopt resources with 'kdeclare apply --adopt', "
         "and release resources with 'kdeclare state rm'. If you have a newer copy of the state, restore it "
         "with 'kdeclare state push'.",

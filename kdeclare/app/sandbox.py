@@ -17,7 +17,7 @@ Sandbox = SandboxStatus | GroupStatus
 class SandboxRequest:
     """Requested settings of a sandbox.
 
-    None is the current value of an existing sandbox, or the default of a new sandbox.
+    None means the current value of an existing sandbox, or the default of a new sandbox.
     """
 
     clusters: int | None = None

@@ -98,8 +98,8 @@ def describe_signature(
 ) -> SignatureView | None:
     """Return what is known about the signature of a plan, or None if it is not signed. Raises KdeclareError.
 
-    project_file: the project file that was named; if None, the one in the working directory, if it exists.
-    env: the environment of the plan.
+    project_file: the project file given by the user; None means the one in the working directory, if it
+    exists. env: the environment of the plan.
     """
     from kdeclare.engine.signatures.verification import require_intact_signature, verify_signature
 

@@ -88,7 +88,7 @@ def _find_storage(location: str, scheme: str) -> InstalledEntryPoint:
 def _check_duration(location: StateLocation, duration_s: float) -> float:
     if not MIN_LEASE_S <= duration_s <= MAX_LEASE_S:
         raise build_location_error(
-            f"'{location.url}': a lease of {duration_s:g} s is not possible.",
+            f"'{location.url}': a lease cannot last {duration_s:g} s.",
             f"Choose a duration between {MIN_LEASE_S:g} and {MAX_LEASE_S:g} seconds.",
         )
     return duration_s
@@ -105,7 +105,8 @@ def _open_storage(
                 "state-storage-missing",
                 "The storage of the state is not installed",
                 f"'{location.url}' needs a Python package that is not installed: {cause}.",
-                hint=f"Install {entry_point.origin} with the extra that its documentation names.",
+                hint=f"Install {entry_point.origin} with the extra that the documentation of the storage "
+                "names.",
             )
         ) from cause
     if not callable(open_storage):

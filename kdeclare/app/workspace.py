@@ -36,9 +36,9 @@ TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceOptions:
-    """The options that all commands with a cluster share. None means that the option is not given.
+    """The options that all commands with a cluster share. None means that the option was not given.
 
-    timeout_s: how long to wait for the cluster, in seconds; None is `TIMEOUT_S`.
+    timeout_s: how long to wait for the cluster, in seconds; None means `TIMEOUT_S`.
     variables: values of variables that take precedence over those in the project file.
     """
 
@@ -186,7 +186,7 @@ def build_workspace(
 
 
 def _check_cluster_id(environment: Environment, cluster_name: str, connections: Connections) -> None:
-    """Refuse a cluster with another id than the project file states. Raises KdeclareError and Fault.
+    """Refuse a cluster whose id differs from the id in the project file. Raises KdeclareError and Fault.
 
     A command that does not connect to the cluster, but only to other systems, is not affected.
     """

@@ -36,7 +36,7 @@ def list_restored_changes(plan: Plan, done: Collection[str] | None = None) -> li
 
 
 def write_restored_manifests(workspace: Workspace, result: ApplyResult) -> tuple[Diagnostic, ...]:
-    """Write the restored values to the manifests. What was restored stays so even if writing fails."""
+    """Write the restored values to the manifests. The rollback stays in effect even if this fails."""
     done = {id_ for id_, found in result.results.items() if found.is_good}
     try:
         prepared = prepare_edits(workspace, list_restored_changes(result.plan, done))

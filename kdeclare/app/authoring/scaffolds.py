@@ -179,7 +179,7 @@ def create_manifest(
 
 
 def _is_in_file(path: str, diagnostic: Diagnostic) -> bool:
-    """Return whether a diagnostic has a position in the file. A YAML error has a position but no resource."""
+    """Return whether a diagnostic has a position in the file, which YAML errors have, too."""
     return diagnostic.place is not None and diagnostic.place.file == path
 
 

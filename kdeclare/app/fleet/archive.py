@@ -38,7 +38,7 @@ _READABLE_BY_OWNER = 0o600
 
 
 class TaskNeeds(StrEnum):
-    """What the tasks of a command need of each cluster.
+    """The data about each cluster that the tasks of a command need.
 
     LIVE: the connections. DECLARED: also the manifests, policies and states. PLAN: also the last runs.
     """

@@ -43,7 +43,7 @@ from kdeclare.fleet.tables.storage import LocalStorage
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """The snapshot that an audit compares."""
+    """The snapshot that an audit compares with the manifests."""
 
     storage: LocalStorage
     record: SnapshotRecord

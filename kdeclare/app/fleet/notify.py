@@ -144,7 +144,10 @@ def require_notifications(fleet_file: Path, environ: Mapping[str, str]) -> None:
 
 
 def build_recipients(fleet: Fleet) -> Mapping[str, Recipient]:
-    """Return what each target of a fleet sees, by name. Raises KdeclareError if conditions are invalid."""
+    """Return, by name, which findings each notification target is interested in.
+
+    Raises KdeclareError if conditions are invalid.
+    """
     recipients: dict[str, Recipient] = {}
     problems: list[Diagnostic] = []
     for target in fleet.notifications:

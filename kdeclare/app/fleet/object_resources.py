@@ -38,12 +38,12 @@ class ObjectResources:
     is_complete: bool
 
     def merge(self, other: "ObjectResources") -> "ObjectResources":
-        """Return the names of both."""
+        """Return the names in both values, as one value."""
         return ObjectResources(self.names | other.names, self.is_complete and other.is_complete)
 
 
 def find_by_key(key: LiveKey) -> ObjectResources:
-    """Return the resource with the key of the object as its name.
+    """Return the resource whose name is the key of the object.
 
     Findings about undeclared objects have this name. The result is complete if the kind of the object has no
     resources with other names.
@@ -56,7 +56,7 @@ def find_by_key(key: LiveKey) -> ObjectResources:
 def build_subject(
     cluster: str, key: LiveKey, resources: ObjectResources, versions: Iterable[ObjectVersion]
 ) -> FindingSubject:
-    """Return the findings to search for an object. versions: the object in each snapshot."""
+    """Build the query for the findings about an object. versions: the object in each snapshot."""
     elements = list_element_fields(key.sort, versions) if is_set_like(key.sort) else None
     return FindingSubject(cluster, key.sort, resources.names, elements)
 

@@ -154,7 +154,7 @@ def _is_about(
 def _find_element_action(
     change: Change, before: OwnedRecord | None, after: OwnedRecord | None, target: _Target
 ) -> Action | None:
-    """Return what the change of a set does to the object, which is an element; None if nothing."""
+    """Return what a change of a set does to the object, which is an element of the set. None if nothing."""
     was_owned, is_owned = (
         record is not None and target.key in list_element_keys(change.id, record)
         for record in (before, after)

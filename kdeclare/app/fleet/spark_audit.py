@@ -119,7 +119,7 @@ class _Remembered:
 
 
 def _carry_over(tables: "ComparedTables", earlier: AuditSummary, remembered: _Remembered) -> "ComparedTables":
-    """Add the clusters that have not changed since an earlier audit, and its findings in them."""
+    """Add the clusters that have not changed since an earlier audit, and their findings in that audit."""
     recorded = {item.name: item for item in earlier.clusters}
     intact = {
         name: current

@@ -1,4 +1,4 @@
-"""Abandon a run that cannot be finished, so that no command stops at it anymore."""
+"""Abandon a run that cannot be finished, so that it no longer stops other commands."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -109,7 +109,7 @@ _NOT_BEGUN = frozenset({Status.SKIPPED, Status.STALE, Status.DENIED, Status.INTE
 
 
 def _build_step(id_: str) -> RunStep:
-    """Return the step of an operation. Ids have the form ``topic.create:Topic/orders``."""
+    """Build the step of a run from the id of an operation, for example ``topic.create:Topic/orders``."""
     verb, _, resource = id_.partition(":")
     return RunStep(id_, verb, resource)
 
@@ -141,7 +141,8 @@ def _build_finished_error(run_id: str) -> KdeclareError:
         error(
             "run-finished",
             "The run is finished",
-            f"Run {run_id} is finished and can be read, so no command stops at it. Nothing was changed.",
+            f"Run {run_id} is finished and can be read, so it does not stop other commands. Nothing was "
+            "changed.",
             hint=f"Run 'kdeclare history {run_id}' to see the run, or 'kdeclare rollback {run_id}' to undo "
             "it.",
         )

@@ -103,7 +103,7 @@ def push_state(
     force: bool = False,
     progress: Progress = ignore_progress,
 ) -> OwnershipChange:
-    """Replace the state by a document. The previous state is kept as a backup.
+    """Replace the state with a document. The previous state is kept as a backup.
 
     text: the document. name: what it is called in errors.
     force: whether to accept a document of another lineage or cluster, and one that is older than the state.

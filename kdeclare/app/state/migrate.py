@@ -125,7 +125,7 @@ def _build_difference_error(subject: str) -> KdeclareError:
         error(
             "state-copy-differs",
             "The copy of the state is not equal",
-            f"The target returned something else than was copied: {subject} differs. The state at the "
+            f"The target did not return exactly what was copied: {subject} differs. The state at the "
             "current location is unchanged.",
             hint="Keep using the current location, and check the storage of the target.",
         )

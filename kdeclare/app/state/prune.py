@@ -26,7 +26,7 @@ REMOVING = "Removing runs"
 class Retention:
     """Which runs to keep. A run is removed only if it satisfies both limits that are given.
 
-    keep: the number of the latest runs to keep. max_age: how old a run can get.
+    keep: the number of the latest runs to keep. max_age: the age from which a run is removed.
     """
 
     keep: int | None = None

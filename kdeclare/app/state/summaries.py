@@ -32,10 +32,11 @@ _Moment = Annotated[datetime, AfterValidator(check_time)]
 
 
 class StoredSummary(BaseModel):
-    """The summary of one run, as it is stored; see `RunSummary`. The rest is about a run that is a rollback.
+    """The summary of one run, as it is stored; see `RunSummary`.
 
     has_operations: whether the plan has operations. had_effect: whether an operation had an effect. Auxiliary
-    operations, such as throttles, count only if there are no other operations.
+    operations, such as throttles, count only if there are no other operations. The remaining fields are for a
+    run that is a rollback.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -81,8 +82,8 @@ class StoredSummary(BaseModel):
     def has_undone(self, target: RunSummary) -> bool:
         """Return whether this rollback undid any change of the earlier run ``target``.
 
-        A rollback without operations only releases ownership. It counts only if the earlier run changed
-        nothing but ownership.
+        A rollback without operations only releases ownership. Such a rollback counts only if the earlier run
+        changed nothing but ownership.
         """
         if not self.has_operations:
             return self.ended is not None and not target.done

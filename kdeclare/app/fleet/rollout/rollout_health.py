@@ -81,7 +81,7 @@ class HealthGate:
         ]
 
     def _run_command(self, wave: int, names: Sequence[str]) -> str | None:
-        """Run the command of the fleet file. Return why it failed, otherwise None."""
+        """Run the health command of the fleet file. Return why it failed; None if it succeeded."""
         environ = build_child_environ(self.environ) | {
             "KDECLARE_WAVE": str(wave),
             "KDECLARE_CLUSTERS": " ".join(names),

@@ -54,7 +54,7 @@ _PLANS_TABLE = ClusterTable(
 
 
 PlanCluster = Callable[[ClusterLocator, str], Iterator[pa.RecordBatch]]
-"""A function that plans the cluster with this name."""
+"""A function that plans the cluster with the given name."""
 
 
 def build_plan_file_name(cluster: str) -> str:

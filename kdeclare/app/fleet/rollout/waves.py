@@ -33,7 +33,10 @@ from kdeclare.manifests.fleet import Fleet, Rollout
 from kdeclare.report.outcome import run_outcome
 
 DEFAULT_MAX_DELETES = 50
-"""How many resources the plans of a fleet can delete together. A plan alone has a limit of its own."""
+"""The maximum number of resources that all plans of a fleet can delete together.
+
+Each plan also has its own limit.
+"""
 
 Waves = tuple[tuple[str, ...], ...]
 
@@ -48,13 +51,12 @@ ReportCluster = Callable[[AppliedCluster, int, int], None]
 class FleetApplyOptions:
     """Options of a fleet apply.
 
-    adopt: whether to apply plans that were made with ``--adopt`` and adopt resources.
-    require_signature: whether all plans must be signed, even if their projects do not require this.
-    max_deletes: how many resources the plans can delete together.
-    skips_health: whether to leave out the health checks of the fleet file.
-    progress: shows what the rollout waits for.
-    rollout: a function that applies the options of the command line to the rollout in the fleet file.
-    stopping: called from a signal handler after the first Ctrl-C.
+    adopt: whether to apply plans that were made with ``--adopt`` and adopt resources. require_signature:
+    whether all plans must be signed, even if their projects do not require this. max_deletes: the maximum
+    number of resources that all plans can delete together. skips_health: whether to skip the health checks of
+    the fleet file. progress: shows what the rollout waits for. rollout: a function that applies the options
+    of the command line to the rollout in the fleet file. stopping: called from a signal handler after the
+    first Ctrl-C.
     """
 
     command: str

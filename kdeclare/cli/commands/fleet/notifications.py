@@ -80,7 +80,7 @@ def notify(
 
 
 def report_messages(result: "FleetNotifications", console: Console) -> None:
-    """Write what became of the messages to stderr."""
+    """Report the outcome of each message on stderr."""
     from kdeclare.report.fleet.notifications.notify_output import render_notifications_text
 
     console.note(render_notifications_text(result, console.err_style).rstrip("\n"))

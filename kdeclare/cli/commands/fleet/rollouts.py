@@ -221,7 +221,11 @@ def apply(
 
 _Reason = Annotated[
     str | None,
-    typer.Option("--reason", metavar="TEXT", help="Why. Everybody who continues the rollout sees it."),
+    typer.Option(
+        "--reason",
+        metavar="TEXT",
+        help="The reason, which is shown to everyone who tries to continue the rollout.",
+    ),
 ]
 
 

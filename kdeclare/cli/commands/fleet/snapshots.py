@@ -121,7 +121,8 @@ def history(
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Also show the findings about it in all audits in this folder, and how long each was open.",
+            help="Also show the findings about the object in all audits in this folder, and how long each "
+            "finding was open.",
         ),
     ] = None,
     engine: EngineName = "auto",

@@ -83,7 +83,7 @@ def move(
     change = move_ownership(
         where.workspace(), old_id, new_id, _make_prompt(console, question, yes), console.command
     )
-    return _report_change(console, change, f"The ownership of {old_id} is now the ownership of {new_id}.")
+    return _report_change(console, change, f"The ownership record of {old_id} was moved to {new_id}.")
 
 
 def remove(
@@ -102,7 +102,7 @@ def remove(
     where: StateOptions,
     console: Console,
 ) -> ExitCode:
-    """Release resources without a change of any system.
+    """Release resources without changing any system.
 
     kdeclare no longer owns the resources, and keeps them. This is the same as kdeclare apply --forget, but it
     needs no connection to a system, and it works for resources whose kind is not installed. Remove the
@@ -147,7 +147,7 @@ def pull(
 def push(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="A document of kdeclare state pull.", show_default=False),
+        typer.Argument(metavar="FILE", help="A document that kdeclare state pull wrote.", show_default=False),
     ],
     *,
     force: Annotated[
@@ -162,7 +162,7 @@ def push(
     where: StateOptions,
     console: Console,
 ) -> ExitCode:
-    """Replace the state by a document.
+    """Replace the state with a document.
 
     Use this command to restore a damaged or lost state. The document must be a later version of the state.
     With --force, any state is accepted: it is used as it is, with a new serial, and not updated from the runs
@@ -175,11 +175,11 @@ def push(
         where.workspace(),
         load_state_text(file),
         str(file),
-        _make_prompt(console, f"Replace the state by {file}?", yes),
+        _make_prompt(console, f"Replace the state with {file}?", yes),
         console.command,
         force=force,
     )
-    return _report_change(console, change, f"The state is replaced. It has the serial {change.serial}.")
+    return _report_change(console, change, f"The state was replaced. Its serial is {change.serial}.")
 
 
 def _make_prompt(console: Console, question: str, yes: bool) -> "Callable[[OwnershipChange], bool]":

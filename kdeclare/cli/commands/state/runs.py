@@ -34,7 +34,8 @@ def abandon(
 
     Use this command if the plan or the journal of a run is damaged or was written by another version of
     kdeclare, or if the systems of an unfinished run no longer exist. It shows which operations the run began,
-    with their last known status, and asks for confirmation. After that, no command stops at the run anymore.
+    with their last known status, and asks for confirmation. After that, the run no longer stops other
+    commands.
 
     Nothing is deleted, no system is contacted, and the state stays the same. Run kdeclare plan afterwards: it
     shows what is missing. Temporary settings of the run, such as throttles, are not removed.
@@ -68,7 +69,11 @@ def prune(
     ] = None,
     older_than: Annotated[
         str | None,
-        typer.Option("--older-than", metavar="DURATION", help="Keep all younger runs, for example 90d."),
+        typer.Option(
+            "--older-than",
+            metavar="DURATION",
+            help="Keep all runs that are younger than this, for example 90d.",
+        ),
     ] = None,
     yes: Yes = False,
     output: Format = "text",
