@@ -78,7 +78,7 @@ def as_number(value: JsonValue) -> int | float:
 
 
 def to_float(number: int | float) -> float:
-    """Return a number as a float: infinity for an integer that fits no float, which JSON can contain."""
+    """Return a number as a float. An integer that is too large for a float becomes infinity."""
     try:
         return float(number)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Two texts line by line, for reports that show them side by side. Providers compare the texts."""
+"""Two texts, compared line by line, for reports that show them side by side. Providers compare the texts."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -55,7 +55,7 @@ class LineDiff:
     def split(self, context: int = CONTEXT) -> Iterator[tuple[bool, Sequence[DiffRow]]]:
         """Yield all rows in blocks. The flag is True for a block of equal lines far from any difference.
 
-        context: the number of equal lines before and after a difference that are near the difference.
+        context: how many equal lines before and after a difference count as near the difference.
         """
         differing = [index for index, row in enumerate(self.rows) if row.change is not LineChange.EQUAL]
         near = {index for row in differing for index in range(row - context, row + context + 1)}

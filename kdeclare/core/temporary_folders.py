@@ -1,7 +1,8 @@
 """Folders for temporary files of a command.
 
-The command exits with ``os._exit``, so that no thread can delay it. Python's exit handlers do not run then,
-also not those that delete temporary folders. The command line calls `delete_temporary_folders` instead.
+The command exits with ``os._exit``, so that no thread can delay it. Python then does not run its exit
+handlers, including those that delete temporary folders. The command line calls `delete_temporary_folders`
+instead.
 """
 
 import weakref

@@ -122,7 +122,7 @@ def _build_redactor(url: str) -> Callable[[str], str]:
     """Return a function that removes secrets from a text about a request, also those in the URL.
 
     The parts of the URL are removed only from such texts, because they can be ordinary words, such as
-    ``message``, that also occur in other texts.
+    ``message``, that also occur elsewhere.
     """
     parts = urlsplit(url)
     segments = [text for text in parts.path.split("/") if len(text) >= _MIN_SECRET_SEGMENT]

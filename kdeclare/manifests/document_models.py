@@ -205,7 +205,7 @@ def _add_provider_hint(problem: Diagnostic, data: dict[Any, Any]) -> Diagnostic:
 
 
 def _add_group_hint(problem: Diagnostic, kind: Declarable, data: dict[Any, Any]) -> Diagnostic:
-    """Add a hint with the right ``apiVersion`` if the document has none, or one of another group."""
+    """Add a hint with the correct ``apiVersion`` if it is missing or belongs to a different API group."""
     if problem.subject != "apiVersion":
         return problem
     version = find_api_version(kind.name)

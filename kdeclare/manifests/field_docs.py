@@ -184,10 +184,10 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "NotificationSpec": {
         "name": "The name of the notification. kdeclare remembers by name what was sent.",
         "format": "slack, teams: a message for the webhook of a channel. json: the findings as JSON. "
-        "template: a text of your own.",
+        "template: your own text.",
         "url": "The URL of the webhook, as a reference: ${env.NAME} or ${file.PATH}. It is a secret.",
         "headers": "HTTP headers for every request. Use references as values, as in ${env.TOKEN}.",
-        "events": "What causes a message: new findings, fixed findings, or always: every audit.",
+        "events": "What causes a message: new findings, fixed findings, or every audit (always).",
         "where": "Only findings that meet one of these conditions, such as 'severity>=high, age>7d' "
         "(default: all findings).",
         "team": "Only findings about resources with this label 'team'.",

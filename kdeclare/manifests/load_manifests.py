@@ -136,7 +136,7 @@ def load_rules(
 def find_manifests_of(project: Project, kinds: Collection[str]) -> tuple[Path, ...]:
     """Return the files of a project that could declare resources of these kinds, without parsing the files.
 
-    Like for rules, files are searched for the names of the kinds. Files that cannot be read are left out.
+    As for rules, files are searched for the names of the kinds. Files that cannot be read are left out.
     """
     context = ReferenceContext(project.folder, {}, project.environment.variables, root=project.folder)
     kind_filter = RuleFilter(kinds, NodeReader(context))

@@ -188,9 +188,10 @@ class DescribesFields(Protocol):
 
 @runtime_checkable
 class HasOwnPaths(Protocol):
-    """A codec whose objects have other field paths than plans.
+    """A codec whose objects have field paths that differ from those in plans.
 
-    has_own_paths: True. From a plan, the history of a fleet then cannot tell which fields a run changed.
+    has_own_paths: always True. The history of a fleet then cannot tell from a plan which fields a run
+    changed.
     """
 
     has_own_paths: bool

@@ -133,9 +133,10 @@ class Completion(Protocol):
         return None
 
     def find_settle_s(self, op: Operation, *, has_failed: bool) -> float:
-        """Return how long, in seconds, the system must show the end of the work before it counts as ended.
+        """Return how many seconds the system must keep reporting that the work has ended.
 
-        Members of some systems briefly show an old or intermediate state.
+        Only then does the work count as ended, because members of some systems briefly show an old or
+        intermediate state.
 
         has_failed: whether the system shows a failure (`find_failure`) instead of the requested result.
         """

@@ -1,9 +1,9 @@
 """The permission to send requests that change a system.
 
-A process may change systems only while it holds the state. Checking that once per operation is not enough:
-the process can be stopped at any point, and a client can repeat a request minutes later. So clients call
-`check_send_permit` immediately before every request that changes something, repetitions included. After that
-call, at most the one request that was just checked can still be sent too late.
+A process may change systems only while it holds the lock of the state. Checking that once per operation is
+not enough: the process can be stopped at any point, and a client can repeat a request minutes later. So
+clients call `check_send_permit` immediately before every request that changes something, repetitions
+included. After that call, at most the one request that was just checked can still be sent too late.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 SendCheck = Callable[[], None]
-"""Returns if requests may be sent. Raises KdeclareError if this process may not change systems any more."""
+"""Returns normally if this process may still change systems; raises KdeclareError if it may not."""
 
 
 def _allow() -> None:
@@ -23,7 +23,7 @@ _check: ContextVar[SendCheck] = ContextVar("kdeclare_send_check", default=_allow
 
 @contextmanager
 def require_permit(check: SendCheck) -> Iterator[None]:
-    """Let ``check`` decide about each request that this thread sends inside the block."""
+    """Call ``check`` before each request that this thread sends inside the block."""
     token = _check.set(check)
     try:
         yield
@@ -32,7 +32,7 @@ def require_permit(check: SendCheck) -> Iterator[None]:
 
 
 def check_send_permit() -> None:
-    """Return if this thread may send a request that changes something.
+    """Return normally if this thread may send a request that changes something.
 
     Call this function immediately before the request is sent. Raises KdeclareError.
     """

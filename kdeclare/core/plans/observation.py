@@ -22,7 +22,7 @@ class ObservationLevel(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The position in the order of importance, from 0."""
+        """The rank in the order of importance; 0 is the most important level."""
         return tuple(ObservationLevel).index(self)
 
 

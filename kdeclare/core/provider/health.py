@@ -8,11 +8,11 @@ from kdeclare.core.parts import Connections
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """Counts what is wrong in a system. A healthy system has none of it.
+    """Counts the problems of one type in a system. A healthy system has none of these problems.
 
-    name: the name in fleet files, in kebab case.
-    one, many: what is counted, for messages: ``1 offline partition``, ``3 offline partitions``.
-    count: returns the number; 0 if the environment does not configure the system. Raises Fault.
+    name: the name in fleet files, in kebab case. one, many: the noun for the problems, for messages: ``1
+    offline partition``, ``3 offline partitions``. count: returns the number; 0 if the environment does not
+    configure the system. Raises Fault.
     """
 
     name: str
@@ -21,5 +21,5 @@ class HealthCheck:
     count: Callable[[Connections], int]
 
     def format(self, number: int) -> str:
-        """Format a number of what is counted."""
+        """Format a number of problems, with the noun."""
         return f"{number:,} {self.one if number == 1 else self.many}"

@@ -103,7 +103,7 @@ class ObjectSystem:
         connection = connections.get(self.connection)
         with self._acquire_turn():
             if not validate_only:
-                check_send_permit()  # after the wait for the turn, which can take long
+                check_send_permit()  # after the wait for the turn, which can take a long time
             return connection.write(writes, validate_only=validate_only)
 
     def _acquire_turn(self) -> AbstractContextManager[object]:

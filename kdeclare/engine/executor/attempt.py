@@ -47,7 +47,7 @@ class Attempt:
     stop: an event that, when set, ends all waiting.
     request_deadline_s: how long brokers can work on a request that has no timeout of its own, in seconds.
     resend: a function that is called with operations before their request is sent again.
-    check_lock: raises KdeclareError if this process may not change systems any more.
+    check_lock: raises KdeclareError if this process must not change systems anymore.
     checks_all: whether to check every operation again immediately before it is sent, and not only operations
         with predecessors. Needed if another process can still have sent a request.
     unanswered: the ids of operations whose outcome is being determined, for progress reports.

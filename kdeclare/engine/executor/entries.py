@@ -114,7 +114,7 @@ class FinishLine(_JournalLine):
 class LockLoss(BaseModel):
     """The report of a process that lost the lock while its requests were in flight.
 
-    The process must not append to the journal any more, so this report is stored beside the journal.
+    The process must not append to the journal anymore, so this report is stored beside the journal.
 
     at: when the process noticed the loss. who: the user and the host.
     operations: the ids of the operations whose requests may have taken effect at any time up to ``at``.
@@ -318,12 +318,12 @@ class Abandonment(BaseModel):
 
 
 def is_abandoned(store: StateStore, run_id: str) -> bool:
-    """Whether a user abandoned the run. Nothing is decided by the journal of such a run."""
+    """Whether a user abandoned the run. The journal of such a run no longer decides anything."""
     return run_id in store.list_abandoned()
 
 
 def read_abandonment(store: StateStore, run_id: str) -> Abandonment:
-    """Return the record of an abandoned run. If the record is damaged, return one without names."""
+    """Return the record of an abandoned run. If the record is damaged, return a record without names."""
     with suppress(ValidationError):
         return Abandonment.model_validate(store.read_abandonment(run_id))
     return Abandonment(at="", who="")

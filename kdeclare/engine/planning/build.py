@@ -238,8 +238,8 @@ class _Draft:
     def drop_blocked(self, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
         """Remove the operations of blocked resources, and all operations that depend on them.
 
-        If a resource loses all of its operations, or one that changes only this resource, it is blocked with
-        the same code. Otherwise, the plan would show a change that is made only in part.
+        If a resource loses all of its operations, or an operation that changes only this resource, it is
+        blocked with the same code. Otherwise, the plan would show a change that is made only in part.
         """
         while self.blocked:
             codes = {op.id: self.blocked[str(op.resource)] for op in operations if self._is_blocked(op)}

@@ -85,7 +85,7 @@ def parse_signature(raw: JsonValue) -> Signature:
     if base64.b64encode(value).decode() != text:  # the last character could have unused bits
         raise ValueError("its value is not canonical base64")
     if compute_fingerprint(parse_sshsig(value).public_key) != key:
-        raise ValueError("it was made with another key than the one that it names")
+        raise ValueError("it was made with a different key than the one that it names")
     return Signature(key, signed_at, value)
 
 

@@ -1,4 +1,4 @@
-"""The checksum with which journals and states show accidental damage. It does not protect from forgery."""
+"""The checksum that reveals accidental damage to journals and states. It does not protect against forgery."""
 
 import hashlib
 

@@ -81,7 +81,7 @@ def _find_line_error(text: bytes, number: int) -> str | None:
 
 
 def _is_intact(text: bytes) -> bool:
-    """Whether the checksum of a line matches, so that the line is as it was written."""
+    """Whether the checksum of a line matches, which shows that the line is intact."""
     return compute_checksum(text[26:]) == text[8:24]
 
 

@@ -140,7 +140,7 @@ class StateStore(Protocol):
         """Return the stored reports about a run, in any order."""
 
     def abandon_run(self, run_id: str, record: JsonValue) -> None:
-        """Mark a run as abandoned, for good. Its plan and its journal stay as they are.
+        """Mark a run as abandoned permanently. Its plan and its journal stay as they are.
 
         record: who abandoned the run, when and why; only for display. Requires the lock. Raises KdeclareError
         if there is no such run or it is already abandoned.
@@ -178,7 +178,7 @@ class StateStore(Protocol):
         """Return the stored effects of a run; None if there are none or they are damaged."""
 
     def remove_run(self, run_id: str) -> None:
-        """Remove a run for good, with everything that is stored about it. Requires the lock.
+        """Permanently remove a run and everything that is stored about it. Requires the lock.
 
         After a crash, the run either exists completely or is no longer listed.
         Raises KdeclareError if there is no such run.

@@ -136,12 +136,12 @@ def build_lease_ended_error(duration_s: float) -> KdeclareError:
 
 
 def build_lease_clock_error(platform: str) -> KdeclareError:
-    """Return the error about a system without a clock that goes on while the machine is suspended."""
+    """Return the error about a system without a clock that keeps running while the machine is suspended."""
     return _build_error(
         "lease-clock",
         "A shared state cannot be locked on this system",
-        f"The system '{platform}' has no clock that counts the time in which the machine is suspended. The "
-        "lease on the state could end without being noticed.",
+        f"The system '{platform}' has no clock that keeps running while the machine is suspended. kdeclare "
+        "could fail to notice that the lease on the state has ended.",
         "Run kdeclare on Linux or macOS, or keep the state in a local folder.",
     )
 

@@ -31,7 +31,7 @@ class Encoding:
     codec: str
 
     def encode(self, text: str) -> bytes:
-        """Encode a text, and put the byte order mark before it."""
+        """Encode text, and put the byte order mark before it."""
         return self.mark + text.encode(self.codec)
 
 

@@ -13,7 +13,7 @@ AcceptableFinding = Literal["missing", "changed", "contested", "policy", "pendin
 
 @dataclass(frozen=True, slots=True)
 class NameSelector:
-    """Selects names. Each text is a name, or a regular expression (RE2) between slashes.
+    """Selects names. Each string is a name, or a regular expression (RE2) between slashes.
 
     texts: selects all names if it is empty.
     """

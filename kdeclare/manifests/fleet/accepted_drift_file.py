@@ -98,7 +98,7 @@ class _Loader:
         problems = [*_check_spec(spec, root)]
         if self._positions.setdefault(name, position) is not position:
             detail = f"The accepted drift at {self._positions[name]} is also named '{name}'."
-            hint = "Give each a unique name: reports name the accepted drift."
+            hint = "Give each accepted drift a unique name, because reports refer to it by name."
             problems.append(error("duplicate-name", "Duplicate name", detail, hint=hint, place=position))
         self.problems += problems
         if not problems:

@@ -358,7 +358,7 @@ def _is_outside_clusters(problem: Diagnostic, unresolved: Mapping[int, tuple[Dia
 
 
 def _drop_fields(root: Node, fields: Iterable[str]) -> Node:
-    """Return a document in which some fields of its spec are empty lists."""
+    """Return a copy of a document with empty lists in some fields of its spec."""
 
     def empty_fields(node: Node, path: tuple[Collection[str], ...]) -> Node:
         if not path:

@@ -1,7 +1,7 @@
 """Templates of messages: a text in which names in braces are replaced by values.
 
 A template has no conditions, loops or calls. Values are escaped for the media type of the message, and names
-in the values are not replaced, so that no name of a topic can change the structure of a message.
+in the values are not replaced, so that no topic name can change the structure of a message.
 """
 
 import json

@@ -21,7 +21,7 @@ class RolloutHealth:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is checked."""
+        """Whether there is nothing to check."""
         return not self.limits and not self.command
 
 

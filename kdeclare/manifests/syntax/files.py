@@ -147,7 +147,7 @@ def build_folder_name(kind: str) -> str:
 
 
 _MAX_NAME_LENGTH, _KEPT_LENGTH = 200, 150
-"""Names of files have at most 255 bytes. A longer name is cut, and a hash of the whole name is added."""
+"""File names have at most 255 bytes. A longer name is cut, and a hash of the whole name is added."""
 
 
 def build_file_name(resource: ResourceId) -> str:

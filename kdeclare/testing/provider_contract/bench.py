@@ -173,7 +173,7 @@ class ContractBase:
         return self.dump(bench.system), owned
 
     def _check_recovery(self, bench: Bench, final_state: tuple[JsonValue, JsonValue]) -> None:
-        """Check that the command after a crash recovers the run first, and reaches the expected state."""
+        """Check that the first command after a crash recovers the run and reaches the expected state."""
         for thread in threading.enumerate():
             if thread.name.startswith("apply"):
                 thread.join()  # a request in flight still arrives after the crash

@@ -120,12 +120,14 @@ def decode_lease(data: bytes, location: str) -> LeaseRecord:
         )
     except (ValueError, TypeError, RecursionError) as cause:
         raise build_corruption_error(
-            location, f"it is not a lease ({cause})", "Make sure that no run is in progress, then delete it."
+            location,
+            f"it is not a lease ({cause})",
+            "Make sure that no run is in progress, then delete the object.",
         ) from cause
 
 
 def read_suspend_clock() -> float:
-    """Return the seconds of a clock that goes on while the machine is suspended and is never set.
+    """Return the seconds of a clock that keeps running while the machine is suspended and is never adjusted.
 
     Raises KdeclareError on a system without such a clock, because a lease could end unnoticed there.
     """
@@ -195,7 +197,7 @@ class Lease:
             self._release()
 
     def check(self) -> None:
-        """Raise KdeclareError if this process held the lease and may not rely on it any more.
+        """Raise KdeclareError if this process held the lease and must not rely on it anymore.
 
         This method uses only the clock, so that clients can call it before every request.
         """
@@ -326,9 +328,9 @@ class Lease:
         return format_second(self._timing.read_time())
 
     def _looks_alive(self, record: LeaseRecord) -> bool:
-        """Whether the holder wrote the lease recently, if its time of day is right.
+        """Whether the holder wrote the lease recently, assuming that its clock is correct.
 
-        A wrong time can only lead to a refusal, or to waiting, but never to a takeover.
+        A wrong clock can only lead to a refusal, or to waiting, but never to a takeover.
         """
         try:
             age = self._timing.read_time() - parse_time(record.written)

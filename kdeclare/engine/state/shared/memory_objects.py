@@ -11,7 +11,7 @@ Moment = Literal["before", "after"]
 
 
 def _continue(request: Request, key: str, moment: Moment) -> None:
-    """Let the request succeed."""
+    """Do nothing, so that the request succeeds."""
 
 
 class MemoryObjects:
