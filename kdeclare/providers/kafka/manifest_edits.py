@@ -336,7 +336,7 @@ def _strip_elements(elements: JsonValue) -> set[str]:
 
 
 def _drop_changed_fields(document: JsonObject, change: Change) -> JsonObject:
-    """Return a body without the fields of a change and the fields that derive from them."""
+    """Return a body without the fields of a change and the fields that are derived from them."""
     remaining = dict(document)
     configs = dict(as_object(document.get("configs", {})))
     assignments = dict(as_object(document.get(_ASSIGNMENTS, {})))

@@ -210,7 +210,7 @@ class ActiveProducer:
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """What kdeclare reads of a batch of records. Keys, values and headers are not part of it.
+    """What kdeclare reads about a batch of records. It never contains keys, values or headers.
 
     size: the bytes of the batch in the log, which brokers compare with ``max.message.bytes``.
     records: the number of records.

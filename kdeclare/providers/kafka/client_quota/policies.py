@@ -137,7 +137,7 @@ class LimitBounds(LimitPolicy[LimitBoundsSettings]):
 
 
 def _parse_number(value: JsonValue) -> float:
-    """Return NaN, which no bound permits, for what is not a number."""
+    """Convert a limit to a number. Anything else becomes NaN, which no bound permits."""
     if isinstance(value, str):
         return float(value)
     return to_float(value) if isinstance(value, int | float) else math.nan

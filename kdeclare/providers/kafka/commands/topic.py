@@ -212,7 +212,10 @@ _ALTER_EPILOG = build_epilog(
 _DELETE_EPILOG = build_epilog("kdeclare topic delete orders", "kdeclare topic delete 'test-.*'", codes=_CODES)
 
 _MAX_PARTITIONS = 200_000
-"""More partitions than a cluster supports. Their placement would take minutes."""
+"""The largest number of partitions that an option accepts.
+
+No cluster supports more, and placing them would take minutes.
+"""
 PartitionsOption = Annotated[
     int | None, typer.Option(metavar="N", min=1, max=_MAX_PARTITIONS, help="Number of partitions.")
 ]

@@ -54,7 +54,7 @@ def build_effect_change(topic: str, effects: Iterable[TopicEffect]) -> TopicChan
 
 @dataclass(frozen=True)
 class ImpactSource:
-    """The source of all facts of a review. It reads for all similar changes together.
+    """The source of all facts of a review. It reads the facts about all similar changes together.
 
     planned: the changes of existing topics that are evaluated, by topic.
     """
@@ -66,7 +66,7 @@ class ImpactSource:
     def claim_batch(
         self, purpose: str, topic: str, change: TopicChange, among: Collection[str]
     ) -> Mapping[str, TopicChange]:
-        """Return the changes to read together: all similar ones at the first call, and then only this one."""
+        """Return the changes to read facts for: on the first call all similar changes, then only this one."""
         key = (purpose, change.is_deletion, change.can_lose_records)
         if key in self._claimed:
             return {topic: change}
@@ -185,7 +185,7 @@ class TopicImpactFacts:
         }
 
     def _find_losses(self, changes: Mapping[str, TopicChange]) -> Mapping[str, tuple[Loss, ...]]:
-        """Return what changes that can lose records delete, by topic."""
+        """Return, by topic, what is deleted by the changes that can lose records."""
         topics = self._find_readable(changes)
         altered = {name: changes[name] for name in topics if not changes[name].is_deletion}
         settings = self._read_settings(altered)
@@ -223,7 +223,10 @@ class TopicImpactFacts:
         return self._find_losses(self._claim_batch("losses"))[self.topic]
 
     def _find_deleted(self, *, after_groups: bool = False) -> tuple[TopicLogs, Mapping[int, int]]:
-        """Return the logs, and the number of deleted records by partition. Nothing is read without a loss."""
+        """Return the logs, and the number of deleted records by partition.
+
+        If nothing is deleted, nothing is read.
+        """
         losses = self._find_own_losses()
         if not losses:
             return {}, {}

@@ -184,8 +184,8 @@ class TopicRequest:
     def impact(self) -> NewTopicImpact | TopicImpactFacts:
         """The impact of the request.
 
-        If the request can delete records, they include those that earlier requests delete, except for denied
-        requests.
+        If the request can delete records, the impact includes the records that earlier requests delete,
+        except for denied requests.
         """
         effects = (*self.earlier_effects, *self.find_topic_effects)
         if any(effect.created for effect in effects):

@@ -58,8 +58,8 @@ class PaceSpec(BaseModel):
     timeout: Annotated[
         Duration | None,
         Field(
-            description="How long to wait for a batch to finish, such as 2h. After this time, the run "
-            "stops waiting for the batch, and continues."
+            description="How long to wait for a batch to finish, such as 2h. If the batch takes longer, the "
+            "run stops waiting for it and goes on to the next step."
         ),
     ] = None
 

@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.state_topic.topic_settings import (
 )
 
 TRANSACTION_TIMEOUT_S = 10.0
-"""How long a transaction may be open. A transaction here takes milliseconds."""
+"""The maximum time for which a transaction can be open. A transaction of kdeclare takes only milliseconds."""
 
 OPEN_TRANSACTION_S = TRANSACTION_TIMEOUT_S + 10.0 + 5.0
 """How long a transaction whose process died can stay open, in seconds.
@@ -28,7 +28,7 @@ The coordinator looks for such transactions every 10 s
 """
 
 _TOPIC_CHECK_S = 1.0
-"""How long the id of the topic is taken for current, in seconds."""
+"""How long the known id of the topic is considered current, in seconds."""
 
 
 class StateLog:
@@ -103,7 +103,7 @@ class StateLog:
             raise build_blocked_error(topic, OPEN_TRANSACTION_S)
 
     def read_to(self, end: int, timeout_s: float) -> bool:
-        """Read all committed records before an offset. Returns whether this was possible in time."""
+        """Read all committed records before an offset. Return whether all of them could be read in time."""
         if not self.is_recent:
             self.close()
         try:
@@ -119,10 +119,10 @@ class StateLog:
 
     @property
     def is_recent(self) -> bool:
-        """Whether records were read, and so lately that no tombstone can have been removed since.
+        """Whether records were read so recently that no tombstone can have been removed since then.
 
-        The system clock is used because it goes on while the machine is suspended. If it was set, the records
-        are read again.
+        The system clock is used, because it keeps running while the machine is suspended. If the clock was
+        changed, the records are read again.
         """
         return abs(time.time() - self._read_at) < TOMBSTONE_AGE_S / 2
 

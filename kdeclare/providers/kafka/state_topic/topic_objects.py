@@ -244,7 +244,7 @@ class _Write:
 def _repeat(attempt: Callable[[], T], limit_s: float, topic: str, transactional_id: str = "") -> T:
     """Call a function until it raises no Fault. Raises KdeclareError for the last Fault.
 
-    The pauses are random, so that two processes that interrupt each other do not go on in step.
+    The pauses are random, so that two processes that interrupt each other do not retry in lockstep.
     """
     started_at = time.monotonic()
     delay_s = _FIRST_DELAY_S

@@ -19,12 +19,12 @@ _MIN_MESSAGE_BYTES = 1_000_000
 _DEFAULT_MESSAGE_BYTES = 1_048_588
 _DAY_MS = 86_400_000
 TOMBSTONE_AGE_S = _DAY_MS / 1000
-"""How long a tombstone exists at least. A reader that pauses for longer can miss a deletion."""
+"""The minimum time for which a tombstone is kept. A reader that pauses for longer can miss a deletion."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRequirements:
-    """What a topic needs so that it never loses a record.
+    """The settings that a topic needs so that it never loses a record.
 
     replication_factor: the smallest number of replicas. options: the options of ``kdeclare topic alter`` that
         select the cluster, for hints.

@@ -1,4 +1,4 @@
-"""The batches of records of the in-memory cluster, and what brokers return of them (Fetch)."""
+"""Return batches of records of the in-memory cluster as brokers do in response to Fetch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,13 +10,13 @@ RECORD_BYTES = 1000
 """The size of each record that has no batch of its own."""
 _SINGLE_BATCH = RecordBatch(size=RECORD_BYTES, records=1, inspected=1)
 _HEADER_BYTES = 61
-"""Brokers cut the last batch off at the limit. With its header, its size is known."""
+"""Brokers can return an incomplete last batch. Its size is known if it includes the header."""
 
 
 def fetch_batches(
     last: Sequence[RecordBatch], bounds: tuple[int, int], position: int, max_bytes: int, max_records: int
 ) -> tuple[RecordBatch, ...]:
-    """Return the batches of a partition from an offset, or an offset within the first of them. Raises Fault.
+    """Return the batches of a partition, beginning with the one that contains the offset. Raises Fault.
 
     last: the last batches of the partition. Each earlier record is a batch of its own, without a key.
     bounds: the start and the end of the log.

@@ -189,7 +189,7 @@ class ClusterControls:
     def produce(self, topic: str, records: int = 1, *, at_ms: int | None = None) -> None:
         """Put records into a topic. Raises KeyError if the topic does not exist.
 
-        at_ms: the timestamp of all records of the topic, but for those partitions for which `set_log` sets
+        at_ms: the timestamp of all records of the topic, except in partitions for which `set_log` sets
             timestamps.
         """
         with self._lock:

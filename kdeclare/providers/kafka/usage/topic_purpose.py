@@ -1,4 +1,4 @@
-"""What a topic is for, as far as its name tells."""
+"""The purpose of a topic, as far as its name reveals it."""
 
 import re
 from enum import StrEnum
@@ -52,7 +52,7 @@ _COMPILED = tuple((purpose, re.compile(pattern)) for purpose, pattern in _PATTER
 
 
 def find_purpose(topic: Topic) -> TopicPurpose | None:
-    """Return the system that a topic belongs to, or None if its name does not tell."""
+    """Return the system that a topic belongs to, or None if its name does not reveal one."""
     if topic.internal:
         return TopicPurpose.KAFKA
     return next((purpose for purpose, pattern in _COMPILED if pattern.fullmatch(topic.name)), None)

@@ -1,4 +1,4 @@
-"""Read who writes and reads topics, with a number of requests that does not depend on single topics."""
+"""Read who writes and reads topics, with requests about up to 1000 topics at a time."""
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -30,10 +30,10 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 from kdeclare.providers.kafka.usage.topic_purpose import TopicPurpose, find_purpose
 
 TOPICS_PER_STEP = 1000
-"""The number of topics that share their requests."""
+"""The maximum number of topics that one step reads with common requests."""
 
 _STEP_LIMIT_S = 60.0
-"""How long requests about the logs of these topics may begin, in seconds."""
+"""The time after which a step starts no more requests about logs, in seconds."""
 _NO_SIZE = "a broker did not report the size of a partition"
 _TIERED = "brokers report only the local part of tiered storage"
 _GONE = "deleted in the meantime"
@@ -87,7 +87,7 @@ class TopicUsage:
     def check_unused(self, since_ms: int) -> bool | Unknown:
         """Return whether no group has members that read the topic, and no client wrote to it since this time.
 
-        Producers without idempotence are only known by their records. Without the permission to see
+        Producers without idempotence are known only from their records. Without the permission to see
         producers, the timestamps of the records decide.
         """
         groups = () if isinstance(self.groups, Unknown) else self.groups
@@ -127,9 +127,10 @@ class ClusterUsage:
 
 
 def read_usage(cluster: Cluster, topics: Mapping[str, Topic], progress: Progress) -> ClusterUsage:
-    """Read who writes and reads the topics. What cannot be read is `Unknown`. Raises Fault.
+    """Read who writes and reads the topics. A value that cannot be read is `Unknown`. Raises Fault.
 
-    The groups are read before the logs: what they read in between counts as unread, which is the safe side.
+    The groups are read before the logs: records that they read in between count as unread, which errs on the
+    safe side.
     """
     progress("Reading the groups", 0, 0)
     readers = _read_readers(cluster)

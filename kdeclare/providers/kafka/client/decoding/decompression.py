@@ -13,14 +13,14 @@ from kdeclare.core.frozen_dataclass import dataclass
 
 _GZIP_WINDOW = 31  # zlib: the largest window, with a gzip header
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
-"""The beginning of the format of snappy-java. Some other clients send a single block without this header."""
+"""The first bytes of snappy-java's format. Some other clients send a single block without this header."""
 _XERIAL_HEADER_BYTES = 16
 _MAX_BLOCK_BYTES = 16 * 1024 * 1024
-"""The largest block of Snappy that is decompressed. snappy-java writes blocks of 32 KiB."""
+"""The maximum size of a Snappy block that is decompressed. snappy-java writes blocks of 32 KiB."""
 
 
 class UnreadableRecordsError(Exception):
-    """Raised if records cannot be decompressed or decoded. The text says why, and never quotes records."""
+    """Raised if records cannot be decompressed or decoded. The message never quotes records."""
 
 
 def decompress_start(codec_id: int, data: bytes, limit: int) -> bytes:
@@ -107,4 +107,4 @@ _CODECS: Mapping[int, _Codec] = {
     3: _Codec("lz4", "lz4", lambda: _lz4 is not None, _decompress_lz4),
     4: _Codec("zstd", "zstandard", lambda: _zstd is not None, _decompress_zstd),
 }
-"""By the compression type in the attributes of a batch."""
+"""The codecs by compression type, which is a number in the attributes of a batch."""

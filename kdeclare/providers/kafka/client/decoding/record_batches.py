@@ -1,4 +1,7 @@
-"""Decode batches of records (KIP-98): their sizes, and which records have a key, but no keys and values."""
+"""Decode batches of records (KIP-98): their sizes, and whether records have a key.
+
+Keys and values are not decoded.
+"""
 
 import struct
 from collections.abc import Iterator
@@ -7,20 +10,23 @@ from kdeclare.providers.kafka.client.decoding.decompression import UnreadableRec
 from kdeclare.providers.kafka.port import RecordBatch
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-"""Base offset, length, leader epoch, magic, checksum, attributes, …, record count (DefaultRecordBatch)."""
+"""The header of a batch (DefaultRecordBatch): base offset, length, leader epoch, magic, …, record count."""
 _LENGTH = struct.Struct(">8xi")
 _MAGIC_POS = 16
 _LENGTH_FROM = 12
-"""The length in the header counts the bytes behind it. Brokers compare the whole batch with their limit."""
+"""The number of bytes of a batch that its length field does not count. They count towards size limits."""
 _CURRENT_MAGIC = 2
 _CODEC_MASK, _CONTROL_FLAG = 0x07, 0x20
 _MAX_DECOMPRESSED_BYTES = 1024 * 1024
-"""How much of a batch is decompressed. The key of a record is at its beginning, before the value."""
+"""The maximum number of bytes of a batch to decompress.
+
+They suffice to find the keys, because the key of a record is before its value.
+"""
 _MAX_VARINT_BYTES = 10
 
 
 def decode_batches(data: bytes, max_records: int) -> tuple[RecordBatch, ...]:
-    """Decode the batches of one partition as a Fetch response contains them; the last one can be incomplete.
+    """Decode the batches of one partition in a Fetch response. The last batch can be incomplete.
 
     Control batches, and batches that compaction has emptied, are omitted. max_records: the maximum number of
     records to inspect.

@@ -24,7 +24,7 @@ from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import RecordBatch
 
 _VERSION = max(FETCH_VERSIONS)
-"""The last version with names of topics instead of ids, since Kafka 2.7."""
+"""The last version that identifies topics by name and not by id. Brokers support it since Kafka 2.7."""
 _MAX_WAIT_MS = 500
 """How long a leader can take to read records from remote storage (KIP-405). Other records do not wait."""
 _NO_SESSION = -1

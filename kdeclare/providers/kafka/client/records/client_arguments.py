@@ -17,10 +17,10 @@ RecordClientArguments = Mapping[str, Any]
 """Arguments for `KafkaProducer` and `KafkaConsumer`. They can contain passwords."""
 
 MIN_TIMEOUT_S = 1.0
-"""The shortest request timeout. Consumers require more than their wait for records, which is 0.5 s."""
+"""The shortest request timeout. It must be longer than the 0.5 s that consumers wait for records."""
 
 SHARED_NAMES = KafkaProducer.DEFAULT_CONFIG.keys() & KafkaConsumer.DEFAULT_CONFIG.keys()
-"""The arguments that both clients know. ``socket_connection_setup_timeout_ms`` is not among them."""
+"""The arguments that both clients accept. ``socket_connection_setup_timeout_ms`` is not among them."""
 
 
 def build_record_client_arguments(
@@ -49,8 +49,8 @@ def call_within(timeout_s: float, function: Callable[[], T], action: str) -> T:
     """Return the result of a method of kafka-python that has no time limit of its own.
 
     Several methods of its producer wait forever if the cluster does not respond: ``commit_transaction`` and
-    ``abort_transaction`` wait for an event without a limit. If the time is over, the call is abandoned: it
-    goes on in a daemon thread, and the client must be closed.
+    ``abort_transaction`` wait for an event without a limit. After the time limit, the call is abandoned: it
+    continues in a daemon thread, and the client must be closed.
 
     action: describes the call in the message of a time-out. Raises Fault.
     """

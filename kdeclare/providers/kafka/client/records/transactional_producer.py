@@ -93,7 +93,7 @@ class TransactionalProducer:
         return offsets
 
     def commit(self) -> None:
-        """Commit the transaction. Raises Fault: the transaction can have been committed or not."""
+        """Commit the transaction. After a Fault, it is unknown whether the transaction was committed."""
         self._call(self._producer.commit_transaction, "committing a transaction")
 
     def abort(self) -> None:

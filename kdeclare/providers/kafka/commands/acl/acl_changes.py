@@ -40,9 +40,10 @@ def change_acls(
 ) -> AdhocResult | None:
     """Create and delete bindings. Return the result, or None if the user declined. Raises KdeclareError.
 
-    If a manifest declares a binding or kdeclare owns it, the change has the name of that resource. If the
-    change is also written to manifests, a new binding has the name of the manifest that declares the
-    principal. If no manifest does, the change creates a resource, so that a manifest is created.
+    If a manifest declares a binding or kdeclare owns it, the plan shows the change under the id of that
+    resource. If the change is also written to manifests, the plan shows a new binding under the id of the
+    manifest that declares the principal. If no manifest does, the change creates a resource, so that a
+    manifest is created.
     """
 
     def build_request(connections: Connections) -> AdhocRequest:

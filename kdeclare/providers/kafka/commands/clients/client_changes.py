@@ -140,7 +140,7 @@ def change_quotas(
 ) -> AdhocResult | None:
     """Set and remove limits of entities. Return None if the user declined. Raises KdeclareError.
 
-    The change to an entity has the name of the resource that declares or owns the entity, if there is one.
+    If a resource declares or owns an entity, the plan shows the change under the id of that resource.
     """
 
     def make_builder(entity: QuotaEntity) -> BodyBuilder:

@@ -89,7 +89,7 @@ class UsageView:
     """Who writes and reads the topics of a cluster.
 
     unused_for_s: the required age of the last write if only unused topics were requested, in seconds.
-    of_topics: the number of topics that were looked at.
+    of_topics: the number of topics that were examined.
     undetermined: topics of which kdeclare does not know whether they are unused. ``topics`` does not contain
         them.
     """
@@ -239,8 +239,9 @@ def _report_unknown(usage: ClusterUsage) -> Iterator[Diagnostic]:
         yield warning(
             "unknown-readers",
             "Some groups may read any topic",
-            f"kdeclare does not know which topics {groups} {verb} ({format_names(usage.unknown_groups)}): "
-            "share groups, groups of an unknown type, and groups whose members wait for partitions.",
+            f"kdeclare does not know which topics {groups} {verb} ({format_names(usage.unknown_groups)}). "
+            "It cannot tell this for share groups, groups of an unknown type, and groups whose members wait "
+            "for partitions.",
             "Run kdeclare group list to see the types and states of the groups.",
         )
 
