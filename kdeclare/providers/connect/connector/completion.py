@@ -32,7 +32,7 @@ _LIMIT_S = 120.0
 """The time limit for reaching a state, in seconds. Workers start connectors after a rebalance."""
 _SETTLE_S = 2.0
 _SETTLE_FAILURE_S = 5.0
-"""How long a changed connector must show a failure, in seconds.
+"""How long a changed connector must keep showing a failure before the failure counts, in seconds.
 
 For a few seconds after a change, workers still report the earlier tasks.
 """
@@ -111,7 +111,7 @@ def find_awaited_state(op: Operation) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _ConnectorTracker:
-    """Counts the connectors that have reached their state. See `WorkTracker`."""
+    """Counts the connectors that have reached their desired state. See `WorkTracker`."""
 
     def look(
         self, live: LiveState, working: Sequence[Operation], awaiting: Sequence[Operation]

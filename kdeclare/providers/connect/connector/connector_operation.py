@@ -53,7 +53,10 @@ class ConnectorOperationType(OperationType):
         return "connector", _get_args(op).location
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the resource is a Connector. In Connect, the connector can have a different name."""
+        """Whether the resource is a Connector.
+
+        Its name is not compared, because the connector can have a different name in Connect.
+        """
         return op.resource.kind == CONNECTOR
 
     def select(self, op: Operation) -> Selections:

@@ -77,7 +77,7 @@ class ConnectorCodec:
         return LiveListing(problems, iter(objects), unread=unread)
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> ConnectorState:
-        """Return the live state of connectors from their JSON."""
+        """Convert connectors from the JSON in a snapshot to live state."""
         connectors: dict[str, dict[str, LiveConnector]] = {}
         for key, text in objects:
             endpoint, name = split_live_key(key)
@@ -115,7 +115,7 @@ class ConnectorCodec:
         return {**fields, "state": body["state"]}
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None, because the paths are the names of the fields in manifests."""
+        """Return None: reports show the path itself, which is the name of the field in manifests."""
         return None
 
 

@@ -201,7 +201,10 @@ class ConnectorKind:
         return _describe_connector(connector, password_keys)
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Whether the manifest names the Connect cluster. Otherwise, the key of the connector is unknown."""
+        """Whether the manifest names the Connect cluster.
+
+        If it does not, the key of the connector is unknown without the environment.
+        """
         return narrow(body, ConnectorBody).endpoint is not None
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:

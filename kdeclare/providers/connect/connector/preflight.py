@@ -89,8 +89,8 @@ def _list_errors(proposal: Proposal, validation: ConfigValidation) -> Iterator[D
 def _list_unknown_keys(proposal: Proposal, validation: ConfigValidation) -> Iterator[Diagnostic]:
     """Yield warnings about declared keys that the class does not define. Workers ignore such keys.
 
-    Some connectors accept any keys. Therefore, only a key that is probably misspelled gets a warning of its
-    own; one warning lists all other keys.
+    Some connectors accept any keys. Therefore, only a key that is probably misspelled gets its own warning.
+    All other keys are listed in one warning.
     """
     known_keys = validation.definitions.keys()
     if not known_keys:

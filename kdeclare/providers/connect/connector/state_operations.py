@@ -123,7 +123,7 @@ class RestartConnector(ConnectorOperationType):
         cluster.restart_connector(args.connector, include_tasks=True, only_failed=args.only_failed)
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return nothing: there is nothing to restore."""
+        """Return no inverse: a restart changes nothing that could be restored."""
         return UndoResult()
 
 
@@ -165,7 +165,7 @@ class DeleteConnectorOffsets(ConnectorOperationType):
         cluster.delete_offsets(get_arguments(op, DeleteOffsetsArgs).connector)
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return nothing, because the offsets cannot be restored."""
+        """Return no inverse, because the offsets cannot be restored."""
         return UndoResult(lost=("the offsets",))
 
 

@@ -81,7 +81,7 @@ class WorkerConfigCodec:
         return LiveListing(None, (_build_object(key, snapshots[key], hashes) for key in sorted(snapshots)))
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> WorkerState:
-        """Return the live state of groups of workers from their JSON."""
+        """Convert groups of workers from the JSON in a snapshot to live state."""
         return WorkerState({_parse_group(key): _decode_snapshot(json.loads(text)) for key, text in objects})
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
@@ -95,7 +95,7 @@ class WorkerConfigCodec:
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return False: a resource named the workers when they were read."""
+        """Return False: workers are read only if a declared or owned resource names them."""
         return False
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:

@@ -7,14 +7,14 @@ from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 
 
 class HashedOverride(str):
-    """Takes the place of the raw value of a secret. As text, it is a mask."""
+    """A placeholder for the raw value of a secret. Its string form is a mask."""
 
     __slots__ = ("hashes",)
 
     hashes: frozenset[str]
 
     def __new__(cls, hashes: Iterable[str]) -> "HashedOverride":
-        """hashes: the hashes of the raw value, each with another salt."""
+        """hashes: the hashes of the raw value, each with a different salt."""
         override = super().__new__(cls, SENSITIVE_MASK)
         override.hashes = frozenset(hashes)
         return override
@@ -27,7 +27,7 @@ class HashedOverride(str):
 
 
 def is_same_value(stored_hash: str, raw: str) -> bool:
-    """Whether a raw override, which can be known by its hashes only, is the value with this hash."""
+    """Whether a raw override, of which possibly only hashes are known, has this hash."""
     return raw.may_match(stored_hash) if isinstance(raw, HashedOverride) else is_hash_of(stored_hash, raw)
 
 

@@ -122,7 +122,7 @@ class ConnectWorkerConfigKind:
         return assess_worker_field(field)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Replace the earlier value of a worker's field, because the reason for a refusal can vary."""
+        """Leave out the earlier value of a worker's field, because the reason for a refusal can vary."""
         return replace(field, before=REFUSED) if field.path.startswith(WORKER_PATH_PREFIX) else field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:

@@ -215,7 +215,7 @@ def check_schema(
     Reports errors in the schema with their positions. Then shows what a registration would do, the result of
     the registry's compatibility check, and the differences from the latest version. Registers nothing. Exits
     with 1 if the schema is not valid or not compatible. Registries check a schema only at the current level.
-    If this does not decide about --level, the schema counts as not checked.
+    If the result says nothing about the level in --level, the schema counts as not checked.
     """
     from kdeclare.providers.schema_registry.client.port import CompatibilityLevel
     from kdeclare.providers.schema_registry.commands.compare_schemas import check_file

@@ -92,7 +92,7 @@ def check_file(
     file: CandidateFile,
     level: CompatibilityLevel | None,
 ) -> SchemaCheckView:
-    """Check a schema as the next version of a subject. Raises KdeclareError, also if it is not valid.
+    """Check a schema as the next version of a subject. Raises KdeclareError, for example if it is invalid.
 
     level: the level for the compatibility check; None for the level that applies to the subject.
     """
@@ -210,7 +210,7 @@ def _predict_registration(
 def _find_same_version(
     located: LocatedSubject, reader: RegistryReader, candidate: Candidate, latest: LiveVersion
 ) -> int | None:
-    """Return the newest version with this content; None for a new content."""
+    """Return the newest version with this content; None if the content is new."""
     if latest.fingerprint == candidate.fingerprint:
         return latest.number
     versions = read_in_parallel(located.numbers, lambda number: reader.read_version(located.name, number))
@@ -227,7 +227,10 @@ def _check_compatibility(
     latest: LiveVersion | None,
     requested: CompatibilityLevel | None,
 ) -> CompatibilityView:
-    """Have the registry check a content. Raises Fault INVALID_SCHEMA if it cannot parse the content."""
+    """Have the registry check the compatibility of a schema.
+
+    Raises Fault INVALID_SCHEMA if the registry cannot parse the schema.
+    """
     current = located.client.read_level(located.name).effective
     level = requested or current
     if latest is None or level is CompatibilityLevel.NONE:
@@ -249,7 +252,7 @@ def _check_compatibility(
         result = CheckResult.UNCHECKED
         reasons = (
             f"The registry checks schemas only at the current level {current.value}. The schema is {verdict} "
-            f"at this level, which does not decide about {level.value}.",
+            f"at this level, but this says nothing about the level {level.value}.",
             *checked.reasons,
         )
     return CompatibilityView(result, level, current, reasons)

@@ -42,7 +42,7 @@ from kdeclare.providers.schema_registry.schemas.subject_names import (
 
 
 def list_subjects(workspace: Workspace, registry: str | None, *, with_deleted: bool) -> SubjectListView:
-    """Return the subjects of one registry, or of all of them for None. Raises KdeclareError.
+    """Return the subjects of one registry, or of all registries if None is given. Raises KdeclareError.
 
     with_deleted: whether to include soft-deleted subjects and versions.
     """

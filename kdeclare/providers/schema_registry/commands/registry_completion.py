@@ -32,7 +32,7 @@ def _list_registries(names: Names) -> Sequence[str]:
 
 
 def _list_subjects(names: Names, registries: Collection[str]) -> Sequence[str]:
-    """Return the subjects of these registries, or of all. Skip registries that cannot be read."""
+    """Return the subjects of these registries, or of all registries. Skip registries that cannot be read."""
 
     def read(connections: Connections) -> Sequence[str]:
         clients = connections.get(RegistryClients)

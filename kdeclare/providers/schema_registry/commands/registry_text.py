@@ -144,9 +144,7 @@ def _render_diff(view: SchemaDiffView, style: Style) -> Iterator[str]:
     title = f"{sanitize_for_terminal(view.subject)} in registry {sanitize_for_terminal(view.registry)}"
     yield f"{style.bold(title)}: {_format_side(view.before)} → {_format_side(view.after)}"
     if not view.differences:
-        yield (
-            "No differences." if view.equal_texts else "No differences. Only the layout of the texts differs."
-        )
+        yield ("No differences." if view.equal_texts else "No differences, except in the layout of the text.")
         return
     yield from _render_differences(view.differences, view.scope, style)
     if any(line.change != _EQUAL for line in view.lines):

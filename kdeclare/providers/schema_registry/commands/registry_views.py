@@ -129,7 +129,7 @@ class SubjectDetailView:
 
 @dataclass(frozen=True, slots=True)
 class SchemaSideView:
-    """One side of a comparison: a version of the subject, or a file. The other of both is None."""
+    """One side of a comparison: a version of the subject, or a file. One of the two is None."""
 
     schema_name = "SchemaSideDocument"
 

@@ -42,7 +42,10 @@ class LocatedSubject:
         return bool(self.numbers or self.deleted)
 
     def read_version(self, number: int) -> RegisteredSchema:
-        """Return a version, which can be soft-deleted. Raises KdeclareError if it is absent, and Fault."""
+        """Return a version, which can be soft-deleted.
+
+        Raises Fault, and KdeclareError if the version does not exist.
+        """
         is_deleted = number in self.deleted
         schema = self.client.read_version(self.name, number, include_deleted=is_deleted)
         if schema is None:
@@ -79,7 +82,10 @@ class SubjectOwners:
 
 
 def list_registries(clients: RegistryClients, registry: str | None) -> Sequence[str]:
-    """Return the requested registry, or all of the environment. Raises KdeclareError for none."""
+    """Return the requested registry, or all registries of the environment.
+
+    Raises KdeclareError if there is none.
+    """
     return list_requested_endpoints(registry, clients.names, clients.choose)
 
 
@@ -91,7 +97,7 @@ def describe_problem(problem: Fault | KdeclareError) -> str:
 
 
 def locate_subject(clients: RegistryClients, subject: str, registry: str | None) -> LocatedSubject:
-    """Return an existing subject. registry: its registry; None to search all of the environment.
+    """Return an existing subject. registry: its registry; None to search all registries of the environment.
 
     Raises KdeclareError if the subject is absent or in several registries, and if a registry cannot be read:
     it could contain a subject of the same name.

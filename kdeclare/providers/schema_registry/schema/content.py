@@ -1,7 +1,7 @@
 """The contents of schemas without their references: normalized texts, fingerprints, and differences.
 
-Every command imports this module, but only commands on schemas need the parsers of the three languages,
-whose import takes 10 ms. So the functions import them.
+Every command imports this module, but only commands on schemas need the parsers of the three languages, whose
+import takes 10 ms. Therefore, the functions import the parsers themselves.
 """
 
 from collections.abc import Collection, Iterable

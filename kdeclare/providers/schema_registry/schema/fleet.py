@@ -59,7 +59,7 @@ from kdeclare.providers.schema_registry.schema.spec import SCHEMA, SchemaBody
 _REGISTRIES = "registries"
 """The key of the data about all registries in a snapshot."""
 _MAX_WORDS = 300
-"""The maximum length of the words about one difference in a finding."""
+"""The maximum length of the description of one difference in a finding."""
 
 
 class SchemaCodec:
@@ -135,7 +135,7 @@ class SchemaCodec:
 
 @dataclass(frozen=True, slots=True)
 class SchemaAuditRules(AuditRules):
-    """Audits say in words how a live schema differs from the declared schema, as plans do."""
+    """Audit rules for schemas: audits describe in words how a live schema differs from the declared one."""
 
     impossible: frozenset[str] = frozenset({OLDER_VERSION})
 

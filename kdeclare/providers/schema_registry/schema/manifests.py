@@ -165,7 +165,7 @@ def find_schema_edits(change: Change, declared: DeclaredFields) -> ManifestEdits
 
 
 def _shorten(text: str) -> str:
-    """Return a JSON text on one line."""
+    """Return JSON text on one line."""
     try:
         return json.dumps(json.loads(text), ensure_ascii=False)
     except (ValueError, RecursionError):

@@ -101,7 +101,7 @@ class SchemaPlanning(PlanHooks):
         return PlanStep(operations, tuple(self._find_lost_registrations(operations)))
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """See `settle`: the registry can refuse a registration, too."""
+        """Like `settle`: block the other changes of schemas whose registration the registry would refuse."""
         return PlanStep(operations, tuple(self._find_lost_registrations(operations)))
 
     def _find_lost_registrations(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:
@@ -115,8 +115,8 @@ class SchemaPlanning(PlanHooks):
             yield denied(
                 "reference-denied",
                 "Referenced schema is denied",
-                f"{resource} refers to a schema whose new version is denied, so its own new version is not "
-                "registered, and its compatibility level stays as it is.",
+                f"{resource} refers to a schema whose new version is denied, so the referring schema is not "
+                "registered either, and its compatibility level stays as it is.",
                 hint="Correct the referenced schema first.",
                 place=desired.source if desired is not None else None,
                 resource=str(resource),

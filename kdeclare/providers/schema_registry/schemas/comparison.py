@@ -1,6 +1,6 @@
 """Compare the contents of schemas, whatever their language.
 
-Two contents are the same if they have the same meaning and the same documentation. The layout of the text
+Two schemas are the same if they have the same meaning and the same documentation. The layout of the text
 makes no difference: white space, the order of keys, longer notations of the same type, comments in Protobuf.
 """
 
@@ -70,7 +70,7 @@ def _parse(content: SchemaContent) -> ParsedSchema:
 def is_same_schema(first: SchemaContent, second: SchemaContent) -> bool:
     """Return whether two schema contents are the same. The order of references makes no difference.
 
-    A text that is not a valid schema is only the same as an identical text.
+    Text that is not a valid schema is the same only as identical text.
     """
     if first.type is not second.type or set(first.references) != set(second.references):
         return False

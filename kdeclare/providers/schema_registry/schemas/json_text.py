@@ -1,4 +1,4 @@
-"""Parse JSON texts of schemas into normalized values, and find the positions of values in a text."""
+"""Parse the JSON text of schemas into normalized values, and find the positions of values in the text."""
 
 import json
 import math
@@ -22,7 +22,7 @@ _MAX_EXACT_INTEGER = 2**53
 
 
 def parse_json_text(text: str) -> JsonValue:
-    """Parse a JSON text. Whole numbers such as ``1.0`` become integers; keys keep their order.
+    """Parse JSON text. Whole numbers such as ``1.0`` become integers; keys keep their order.
 
     Raises SchemaError with the position if the text is not valid JSON (RFC 8259), contains a number or a
     character that cannot be represented, or is nested too deeply.

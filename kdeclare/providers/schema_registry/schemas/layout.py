@@ -1,6 +1,7 @@
-"""Write schemas in one layout, so that two schemas can be compared line by line.
+"""Write schemas in a common layout, so that two schemas can be compared line by line.
 
-Two schemas have the same layout if and only if they are the same. The lines are a valid text of the schema.
+Two schemas have the same layout if and only if they are the same. The lines together are valid text of the
+schema.
 """
 
 import json

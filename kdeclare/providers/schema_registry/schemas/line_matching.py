@@ -10,7 +10,10 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 _MAX_LINES = 300
-"""The number of lines up to which `difflib` compares two texts. It needs the square of the number or more."""
+"""The number of lines up to which `difflib` compares two texts.
+
+Its run time is at least proportional to the square of the number of lines.
+"""
 
 
 def match_lines(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:

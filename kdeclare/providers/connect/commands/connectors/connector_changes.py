@@ -49,7 +49,7 @@ def change_connectors(
 ) -> AdhocResult | None:
     """Change connectors. Return the result, or None if the user declined. Raises KdeclareError.
 
-    If a manifest declares a connector or kdeclare owns it, the change has the name of that resource.
+    If a manifest declares a connector or kdeclare owns it, the change is shown under the id of that resource.
     endpoint: the Connect cluster; None to search all Connect clusters of the environment.
     """
 

@@ -121,7 +121,10 @@ def describe_connector(workspace: Workspace, name: str, endpoint: str | None) ->
 
 
 def list_endpoints(clients: ConnectClients, endpoint: str | None) -> Sequence[str]:
-    """Return the requested Connect cluster, or all of the environment. Raises KdeclareError for none."""
+    """Return the requested Connect cluster, or all Connect clusters of the environment.
+
+    Raises KdeclareError if there is none.
+    """
     return list_requested_endpoints(endpoint, clients.clusters, clients.choose_cluster)
 
 

@@ -42,7 +42,7 @@ def find_protobuf_problems(
 
 
 class _Report:
-    """Builds the problems of one text."""
+    """Builds the problems in the text of one schema."""
 
     def __init__(self, text: str, offsets: Mapping[str, int]) -> None:
         self._text = text
@@ -71,7 +71,7 @@ def _check_message(
     for field in message.fields:
         first_name = first_names.setdefault(field.number, field.name)
         if first_name != field.name:
-            problem = f"has the number {field.number}, like the field '{first_name}'."
+            problem = f"has the same number ({field.number}) as the field '{first_name}'."
             yield report.build(f"{message.name}.{field.name}", problem)
         if number_problem := _find_number_problem(field.number, message):
             yield report.build(f"{message.name}.{field.name}", number_problem)

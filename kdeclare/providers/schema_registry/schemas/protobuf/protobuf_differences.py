@@ -93,7 +93,7 @@ class _Comparison:
         old_indexes = {name: index for index, name in enumerate(first)}
         moved = [name for index, name in enumerate(second) if old_indexes.get(name, index) != index]
         if moved:
-            text = f"messages of {parent}: index changed for {', '.join(moved)}, which records contain"
+            text = f"messages of {parent}: index changed for {', '.join(moved)}; records contain this index"
             yield SchemaDifference(DifferenceKind.TYPES_REORDERED, "", text, list(first), list(second))
 
     def _compare_message(

@@ -1,4 +1,4 @@
-"""Write Protobuf schemas in one layout."""
+"""Write Protobuf schemas in the common layout."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias

@@ -18,7 +18,7 @@ _OPENING = {"{": "}", "<": ">"}
 
 
 class TokenReader:
-    """Reads the tokens of a text one after another.
+    """Reads the tokens of a schema one after another.
 
     Methods whose names begin with ``expect`` or ``read`` raise SchemaError if the next tokens are not as
     expected.

@@ -1,6 +1,6 @@
 """Parse Protobuf schemas: proto2, proto3 and editions.
 
-The parser reads all of the language, because an error here would block a schema that the registry accepts.
+The parser supports the whole language, because an error here would block a schema that the registry accepts.
 The library proto-schema-parser was considered: it rejects comments inside of declarations and reserved names
 of editions, continues after syntax errors, reads octal numbers wrongly, and drops the options of groups.
 """

@@ -47,7 +47,7 @@ _TOKEN = re.compile(
 
 
 _MAX_NUMBER_LENGTH = 400
-"""No number of a Protobuf type has as many digits, and Python converts no string of more than 4,300."""
+"""No Protobuf number has this many digits, and Python converts no string of more than 4,300."""
 
 
 def raise_problem(text: str, offset: int, message: str) -> NoReturn:
