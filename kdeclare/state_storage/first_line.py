@@ -1,7 +1,7 @@
 """The first line of each stored object: ``kdeclare-object`` and a random number.
 
-It makes two writes of the same content different. Storages whose versions follow from the content need that,
-and it shows which write took effect if a response was lost.
+The line makes any two writes different, even writes of the same content. Storages that derive versions from
+the content need this. If a response was lost, the line also shows which write took effect.
 """
 
 import re

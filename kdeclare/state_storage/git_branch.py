@@ -31,7 +31,7 @@ from kdeclare.state_storage.git_repository import Branch, GitRepository, PushOut
 DEFAULT_BRANCH = "kdeclare-state"
 
 REVISION_VARIABLE = "KDECLARE_REVISION"
-"""The commit of the manifests, which CI sets. Commits on the branch name it."""
+"""The commit of the manifests, which CI sets. The commits on the branch mention this commit."""
 
 MAX_OBJECT_BYTES = 32 * 1024 * 1024
 """GitHub warns about files above 50 MB. Git stores similar versions of a file as differences."""
@@ -134,7 +134,7 @@ class GitBranchObjects:
         return True
 
     def _build_message(self, blobs: Mapping[str, str | None]) -> str:
-        """Return the message of a commit. The servers of GitHub and GitLab start no jobs for it."""
+        """Return the message of a commit. The message tells GitHub and GitLab not to start CI jobs."""
         verb = "Write" if any(blobs.values()) else "Delete"
         what = next(iter(blobs)) if len(blobs) == 1 else f"{len(blobs)} objects"
         revision = self._context.environ.get(REVISION_VARIABLE, "")
@@ -211,9 +211,9 @@ class _Contention:
         """Wait a random time before the next attempt. Raises KdeclareError after the time limit."""
         if time.monotonic() >= self._ends_at:
             raise build_storage_error(
-                f"Cannot write {self._location}: other processes pushed to the branch each time, for "
+                f"Cannot write {self._location}: other processes have been pushing to the branch for "
                 f"{_MAX_CONTENTION_S:g} s.",
-                "Run the command again, or use a branch of its own for each environment with ?branch=NAME.",
+                "Run the command again, or use a separate branch for each environment with ?branch=NAME.",
             )
         time.sleep(random.uniform(0, self._max_pause_s))
         self._max_pause_s = min(2 * self._max_pause_s, _MAX_PAUSE_S)

@@ -1,4 +1,4 @@
-"""Explain what git and a remote repository answered."""
+"""Explain the errors of git and of remote repositories."""
 
 import re
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ _PATTERNS = (
 
 
 def find_failure_kind(result: GitResult) -> FailureKind:
-    """Return why a command failed, as far as git's messages tell."""
+    """Return why a command failed, as far as git's messages reveal the reason."""
     if result.timed_out:
         return FailureKind.TIMEOUT
     for kind, pattern in _PATTERNS:

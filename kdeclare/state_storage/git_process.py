@@ -28,7 +28,7 @@ MINIMUM_VERSION = (2, 31)
 
 _LOCAL_TIMEOUT_S = 120.0
 _MAX_TRANSFER_FACTOR = 20
-"""How many time-outs a transfer may take altogether while git reports progress."""
+"""The maximum duration of a transfer while git reports progress, as a multiple of the timeout."""
 _POLL_S = 0.1
 
 _CONFIG = {
@@ -84,7 +84,7 @@ class GitResult:
 class Git:
     """The git executable with a repository and an environment.
 
-    timeout_s: how long a remote repository may not respond, in seconds.
+    timeout_s: how long to wait for a response of a remote repository, in seconds.
     """
 
     environ: Mapping[str, str] = field(repr=False)

@@ -1,5 +1,6 @@
-"""A branch of a remote repository: read its newest commit, and add a commit that other writers cannot miss.
+"""A branch of a remote repository: read its newest commit, and push a commit based on it.
 
+A push fails if another writer has pushed in the meantime.
 The local repository is bare, temporary and shallow. It holds the newest commit that was read, and the commits
 that this process pushed. Nothing is ever checked out.
 """
@@ -83,7 +84,8 @@ class GitRepository:
     def read_tip(self, known_tip: str | None) -> str | None:
         """Return the newest commit of the branch after fetching it; None if the branch does not exist.
 
-        known_tip: a commit that the local repository has. If the branch is still there, nothing is fetched.
+        known_tip: a commit that the local repository has. If the branch still ends at this commit, nothing is
+        fetched.
         """
         if known_tip is not None:
             result = self._ask("read", "ls-remote", self.branch.remote, self.branch.ref)
@@ -142,7 +144,8 @@ class GitRepository:
         """Move the branch from ``expected_tip``, the parent of ``commit``, to ``commit``, or change nothing.
 
         The lease of the push makes it a compare-and-swap: without it, git would create a branch again that
-        was deleted meanwhile. It never forces anything, because the commit is a child of the expected one.
+        was deleted meanwhile. The push never discards commits, because the commit is a child of the expected
+        one.
         """
         lease = f"--force-with-lease={self.branch.ref}:{expected_tip or ''}"
         options = ("--porcelain", "--progress", lease)
@@ -169,7 +172,7 @@ class GitRepository:
     ) -> GitResult:
         """Run a command on the remote repository, again after a transient failure.
 
-        accepts: recognizes failures that are an answer.
+        accepts: returns whether a failure counts as a response, so that it is not retried.
         """
         deadline = time.monotonic() + self.timeout_s
         for attempt in range(1, _ATTEMPTS + 1):

@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 Client = S3Store | GCSStore | AzureStore
 
 MAX_OBJECT_BYTES = 1024 * 1024
-"""Small enough to be sent within the timeout over a slow line, together with a few others."""
+"""An object of this size can be sent within the timeout over a slow line, together with a few others."""
 
 _ATTEMPTS = 2
-"""How often a write or a deletion without a response is sent. The client repeats some of them by itself."""
+"""How many times a write or deletion is sent if there is no response. The client library repeats some itself.
+"""
 _THREADS = 8
 _NO_CACHE = {"Cache-Control": "no-store"}  # Google serves public objects from a cache otherwise
 
@@ -174,8 +175,8 @@ class ObjectStorage:
     def _write(self, key: str, data: bytes, version: ObjectVersion | None) -> ObjectVersion:
         """Write an object if it has this version, or if it does not exist (None).
 
-        The client repeats requests that failed. If an earlier one took effect, the last one conflicts with
-        it.
+        The client repeats requests that failed. If an earlier attempt took effect, the last attempt conflicts
+        with it.
         """
         if len(data) > MAX_OBJECT_BYTES:
             raise ValueError(f"'{key}' has {len(data)} bytes")
@@ -211,9 +212,9 @@ class ObjectStorage:
         return {"version": version} if self._settings.service.has_generations else {"e_tag": version}
 
     def _choose_version(self, e_tag: str | None, generation: str | None) -> ObjectVersion:
-        """Return what conditions compare.
+        """Return the part of a version that conditions compare.
 
-        The rest of what a service returns can differ between writing and reading: S3 reports the version
+        The other parts that a service returns can differ between writing and reading: S3 reports the version
         ``null`` of a bucket whose versioning is suspended only when it is read.
         """
         version = generation if self._settings.service.has_generations else e_tag

@@ -10,13 +10,13 @@ from kdeclare.core.storage.location import StateLocation, build_location_error
 
 @dataclass(frozen=True, slots=True)
 class ObjectService:
-    """What differs between the services.
+    """The properties in which the services differ.
 
-    name, container: what the service and its containers are called. example: a URL.
-    options: the options of the URL that only this service has.
-    endpoint_variables: the environment variables that can name an endpoint; the first one that is set counts.
-    has_generations: whether conditional updates name a generation (Google) instead of an ETag.
-    credentials: where the client finds credentials. permissions: what they have to allow.
+    name, container: what the service and its containers are called. example: a URL. options: the options of
+    the URL that only this service has. endpoint_variables: the environment variables that can name an
+    endpoint; the first one that is set counts. has_generations: whether conditional updates name a generation
+    (Google) instead of an ETag. credentials: where the client finds credentials. permissions: the permissions
+    that the credentials need.
     """
 
     name: str
@@ -90,9 +90,8 @@ class ObjectSettings:
     """Where the objects of a state are.
 
     container: the bucket or the container. folder: the path of the objects, without slashes at both ends.
-    endpoint: the address of the service; None for the service's own address.
-    is_plain_http: whether requests are sent without TLS.
-    region: of a bucket. account: of a container.
+    endpoint: the address of the service; None for the service's own address. is_plain_http: whether requests
+    are sent without TLS. region: the region of a bucket. account: the account of a container.
     """
 
     scheme: str

@@ -34,7 +34,7 @@ _WRONG_REGION = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What the text of an error of the client library says.
+    """The information in an error message of the client library.
 
     status: the status of the response, such as ``403 Forbidden``; empty if there was no response.
     service_code, service_message: the error code and the message of the service.
@@ -73,7 +73,7 @@ class Failure:
 
 
 def classify_failure(cause: Exception) -> Failure:
-    """Find out what an exception of the client library is about."""
+    """Extract the information from an exception of the client library."""
     text, _, debug = SCRUBBER.scrub(str(cause)).partition(_DEBUG)
     return Failure(
         status=_find(_STATUS, text).strip(),
@@ -112,7 +112,7 @@ def build_storage_error(
     if failure.is_redirect or failure.service_code in _WRONG_REGION:
         return _build_error(
             "state-storage",
-            "The storage of the state is somewhere else",
+            "The storage of the state is in another region",
             f"{place}: the {service.container} '{settings.container}' is in a different region.",
             "Add ?region=NAME to the URL of the state, or set AWS_REGION.",
         )
@@ -135,7 +135,7 @@ def build_storage_error(
             "SSL_CERT_FILE to a file with the certificate of this authority.",
         )
     written = (
-        " Whether the object was written is not known."
+        " It is not known whether the object was written."
         if action == "write" and failure.has_unknown_outcome
         else ""
     )

@@ -17,8 +17,8 @@ from kdeclare.report.fleet.audit_wording import format_values, mask_raw_value
 from kdeclare.report.run.history_text import format_time
 
 _INCOMPLETE = (
-    "Audits can contain more findings about it: they list findings under the names of resources, and it is "
-    "not known which resources refer to it.\n"
+    "Audits can contain more findings about this object: audits list findings under the names of resources, "
+    "and kdeclare does not know which resources refer to the object.\n"
 )
 
 

@@ -78,7 +78,7 @@ def _format_next_step(run: FleetApply, commands: NextCommands) -> str:
     """Return what to do after an incomplete rollout, with the command; empty if all clusters are finished.
 
     The same command works again for clusters that were not reached, were locked, or were not started. A plan
-    that was applied in part or is stale cannot be applied again, and a denied canary stops each repetition.
+    that was applied in part or is stale cannot be applied again, and a denied canary stops each retry.
     """
     remaining = [cluster for cluster in run.clusters if not cluster.status.is_finished]
     if not remaining:

@@ -36,7 +36,9 @@ class NotificationDocument:
 
     schema_name = "NotificationDocument"
 
-    id: Annotated[str, Field(description="The same if a message is sent again.")]
+    id: Annotated[
+        str, Field(description="The id of the message. It stays the same if the message is sent again.")
+    ]
     headline: str
     target: Annotated[str, Field(description="The name of the notification in the fleet file.")]
     fleet: str

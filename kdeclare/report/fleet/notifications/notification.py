@@ -51,7 +51,10 @@ class Notification:
 
     @property
     def id(self) -> str:
-        """The same for each attempt to send the message, so that the receiver can drop duplicates."""
+        """The id of the message.
+
+        It is the same for each attempt to send the message, so that the receiver can drop duplicates.
+        """
         return f"{self.summary.audit_id}/{self.target.name}"
 
     @property
@@ -78,7 +81,7 @@ class Notification:
 class FindingLine:
     """A line of a message: one finding, or several that differ only in the resource.
 
-    All texts are plain, with limited lengths and without control characters.
+    All strings are plain text, with limited lengths and without control characters.
 
     field: the field and its values; empty for findings about whole resources.
     note: names and an explanation; can be empty.

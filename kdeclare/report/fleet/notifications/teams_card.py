@@ -1,7 +1,8 @@
 """Render a message for a webhook of Microsoft Teams (the Workflows app), with an adaptive card.
 
-Limits: https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook.
-All texts are runs of rich text blocks, in which Teams interprets no Markdown, so that names and values can
+Limits:
+https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook. All
+text is in runs of rich text blocks, where Teams does not interpret Markdown, so that names and values can
 contain neither links nor mentions.
 """
 
