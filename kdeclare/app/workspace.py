@@ -102,7 +102,7 @@ class Workspace:
     ) -> Iterator[Connections]:
         """Yield the connections. Raises KdeclareError.
 
-        A Fault that is raised inside the block is converted to a KdeclareError.
+        A Fault that is raised inside the ``with`` block is converted to a KdeclareError.
         connection_types: the connection types of the needed providers, by name. If given, the providers are
             not loaded, which saves a tenth of a second.
         """

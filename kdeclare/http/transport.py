@@ -19,7 +19,7 @@ _started_at: ContextVar[float] = ContextVar("_started_at")
 
 @contextmanager
 def start_deadline() -> Iterator[None]:
-    """Start the time limit of the request that is sent inside the block."""
+    """Start the time limit of the request that is sent inside the ``with`` block."""
     token = _started_at.set(time.monotonic())
     try:
         yield

@@ -43,7 +43,7 @@ _NO_CACHE = {"Cache-Control": "no-store"}  # Google serves public objects from a
 
 
 def open_client(settings: ObjectSettings, timeout_s: float) -> Client:
-    """Create the client of a service. The client finds the credentials in the environment by itself.
+    """Create the client of a service. The client reads the credentials from the environment.
 
     A single request takes at most half of ``timeout_s``, and none is repeated after three quarters of it.
     """

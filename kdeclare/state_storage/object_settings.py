@@ -1,4 +1,4 @@
-"""The URL of a bucket or a container, and the settings of the client that follow from it."""
+"""The URL of a bucket or a container, and the client settings that it determines."""
 
 import re
 from collections.abc import Mapping

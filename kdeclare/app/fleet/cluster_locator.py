@@ -52,7 +52,7 @@ class ClusterLocator:
         return replace(self, archive=archive)
 
     def files(self) -> AbstractContextManager[None]:
-        """Make the files of the fleet available inside the block.
+        """Make the files of the fleet available inside the ``with`` block.
 
         Use all other methods only inside this block, except `load_providers`.
         """

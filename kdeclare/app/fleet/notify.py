@@ -136,7 +136,7 @@ def notify_fleet(
 
 
 def require_notifications(fleet_file: Path, environ: Mapping[str, str]) -> None:
-    """Raise KdeclareError if the messages of a fleet cannot be sent because of the fleet file or environ."""
+    """Raise KdeclareError if the fleet file or the environment prevents messages from being sent."""
     fleet = open_fleet(fleet_file, environ)
     build_recipients(fleet)
     _select_targets(fleet, ())

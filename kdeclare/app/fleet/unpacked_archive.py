@@ -107,10 +107,10 @@ _entered_archives: list[UnpackedArchive] = []
 
 @contextmanager
 def enter_archive(archive: bytes) -> Iterator[None]:
-    """Work in the unpacked archive inside the block, so that relative paths are the same as on the driver.
+    """A context in which the working folder is the unpacked archive.
 
-    An archive is unpacked once per process. Raises KdeclareError if it cannot be unpacked, for example
-    because the disk is full.
+    Relative paths are therefore the same as on the driver. An archive is unpacked once per process. Raises
+    KdeclareError if it cannot be unpacked, for example because the disk is full.
     """
     key = hashlib.sha256(archive).digest()
     if key not in _unpacked_archives:

@@ -107,7 +107,7 @@ def push_state(
 
     text: the document. name: what it is called in errors.
     force: whether to accept a document of another lineage or cluster, and one that is older than the state.
-        kdeclare then uses it as it is, and does not update it from the runs since.
+        kdeclare then uses the document unchanged, without adding the effects of later runs.
     Raises KdeclareError if the document is not a state, or if it is refused.
     """
     store = workspace.store

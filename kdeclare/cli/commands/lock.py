@@ -48,7 +48,7 @@ def break_(*, yes: Yes = False, where: StateOptions, console: Console) -> ExitCo
     to a process that is still running and may have requests in progress. That process stops before its next
     request. If you can, stop the process instead.
 
-    The lock of a shared state is a lease, which ends by itself if its process died. After you break it, the
+    The lock of a shared state is a lease, which expires if its process died. After you break it, the
     next run waits until the lease would have ended, because the process may not notice earlier.
     """
     from kdeclare.app.locks import break_lock

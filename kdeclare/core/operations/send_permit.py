@@ -23,7 +23,7 @@ _check: ContextVar[SendCheck] = ContextVar("kdeclare_send_check", default=_allow
 
 @contextmanager
 def require_permit(check: SendCheck) -> Iterator[None]:
-    """Call ``check`` before each request that this thread sends inside the block."""
+    """Call ``check`` before each request that this thread sends inside the ``with`` block."""
     token = _check.set(check)
     try:
         yield

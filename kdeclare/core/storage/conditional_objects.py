@@ -89,7 +89,7 @@ def write_certainly(
 
 
 def create_once(objects: ConditionalObjects, contents: Mapping[str, bytes]) -> None:
-    """Write objects whose keys follow from their content. Objects that already exist are left alone."""
+    """Write objects whose keys are derived from their content. Existing objects are not changed."""
     for key, data in contents.items():
         try:
             objects.create(key, data)

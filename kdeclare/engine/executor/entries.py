@@ -345,7 +345,7 @@ _finished_runs: WeakKeyDictionary[StateStore, dict[str, RunRecord]] = WeakKeyDic
 
 @contextmanager
 def keep_finished_runs(store: StateStore) -> Iterator[None]:
-    """Cache the journals of finished runs inside the block. Such a journal never changes."""
+    """Cache the journals of finished runs inside the ``with`` block. Such a journal never changes."""
     if store in _finished_runs:
         yield
         return
@@ -404,7 +404,7 @@ _kept_plans: WeakKeyDictionary[StateStore, dict[str, tuple[bytes, Plan]]] = Weak
 
 @contextmanager
 def keep_run_plans(store: StateStore) -> Iterator[None]:
-    """Cache the plans of runs inside the block. A plan is read again only if its file changes.
+    """Cache the plans of runs inside the ``with`` block. A plan is read again only if its file changes.
 
     A rollback uses the plan in several steps. Each step takes less time than reading the plan. Other commands
     use the plan once, so they do not keep it in memory.

@@ -17,7 +17,7 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}
 
 @contextmanager
 def explain_os_errors(action: str, path: Path) -> Iterator[None]:
-    """Convert an OSError inside the block to a KdeclareError: "Cannot ``action`` ``path``: …"."""
+    """Convert an OSError inside the ``with`` block to a KdeclareError: "Cannot ``action`` ``path``: …"."""
     try:
         yield
     except OSError as cause:

@@ -30,7 +30,7 @@ def kill_last_run(kdeclare: CommandLine, lines: int) -> Path:
 
 
 def restore_earlier_state(kdeclare: CommandLine) -> None:
-    """Replace the state by its backup: the state before the last run."""
+    """Replace the state with its backup: the state before the last run."""
     folder = get_state_folder(kdeclare)
     (folder / "state.json").write_bytes((folder / "state.json.backup").read_bytes())
 

@@ -159,7 +159,7 @@ def test_pulled_state_can_be_pushed(kdeclare: CommandLine) -> None:
     del document["resources"]["Topic/a"]
     copy.write_text(json.dumps(document))
     ran = kdeclare("state", "push", "copy.json", answer="yes\n")
-    assert (ran.code, contains_words(ran, "- Topic/a", "serial 5")) == (0, True), ran.err
+    assert (ran.code, contains_words(ran, "- Topic/a", "serial is 5")) == (0, True), ran.err
     assert read_state(kdeclare) == document
     assert read_state(kdeclare, "state.json.backup") == json.loads(pulled.out)
     apply_topics(kdeclare, "c")

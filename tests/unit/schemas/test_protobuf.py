@@ -105,7 +105,7 @@ INVALID = {
     "message A {\n  optional strin a = 1;\n}": "line 2, column 18, A.a: "
     "'A.a' has the type 'strin', which the schema neither defines nor imports.",
     "message A { optional int32 a = 1; optional int32 b = 1; }": "line 1, column 50, A.b: "
-    "'A.b' has the number 1, like the field 'a'.",
+    "'A.b' has the same number (1) as the field 'a'.",
     "message A { optional int32 a = 1; optional int32 a = 2; }": "line 1, column 50, A.a: "
     "'A.a' is defined twice.",
     "message A { optional int32 a = 0; }": "line 1, column 28, A.a: "
@@ -217,7 +217,7 @@ def test_types_are_resolved_from_the_innermost_scope() -> None:
         (
             "message A {} message B {}",
             "message B {} message A {}",
-            ["messages of file: index changed for B, A, which records contain"],
+            ["messages of file: index changed for B, A; records contain this index"],
         ),
         (
             "enum E { A = 1; B = 2; }",

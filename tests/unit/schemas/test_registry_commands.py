@@ -352,7 +352,7 @@ def test_diff_compares_latest_version_with_file(
     assert ran.code == ExitCode.OK, ran
     assert ran.out.splitlines() == [
         "orders-value in registry main: version 2 → order.avsc",
-        "No differences. Only the layout of the texts differs.",
+        "No differences, except in the layout of the text.",
     ]
     file = write_file(kdeclare, json.dumps(WITH_SIZE))
     assert run("diff", SUBJECT, "--file", file).out.endswith("\nNo differences.\n")

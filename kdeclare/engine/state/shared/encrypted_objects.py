@@ -47,7 +47,7 @@ def parse_encryption_key(text: str, reference: str) -> EncryptionKey:
                 "state-key",
                 "The key of the state cannot be used",
                 f"The value of '{reference}' is not a key of 32 bytes in Base64.",
-                hint="Create a key with `openssl rand -base64 32`, and let only the runs read it.",
+                hint="Create a key with `openssl rand -base64 32`. Only kdeclare should be able to read it.",
             )
         )
     return EncryptionKey(hashlib.sha256(b"kdeclare state key" + key).hexdigest()[:_ID_LENGTH], AESGCM(key))

@@ -1,6 +1,6 @@
 """The lease of a shared state: who may write, and until when.
 
-A lock that its holder can lose without noticing protects nothing. A lease ends by itself: the holder renews
+A lock that its holder can lose without noticing protects nothing. A lease expires: the holder renews
 it, and sends nothing more once the last renewal that certainly succeeded has run out. Another process takes
 over only after it has watched the lease for its whole duration without seeing a renewal. The clocks of
 different machines are never compared to decide this.
@@ -301,7 +301,7 @@ class Lease:
             held.record, status=LeaseStatus.RELEASED, count=held.record.count + 1, written=self._format_now()
         )
         self._unreleased_token = held.record.token
-        # If the storage refuses, the lease ends by itself. The command's own result is more important.
+        # If the storage refuses, the lease expires. The command's own result is more important.
         with suppress(ObjectConflict, KdeclareError):
             self._overwrite(held, released)
 

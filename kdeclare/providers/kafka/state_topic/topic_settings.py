@@ -109,7 +109,7 @@ def choose_replication_factor(cluster: Cluster, chosen: int | None) -> int:
 
 
 def create_state_topic(cluster: Cluster, requirements: TopicRequirements) -> None:
-    """Create the topic. A topic that another process created meanwhile is left alone. Raises Fault."""
+    """Create the topic, unless another process has created it in the meantime. Raises Fault."""
     outcome = cluster.create_topics([requirements.build_topic()])[requirements.topic]
     if isinstance(outcome, Fault) and outcome.error != TOPIC_EXISTS:
         raise outcome

@@ -196,7 +196,7 @@ class TopicKind:
         return {name: PlacementConstraint(strategy=body.strategy)} if body.strategy else {}
 
     def find_static_topic_state(self, name: str, body: object) -> Mapping[str, StaticTopicState]:
-        """Return the properties of the topic that follow from the manifest alone."""
+        """Return the properties of the topic that the manifest alone determines."""
         return {name: build_static_topic_state(narrow(body, TopicBody))}
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredTopic]:

@@ -301,7 +301,7 @@ def _cancel_blocking_moves(
     """Cancel in-flight moves that Kafka cannot redirect to the new targets.
 
     Return the partitions that cannot be moved, with their faults, and the partitions for which the guard must
-    be off. A move that is not in the plan belongs to another client and is left alone.
+    be off. A move that is not in the plan belongs to another client and is not changed.
 
     After a cancellation, a partition can have more replicas than before the move. The guard would compare the
     target with this larger number, and refuse a target that restores the original replication factor.

@@ -116,9 +116,9 @@ def balance_leaders_over_racks(
 ) -> None:
     """Balance each topic's leaders, so that the numbers of leaders in any two racks differ by at most one.
 
-    First change the leaders of partitions that had a choice, then reorder replicas, then move leaders. A
-    partition with a replica on an unregistered broker is left unchanged, because Kafka would refuse the
-    target in any order.
+    First change the leaders of partitions with several possible leaders, then reorder replicas, then move
+    leaders. A partition with a replica on an unregistered broker is left unchanged, because Kafka would refuse
+    the target in any order.
     """
     indices_by_topic: dict[int, list[int]] = {}
     for index, draft in enumerate(drafts):
