@@ -26,7 +26,7 @@ def choose_leaders(
     drafts: Sequence[PartitionDraft],
     brokers: dict[int, Rack],
 ) -> list[bool]:
-    """Choose the leader of each partition and put it first. Return whether each partition had a choice.
+    """Choose the leader of each partition and put it first. Return which partitions had several candidates.
 
     A leader whose replica stays remains the leader. If a leader is on an unregistered broker, the first
     remaining replica becomes the leader. If the replica of any other leader is removed, the partition has a
@@ -117,8 +117,8 @@ def balance_leaders_over_racks(
     """Balance each topic's leaders, so that the numbers of leaders in any two racks differ by at most one.
 
     First change the leaders of partitions with several possible leaders, then reorder replicas, then move
-    leaders. A partition with a replica on an unregistered broker is left unchanged, because Kafka would refuse
-    the target in any order.
+    leaders. A partition with a replica on an unregistered broker is left unchanged, because Kafka would
+    refuse the target in any order.
     """
     indices_by_topic: dict[int, list[int]] = {}
     for index, draft in enumerate(drafts):
