@@ -285,7 +285,8 @@ def _build_record_error(name: str, problem: KdeclareError) -> KdeclareError:
             "notification-not-recorded",
             "Message was not recorded",
             f"The message to '{name}' was sent, but not recorded. {problem.diagnostics[0].detail}",
-            hint="Check the output folder. Without the record, kdeclare fleet notify sends the message again.",
+            hint="Check the output folder. Without the record, kdeclare fleet notify sends the message "
+            "again.",
         )
     )
 

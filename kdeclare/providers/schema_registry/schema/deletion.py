@@ -183,7 +183,7 @@ class PurgeSchema(SubjectOperationType):
         return op.resource
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return no objects, because the soft deletion before this operation has already listed the subject."""
+        """Return no objects, because the soft deletion before this operation already listed the subject."""
         return ()
 
     def select(self, op: Operation) -> Selections:
