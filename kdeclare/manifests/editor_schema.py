@@ -23,6 +23,13 @@ from kdeclare.manifests.fleet.fleet_file import build_fleet_model
 from kdeclare.manifests.project_schema import build_project_model
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+MANIFEST_SCHEMA_ID = "urn:kdeclare:manifest:v1"
+"""The ``$id`` of the schema of all manifests. It is a name, not an address, so no editor fetches it."""
+
+OVERLAY_SCHEMA_ID = "urn:kdeclare:overlay:v1"
+"""The ``$id`` of the schema of all overlays."""
+
 _REFERENCE = "Reference"
 _REFERENCE_TYPES = ("integer", "number", "boolean")
 _FIELD_KEYWORDS = ("default", "description")
@@ -58,7 +65,13 @@ def build_json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
         "description": "${var.NAME}, ${env.NAME} or ${file.PATH}",
     }
     alternatives = [references[model, mode] for model in models]
-    return {"$schema": _DIALECT, "title": "kdeclare manifest", "oneOf": alternatives, "$defs": schemas}
+    return {
+        "$schema": _DIALECT,
+        "$id": MANIFEST_SCHEMA_ID,
+        "title": "kdeclare manifest",
+        "oneOf": alternatives,
+        "$defs": schemas,
+    }
 
 
 def get_definition_name(reference: JsonSchemaValue) -> str:
@@ -136,7 +149,7 @@ def build_overlay_schema(manifests: JsonSchemaValue) -> JsonSchemaValue:
         name: {**schema, "required": required_fields.get(name, [])} if name in mergeable else schema
         for name, schema in definitions.items()
     }
-    return {**manifests, "title": "kdeclare overlay", "$defs": schemas}
+    return {**manifests, "$id": OVERLAY_SCHEMA_ID, "title": "kdeclare overlay", "$defs": schemas}
 
 
 class DefaultsSchemaKind(DefaultsKind):

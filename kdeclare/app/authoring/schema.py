@@ -49,7 +49,8 @@ def build_manifest_schema(kind: str | None) -> JsonSchemaValue:
     full_schema = build_json_schema({} if kind in DOCUMENT_MODELS else {kind: _find_declarable_kinds()[kind]})
     [kind_schema] = [a for a in full_schema["oneOf"] if DOCUMENT_MODELS.get(kind) == _find_document_model(a)]
     definitions = collect_reachable(kind_schema, full_schema["$defs"])
-    head = {key: full_schema[key] for key in ("$schema", "title")}
+    head = {key: full_schema[key] for key in ("$schema", "$id", "title")}
+    head["$id"] += f":{kind}"
     return {**head, **kind_schema, "$defs": definitions}
 
 
@@ -62,9 +63,10 @@ def build_overlay_file_schema(kind: str | None) -> JsonSchemaValue:
     resources = [
         alternative for alternative in full_schema["oneOf"] if _find_document_model(alternative) is None
     ]
-    return build_overlay_schema(
+    schema = build_overlay_schema(
         {**full_schema, "oneOf": resources, "$defs": collect_reachable(resources, full_schema["$defs"])}
     )
+    return schema if kind is None else {**schema, "$id": f"{schema['$id']}:{kind}"}
 
 
 def _find_document_model(alternative: JsonSchemaValue) -> str | None:

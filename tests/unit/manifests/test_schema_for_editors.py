@@ -134,3 +134,23 @@ def is_valid_overlay(document: dict[str, Any]) -> bool:
     said = {jsonschema.Draft202012Validator(schema).is_valid(document) for schema in schemas}
     assert len(said) == 1
     return said.pop()
+
+
+def test_each_schema_has_its_own_id() -> None:
+    assert {
+        schema["$id"]
+        for kind in (None, "Topic", "Acl")
+        for schema in (build_manifest_schema(kind), build_overlay_file_schema(kind))
+    } == {
+        f"urn:kdeclare:{documents}:v1{kind}"
+        for documents in ("manifest", "overlay")
+        for kind in ("", ":Topic", ":Acl")
+    }
+
+
+def test_references_are_resolved_within_schema_with_id() -> None:
+    manifest = {"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": {"name": "orders"}, "spec": {}}
+    for kind in (None, "Topic"):
+        validator = jsonschema.Draft202012Validator(build_manifest_schema(kind))
+        assert validator.is_valid({**manifest, "spec": {"partitions": 3}})
+        assert not validator.is_valid({**manifest, "spec": {"partitions": []}})
