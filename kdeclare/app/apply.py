@@ -45,6 +45,7 @@ from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.executor.rollback import build_rollback_plan
 from kdeclare.engine.observation import identify_system, observe, select_all
 from kdeclare.engine.planning.build import validate_cluster_id
+from kdeclare.engine.planning.plan_impact import observe_impact_again
 from kdeclare.engine.planning.planfile import PlanFile, require_known_parts, verify_plan
 from kdeclare.engine.planning.prune_denied import evaluate_and_prune
 from kdeclare.engine.planning.request import PlanScope
@@ -151,6 +152,9 @@ def apply_saved(workspace: Workspace, file: PlanFile, apply_options: ApplyOption
             *_recover(workspace, connections, apply_options),
         )
         secrets = ProjectSecrets(workspace.project, workspace.environ)
+        if plan.observations:
+            apply_options.progress("Reading the impact", 0, 0)
+            plan = observe_impact_again(plan, connections, workspace.store.read())
         return confirm_and_apply(
             workspace, connections, plan, secrets, apply_options, active_policies, notices, file.plan_id
         )

@@ -128,8 +128,6 @@ def apply(
     workspace = reach.workspace()
     check_signature = build_signature_check(workspace.project, is_demanded=require_signature)
     saved_plan = load_plan(plan_file, check_signature)
-    # They describe the systems when the plan was made, and neither the id nor the signature covers them.
-    saved_plan = replace(saved_plan, plan=replace(saved_plan.plan, observations=()))
     return execute_run(
         console,
         prompt,

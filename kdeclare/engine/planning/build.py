@@ -16,10 +16,8 @@ from kdeclare.core.diagnostics import (
 )
 from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.endpoints import validate_endpoints
-from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.plans.plan import ClusterRef, Ownership, Plan, PlanBase, Summary, Verdict
 from kdeclare.core.plans.plan_hooks import CannotPlanError, PlanHooks, PlanInputs, PlanStep, prepare_context
 from kdeclare.core.progress import Progress
@@ -35,6 +33,7 @@ from kdeclare.engine.planning import operation_graph
 from kdeclare.engine.planning.comparison import check_names, compare_resources, list_selections_to_observe
 from kdeclare.engine.planning.ignored_fields import leave_out_ignored_fields, report_ignored_fields
 from kdeclare.engine.planning.operation_graph import link_operations
+from kdeclare.engine.planning.plan_impact import observe_impact
 from kdeclare.engine.planning.preflight import run_preflight
 from kdeclare.engine.planning.prune_denied import (
     POLICY_VIOLATION,
@@ -133,21 +132,8 @@ def build_plan(
     plan = replace(plan, blocked_operations=blocked_operations)
     if scope.impact and not draft.has_errors:
         progress("Reading the impact", 0, 0)
-        plan = replace(plan, observations=tuple(_observe_impact(plan, hooks)))
+        plan = replace(plan, observations=observe_impact(plan, hooks))
     return plan
-
-
-def _observe_impact(plan: Plan, hooks: Sequence[PlanHooks]) -> list[Observation]:
-    """Return what the changes mean for records and clients, the most important first for each resource."""
-    changes = [change for change in plan.changes if not change.blocked and change.action is not Action.NO_OP]
-    observations: list[Observation] = []
-    for hook in hooks:
-        try:
-            observations += hook.observe_impact(plan.operations, changes)
-        except Fault as fault:  # the plan itself is complete
-            text = f"kdeclare could not determine the impact of all changes: {fault}."
-            observations.append(Observation("", "not-determined", ObservationLevel.UNKNOWN, text))
-    return sorted(observations, key=lambda item: (item.resource, item.level.rank))
 
 
 def _validate_system(request: PlanRequest, connections: Connections, live: LiveState) -> None:

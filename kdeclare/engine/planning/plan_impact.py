@@ -1,0 +1,39 @@
+"""Read what the changes of a plan mean for records and clients."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.parts import Connections, PlanOptions
+from kdeclare.core.plans.observation import Observation, ObservationLevel
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs
+from kdeclare.core.plans.state import State
+from kdeclare.core.provider.registry import start_plan
+from kdeclare.core.resources.changes import Action
+from kdeclare.engine.observation import observe, select_all
+
+
+def observe_impact(plan: Plan, hooks: Sequence[PlanHooks]) -> tuple[Observation, ...]:
+    """Return what the changes mean for records and clients, the most important first for each resource."""
+    changes = [change for change in plan.changes if not change.blocked and change.action is not Action.NO_OP]
+    observations: list[Observation] = []
+    for hook in hooks:
+        try:
+            observations += hook.observe_impact(plan.operations, changes)
+        except Fault as fault:  # the plan itself is complete
+            text = f"kdeclare could not determine the impact of all changes: {fault}."
+            observations.append(Observation("", "not-determined", ObservationLevel.UNKNOWN, text))
+    return tuple(sorted(observations, key=lambda item: (item.resource, item.level.rank)))
+
+
+def observe_impact_again(plan: Plan, connections: Connections, state: State | None) -> Plan:
+    """Return a saved plan with its current impact: the saved one is old, and a signature does not cover it.
+
+    A plan that was made without its impact stays without it. Raises Fault if the live state cannot be read.
+    """
+    if not plan.observations:
+        return plan
+    live = observe(connections, select_all(plan.operations))
+    inputs = PlanInputs((), state, live, connections, PlanOptions(), shows_impact=True)
+    return replace(plan, observations=observe_impact(plan, start_plan(inputs)))
