@@ -20,6 +20,7 @@ from kdeclare.convert.source import (
     Section,
     SourceFile,
     build_wrong_file_error,
+    convert_number,
     get_fields,
     get_text,
 )
@@ -176,7 +177,7 @@ def _take_limits(quotas: Section) -> tuple[dict[str, JsonValue], dict[SpecPath, 
         place = quotas.find_place(field)
         text = quotas.take_text(field)
         if text:
-            limits[key] = float(text) if "." in text else int(text)
+            limits[key] = convert_number(text)
             places["limits", key] = place
     return limits, places
 
