@@ -214,7 +214,7 @@ def test_findings_of_a_connector_are_found_by_its_key(lab: Lab) -> None:
     assert "can contain more findings" not in text
     document, text = lab.history("lab", "Connector/eu/orders-sink", *audits)
     assert [one["finding"] for one in document["findings"]] == ["unmanaged"]
-    assert "Audits can contain more findings about it" in text
+    assert "Audits can contain more findings about this object" in text
 
 
 def test_findings_of_a_binding_are_not_those_of_the_whole_set(lab: Lab) -> None:
