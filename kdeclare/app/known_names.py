@@ -24,7 +24,8 @@ def ask_systems(workspace: Workspace, question: Callable[[Connections], _Answer]
 
 def list_declared_names(workspace: Workspace) -> tuple[str, ...]:
     """List the resources that the manifests declare, as ``Kind/name``, sorted. Raises KdeclareError."""
-    return tuple(sorted(str(item.id) for item in load_manifests(workspace, ()).desired))
+    manifests = load_manifests(workspace, ())
+    return tuple(sorted(str(item.id) for item in (*manifests.desired, *manifests.absent)))
 
 
 def list_run_ids(workspace: Workspace) -> tuple[str, ...]:

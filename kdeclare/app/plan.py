@@ -165,6 +165,7 @@ def plan_manifests(
         diagnostics=(*manifests.diagnostics, *active_policies.diagnostics),
         judge=active_policies.judge,
         names=project.scope,
+        absent=manifests.absent,
     )
     plan = build_plan(request, connections, secrets, progress)
     plan = replace(plan, diagnostics=sort_diagnostics(locate_fields(workspace, plan.diagnostics)))

@@ -15,6 +15,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
 from kdeclare.core.provider.registry import find_api_version, list_api_versions
+from kdeclare.core.resources.declared_absence import check_declared_absence, is_declared_absent
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import NAME, DesiredResource, SpecProblem
 from kdeclare.core.resources.raw_text import RawText
@@ -128,9 +129,15 @@ class DocumentValidator:
             if readable:
                 name = manifest.metadata.name
                 body, kind_problems = kind.parse(name, manifest.spec)
+                id_ = ResourceId(kind.name, name)
                 declared = DesiredResource(
-                    ResourceId(kind.name, name), body, manifest.metadata.labels, find_position(root, NAME)
+                    id_,
+                    body,
+                    manifest.metadata.labels,
+                    find_position(root, NAME),
+                    is_declared_absent(manifest.spec),
                 )
+                kind_problems += check_declared_absence(str(id_), manifest.spec)
                 return declared, [
                     _locate_problem(problem, root, kind) for problem in kind_problems
                 ] if kind_problems else []

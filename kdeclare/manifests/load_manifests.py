@@ -40,6 +40,7 @@ class LoadedManifests:
 
     desired: the resources whose spec fits the model of the kind, in the order of files and documents.
         ``diagnostics`` can contain further errors for these resources.
+    absent: the resources that a manifest declares as absent (``lifecycle.state``).
     complete: whether the whole project was loaded. If only some paths were loaded, other files can declare
         more resources.
     files: the number of files that were loaded, including overlays.
@@ -55,6 +56,7 @@ class LoadedManifests:
     complete: bool
     files: int
     rules: tuple[DesiredResource, ...] = ()
+    absent: tuple[DesiredResource, ...] = ()
     layers: Layers | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -106,15 +108,16 @@ def load_project_manifests(
         else:
             loader.load_new_files()
             loader.diagnostics += [*loader.overlays.unused(), *loader.defaults.unused()]
-    desired = loader.desired
+    desired = [item for item in loader.desired if not item.is_absent]
+    absent = tuple(item for item in loader.desired if item.is_absent)
     loader.diagnostics += [problem for check in checks for problem in check(desired)]
-    loader.diagnostics += check_name_scope(desired, project.scope, kinds)
+    loader.diagnostics += check_name_scope(loader.desired, project.scope, kinds)
     diagnostics = sort_diagnostics(
         dict.fromkeys(loader.diagnostics)
     )  # a problem in an overlay can be reported again for the merged document
     project_rules = loader.sort_rules()
     return LoadedManifests(
-        tuple(desired), diagnostics, not is_partial, loader.count, project_rules, loader.layers
+        tuple(desired), diagnostics, not is_partial, loader.count, project_rules, absent, loader.layers
     )
 
 

@@ -17,6 +17,7 @@ from kdeclare.core.plans.run import ApplyResult, MoveProgress
 from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.declared_absence import is_declared_absent
 from kdeclare.core.resources.fleet_capabilities import (
     BodyCodec,
     decode_body,
@@ -101,7 +102,8 @@ def declare(
     model = KINDS[kind].spec.model_validate(spec)
     body, problems = KINDS[kind].parse(name, model)
     assert not [p for p in problems if p.diagnostic.is_error], problems
-    return DesiredResource(ResourceId(kind, name), body, labels or {})
+    is_absent = is_declared_absent(model)
+    return DesiredResource(ResourceId(kind, name), body, labels or {}, is_absent=is_absent)
 
 
 def seal_desired(
@@ -253,5 +255,16 @@ class World:
         state = self.store.read()
         # Most tests delete the last resource that they created.
         scope = replace(scope, adopt=scope.adopt or self.adopts, allow_empty=True)
-        desired = self.seal(declared)
-        return PlanRequest("test", "default", "memory", desired, state, scope, (), self.find_policy_gate())
+        desired = self.seal([item for item in declared if not item.is_absent])
+        absent = tuple(item for item in declared if item.is_absent)
+        return PlanRequest(
+            "test",
+            "default",
+            "memory",
+            desired,
+            state,
+            scope,
+            (),
+            self.find_policy_gate(),
+            absent=absent,
+        )

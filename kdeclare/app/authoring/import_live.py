@@ -87,7 +87,8 @@ def _find_declared_ids(workspace: Workspace) -> frozenset[ResourceId]:
         return frozenset()
     manifests = load_manifests(workspace)
     invalid_ids = (ResourceId.parse(d.resource) for d in manifests.diagnostics if d.resource)
-    return frozenset(item.id for item in manifests.desired).union(invalid_ids)
+    all_declared = (*manifests.desired, *manifests.absent)
+    return frozenset(item.id for item in all_declared).union(invalid_ids)
 
 
 def _build_result(kind: str, name: str, text: str) -> ImportResult:

@@ -86,7 +86,8 @@ def _require_declared(manifests: LoadedManifests, resource: ResourceId) -> tuple
     Raises KdeclareError if the resource is missing or has errors.
     """
     errors = [d for d in manifests.diagnostics if d.is_error and _is_about(d, resource)]
-    declared = next((item for item in manifests.desired if item.id == resource), None)
+    all_declared = (*manifests.desired, *manifests.absent)
+    declared = next((item for item in all_declared if item.id == resource), None)
     if declared is not None and manifests.layers is not None and not errors:
         return declared, manifests.layers
     if not errors:

@@ -53,7 +53,7 @@ def validate(
             diagnostics += _report_violations(
                 find_static_verdicts(active_policies.policies, manifests.desired), manifests.desired
             )
-    resource_count = len(manifests.desired) + len(manifests.rules)
+    resource_count = len(manifests.desired) + len(manifests.absent) + len(manifests.rules)
     return ValidationView(manifests.files, resource_count, sort_diagnostics(diagnostics))
 
 

@@ -27,6 +27,7 @@ class Reason(StrEnum):
     DRIFTED = "drifted"  # the cluster differs from what was last applied
     MISSING = "missing"  # applied earlier, but no longer in the cluster
     ORPHANED = "orphaned"  # owned, but no longer in the manifests
+    ABSENT = "absent"  # a manifest declares that the resource must not exist
     FORGOTTEN = "forgotten"  # released by --forget
     ROLLBACK = "rollback"  # a run is being undone
     ASKED = "asked"  # requested by an ad hoc command, not by a manifest

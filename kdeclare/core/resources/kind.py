@@ -53,12 +53,16 @@ def narrow_optional(value: object | None, expected_type: type[_Narrowed]) -> _Na
 
 @dataclass(frozen=True, slots=True)
 class DesiredResource:
-    """One declared resource. ``body`` is a frozen, picklable value of a class that the kind defines."""
+    """One declared resource. ``body`` is a frozen, picklable value of a class that the kind defines.
+
+    is_absent: whether the manifest declares that the resource must not exist.
+    """
 
     id: ResourceId
     body: object
     labels: Mapping[str, str] = field(default_factory=dict)
     source: SourcePosition | None = None
+    is_absent: bool = False
 
     def get_body(self, body_type: type[_Narrowed]) -> _Narrowed:
         """Return the body. Raises TypeError if it is not an instance of ``body_type``."""

@@ -198,7 +198,8 @@ class _Draft:
         """
         if not diagnostics:
             return  # the usual case, in which the ids of all resources are not needed
-        sources = {str(item.id): item.source for item in self.request.desired}
+        declared = (*self.request.desired, *self.request.absent)
+        sources = {str(item.id): item.source for item in declared}
         for diagnostic in diagnostics:
             place = diagnostic.place or sources.get(diagnostic.resource or "")
             yield replace(diagnostic, place=place)
@@ -341,7 +342,7 @@ def _check_nothing_declared(request: PlanRequest) -> list[Diagnostic]:
     The probable cause is a wrong path.
     """
     scope = request.scope
-    if scope.by_hand or scope.allow_empty or not scope.complete or request.desired:
+    if scope.by_hand or scope.allow_empty or not scope.complete or request.desired or request.absent:
         return []
     if set(request.owned) <= {str(id_) for id_ in scope.forget | scope.deletes}:  # all named explicitly
         return []
@@ -413,7 +414,7 @@ def _build_summary(draft: _Draft, changes: Iterable[Change], operations: Sequenc
             counts[change.action] += 1
     unchanged_items = [i for i in compared if i.desired and i.change is None and not i.difference.deferred]
     unchanged = [i for i in unchanged_items if i.id not in blocked]
-    known_ids = {str(d.id) for d in request.desired} | set(request.owned)
+    known_ids = {str(d.id) for d in (*request.desired, *request.absent)} | set(request.owned)
     return Summary(
         create=counts[Action.CREATE],
         update=counts[Action.UPDATE],
@@ -442,7 +443,7 @@ def check_out_of_scope(request: PlanRequest, operations: Iterable[Operation]) ->
         changed_by_resource.setdefault(op.resource, {op.resource}).update(
             get_operation_type(op).find_changed_resources(op)
         )
-    positions = {desired.id: desired.source for desired in request.desired}
+    positions = {desired.id: desired.source for desired in (*request.desired, *request.absent)}
     for resource, changed_resources in changed_by_resource.items():
         forbidden = request.names.find_forbidden(changed_resources)
         if forbidden:

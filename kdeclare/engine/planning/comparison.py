@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
-from kdeclare.core.diagnostics import Diagnostic, Severity, error, warning
+from kdeclare.core.diagnostics import Diagnostic, Severity, denied, error, warning
 from kdeclare.core.live.collector import Selection
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.plans.plan_hooks import PlanHooks
@@ -13,9 +13,7 @@ from kdeclare.core.resources.changes import Action, Change, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.resources.plan_capabilities import (
-    forget_identity,
-)
+from kdeclare.core.resources.plan_capabilities import PREVENT_DESTROY, forget_identity
 from kdeclare.core.resources.record_binding import protect_record
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.engine.planning.request import PlanRequest
@@ -35,13 +33,16 @@ def compare_resources(
 ) -> list[ResourceComparison]:
     """Diff all resources in the scope of the plan, and return the results sorted by id."""
     comparisons = []
+    absent = {item.id: item for item in request.absent}
     for id_, desired, owned in _list_in_scope(request):
         difference = None
         if id_ not in request.scope.forget:
             difference = next(filter(None, (h.withhold(id_, desired, owned) for h in hooks)), None)
         if difference is None:
             difference = KINDS[id_.kind].diff(id_, desired, live, owned, context)
-            if desired is None:
+            if id_ in absent:
+                difference = _resolve_absent(request, absent[id_], owned, difference)
+            elif desired is None:
                 difference = _resolve_undeclared(request, id_, owned, difference)
             if request.scope.by_hand:
                 difference = _to_adhoc(difference)
@@ -56,7 +57,7 @@ def compare_resources(
 
 def check_names(request: PlanRequest) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each option that names an unknown or unsuitable resource."""
-    declared = {d.id for d in request.desired}
+    declared = {d.id for d in (*request.desired, *request.absent)}
     owned = request.owned
     for target in sorted(request.scope.targets - declared):
         if str(target) in owned:
@@ -75,7 +76,8 @@ def check_names(request: PlanRequest) -> Iterator[Diagnostic]:
             or "Run kdeclare plan to see the resource ids, which have the form Kind/name.",
         )
     selector = request.scope.selector
-    if selector and declared and not any(map(request.scope.covers, request.desired)):
+    all_declared = (*request.desired, *request.absent)
+    if selector and all_declared and not any(map(request.scope.covers, all_declared)):
         labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
         yield warning(
             "nothing-selected",
@@ -122,11 +124,15 @@ def _list_in_scope(
     owned = request.owned
     transform = allow_adoption if request.scope.adopt else _keep_unchanged
     declared = {str(d.id): transform(d) for d in request.desired}
+    absent = {str(d.id): d for d in request.absent}
     named_ids = {str(id_) for id_ in request.scope.forget | request.scope.deletes}
-    for text in sorted({*declared, *owned}):
+    for text in sorted({*declared, *owned, *absent}):
         desired = declared.get(text)
         if desired is not None and request.scope.covers(desired):
             yield desired.id, desired, owned.get(text)
+        elif text in absent:
+            if request.scope.covers(absent[text]):
+                yield absent[text].id, None, owned.get(text)
         elif desired is None and (request.scope.whole or text in named_ids):
             id_ = ResourceId.parse(text)
             if id_.kind in KINDS:
@@ -191,6 +197,46 @@ def _resolve_undeclared(
         )
     orphan = replace(change, action=Action.NO_OP, risk=Risk.SAFE, fields=())
     return Difference(orphan, owned, (), (_report_orphaned(id_),))
+
+
+def _resolve_absent(
+    request: PlanRequest, declared: DesiredResource, owned: OwnedRecord | None, difference: Difference
+) -> Difference:
+    """Delete a resource that a manifest declares as absent, if this project owns it or may adopt it."""
+    change = difference.change
+    if change is None:
+        return Difference(None, diagnostics=difference.diagnostics)
+    diagnostics = tuple(_relate_to_absence(d, declared) for d in difference.diagnostics)
+    is_adoption = owned is None and not request.scope.adopt and not getattr(declared.body, "adopt", False)
+    if is_adoption:
+        diagnostics += (_report_unowned_deletion(declared),)
+    blocking_code = next((d.code for d in diagnostics if d.is_blocking), None)
+    change = replace(change, reason=Reason.ABSENT, source=declared.source, blocked=blocking_code)
+    return Difference(change, owned if blocking_code else None, diagnostics=diagnostics)
+
+
+def _relate_to_absence(problem: Diagnostic, declared: DesiredResource) -> Diagnostic:
+    """Return the problem of a deletion with the position of the manifest that declares it."""
+    if problem.code != PREVENT_DESTROY:
+        return replace(problem, place=problem.place or declared.source)
+    hint = (
+        "To delete the resource, first apply its manifest with preventDestroy: false and state: present. "
+        "Then declare it absent."
+    )
+    return replace(problem, hint=hint, place=declared.source)
+
+
+def _report_unowned_deletion(declared: DesiredResource) -> Diagnostic:
+    return denied(
+        ADOPTION,
+        "Adoption not allowed",
+        f"{declared.id} is declared absent, but this project never applied it. kdeclare does not delete a "
+        "resource that may belong to another team.",
+        hint="To delete the resource, pass --adopt or set lifecycle.adopt: true. Otherwise, remove the "
+        "manifest.",
+        place=declared.source,
+        resource=str(declared.id),
+    )
 
 
 def _report_orphaned(id_: ResourceId) -> Diagnostic:

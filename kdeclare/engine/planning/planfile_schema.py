@@ -25,6 +25,7 @@ ReasonText = Literal[
     "drifted",
     "missing",
     "orphaned",
+    "absent",
     "forgotten",
     "rollback",
     "asked",

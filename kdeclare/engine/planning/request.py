@@ -199,6 +199,7 @@ class PlanRequest:
     state: None before the first apply.
     diagnostics: the diagnostics from loading the manifests.
     names: the names that the project is allowed to declare or change.
+    absent: the resources that a manifest declares as absent. ``desired`` does not contain them.
     ``judge``: the policies that evaluate every change.
     """
 
@@ -211,6 +212,7 @@ class PlanRequest:
     diagnostics: tuple[Diagnostic, ...] = ()
     judge: PolicyGate = NO_POLICIES
     names: NameScope = field(default_factory=NameScope)
+    absent: tuple[DesiredResource, ...] = ()
 
     @property
     def owned(self) -> Mapping[str, OwnedRecord]:

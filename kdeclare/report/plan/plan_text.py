@@ -54,6 +54,7 @@ _REASON_TEXTS = {
     (Action.CREATE, Reason.MISSING): "applied before, missing from the cluster",
     (Action.CREATE, Reason.DRIFTED): "deleted outside kdeclare",
     (Action.DELETE, Reason.ORPHANED): "no longer declared",
+    (Action.DELETE, Reason.ABSENT): "declared absent",
     (Action.FORGET, Reason.FORGOTTEN): "released by --forget, stays in the cluster",
 }
 

@@ -47,3 +47,48 @@ def test_show_manifest_prints_where_ignored_fields_come_from(kdeclare: CommandLi
     (line,) = [line for line in ran.out.splitlines() if "ignoreChanges" in line]
     assert line.startswith("    ignoreChanges: [configs.retention.ms]")
     assert "manifests/defaults.yaml:6" in line
+
+
+def test_declared_absence_is_reviewed_and_deletes_topic(kdeclare: CommandLine) -> None:
+    write(kdeclare, orders=TOPIC)
+    assert kdeclare("apply", "--yes").code == 0
+    gone = f"{TOPIC}  lifecycle: {{state: absent}}\n"
+    write(kdeclare, orders=gone)
+    ran = kdeclare("plan", "--detailed-exitcode")
+    assert ran.code == 2
+    assert "- Topic/orders  declared absent" in ran.out
+    assert "manifests/orders.yaml:3:18" in ran.out
+    ran = kdeclare("validate")
+    assert (ran.code, "1 resource" in ran.out + ran.err) == (0, True), ran
+    assert "state: absent" in kdeclare("show-manifest", "Topic/orders").out
+    assert kdeclare("apply", "--yes").code == 0
+    assert kdeclare.cluster.topics() == {}
+    ran = kdeclare("plan", "--detailed-exitcode")
+    assert (ran.code, "No changes." in ran.out) == (0, True)
+
+
+def test_declared_absence_of_protected_topic_is_an_error(kdeclare: CommandLine) -> None:
+    write(kdeclare, orders=f"{TOPIC}  lifecycle: {{preventDestroy: true, state: absent}}\n")
+    ran = kdeclare("validate")
+    assert ran.code == 1
+    assert "manifests/orders.yaml:8:" in ran.out + ran.err
+    assert "Deletion is both declared and prevented" in ran.out + ran.err
+
+
+def test_overlay_can_declare_absence_in_one_environment(kdeclare: CommandLine) -> None:
+    write(kdeclare, orders=TOPIC)
+    assert kdeclare("apply", "--yes").code == 0
+    project = """\
+apiVersion: kdeclare/v1
+kind: Project
+metadata: {name: shop}
+spec:
+  environments:
+    lab: {bootstrapServers: "lab:9092", overlays: [overlays]}
+"""
+    (kdeclare.folder / "overlays").mkdir()
+    (kdeclare.folder / "kdeclare.yaml").write_text(project)
+    overlay = "{kind: Topic, metadata: {name: orders}, spec: {lifecycle: {state: absent, adopt: true}}}\n"
+    (kdeclare.folder / "overlays" / "orders.yaml").write_text(overlay)
+    ran = kdeclare("plan", "--env", "lab", "--detailed-exitcode")
+    assert (ran.code, "declared absent" in ran.out) == (2, True), ran

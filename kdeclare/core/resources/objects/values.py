@@ -10,6 +10,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.operations.argument_binding import OMIT_EMPTY, get_arguments
 from kdeclare.core.operations.operation import Arguments, Operation
+from kdeclare.core.resources.declared_absence import ResourceState
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.ignored_changes import IgnoredPaths
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -39,6 +40,7 @@ class Lifecycle(BaseModel):
     preventDestroy: bool = False  # noqa: N815
     adopt: bool = False
     ignoreChanges: IgnoredPaths = []  # noqa: N815
+    state: ResourceState = "present"
 
 
 class ObjectSpec(BaseModel):

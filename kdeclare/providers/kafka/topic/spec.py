@@ -19,6 +19,7 @@ from kdeclare.core.jsontypes import (
     as_text,
     as_texts,
 )
+from kdeclare.core.resources.declared_absence import ResourceState
 from kdeclare.core.resources.ignored_changes import IgnoredPaths
 from kdeclare.core.resources.kind import NAME, SpecProblem
 from kdeclare.core.resources.raw_text import RawText
@@ -71,6 +72,7 @@ class TopicLifecycle(BaseModel):
         ),
     ] = False
     ignoreChanges: IgnoredPaths = []  # noqa: N815
+    state: ResourceState = "present"
 
 
 class TopicSpec(BaseModel):
