@@ -31,7 +31,7 @@ from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Reason
 from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.core.stop_signals import STOP_SIGNALS, is_ignored
-from kdeclare.engine.executor.apply import Applier
+from kdeclare.engine.executor.apply import Applier, report_denied_changes
 from kdeclare.engine.executor.effects import observe_run_effects
 from kdeclare.engine.executor.entries import (
     RunRecord,
@@ -76,6 +76,8 @@ class ApplyOptions:
     stop: an event that stops the run gracefully when it is set. If None, Ctrl-C stops the run gracefully if
     the run is in the main thread.
     require_signature: whether a saved plan must be signed, even if the project does not require this.
+    stops_on_denial: whether `apply_manifests` and `apply_saved` apply nothing if a policy or a guard denies a
+    change; None means as in the project file.
     """
 
     command: str
@@ -87,6 +89,7 @@ class ApplyOptions:
     overrides: Mapping[str, str] = field(default_factory=dict)
     stop: Event | None = None
     require_signature: bool = False
+    stops_on_denial: bool | None = None
 
 
 def apply_manifests(
@@ -100,6 +103,7 @@ def apply_manifests(
     lock (exit code 6). Failures during the run are in the result.
     """
     reject_unsigned_apply(workspace.project)
+    apply_options = _decide_on_denials(workspace, apply_options)
     pending_connections = workspace.connect()
     try:
         manifests = load_valid_manifests(workspace, paths, scope.targets)
@@ -134,6 +138,7 @@ def apply_saved(workspace: Workspace, file: PlanFile, apply_options: ApplyOption
     signed as required (exit code 3).
     """
     plan = file.plan
+    apply_options = _decide_on_denials(workspace, apply_options)
     check_signature = build_signature_check(workspace.project, is_demanded=apply_options.require_signature)
     if check_signature is not None:
         check_signature(file.signed_content, f"plan {file.plan_id[:12]}")
@@ -275,6 +280,13 @@ def prune_denied_operations(
     )
 
 
+def _decide_on_denials(workspace: Workspace, apply_options: ApplyOptions) -> ApplyOptions:
+    """Return the options with the decision of the project, unless the options contain a decision."""
+    stops = apply_options.stops_on_denial
+    stops = workspace.project.stops_on_denial if stops is None else stops
+    return replace(apply_options, options=replace(apply_options.options, stop_on_denial=stops))
+
+
 def _recover(
     workspace: Workspace, connections: Connections, apply_options: ApplyOptions
 ) -> tuple[Diagnostic, ...]:
@@ -324,7 +336,12 @@ def confirm_and_apply(
     clean_up: whether to run the pending cleanup of this run and of earlier runs afterwards.
     Raises KdeclareError.
     """
-    if not apply_options.confirm(plan, (*notices, *_announce_losses(connections, plan))):
+    refusals = (
+        (report_denied_changes(plan),)
+        if apply_options.options.stop_on_denial and plan.is_partly_denied and not plan.has_errors
+        else ()
+    )
+    if not apply_options.confirm(plan, (*notices, *_announce_losses(connections, plan), *refusals)):
         return None
     stop = apply_options.stop or Event()
     applier = Applier(

@@ -12,12 +12,14 @@ from kdeclare.app.secrets import ProjectSecrets, seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import (
     LITERAL_SECRET,
+    STOPS_ON_DENIAL,
     UNKNOWN_SETTING,
     Diagnostic,
     KdeclareError,
     Severity,
     error,
     sort_diagnostics,
+    warning,
 )
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.parts import Connections, PlanOptions
@@ -168,8 +170,24 @@ def plan_manifests(
         absent=manifests.absent,
     )
     plan = build_plan(request, connections, secrets, progress)
-    plan = replace(plan, diagnostics=sort_diagnostics(locate_fields(workspace, plan.diagnostics)))
+    stop_warnings = _warn_about_denials(plan) if project.stops_on_denial else ()
+    diagnostics = (*locate_fields(workspace, plan.diagnostics), *stop_warnings)
+    plan = replace(plan, diagnostics=sort_diagnostics(diagnostics))
     return PlanResult(plan, secrets, notices)
+
+
+def _warn_about_denials(plan: Plan) -> tuple[Diagnostic, ...]:
+    """Return a warning if the project makes apply refuse this plan."""
+    if not plan.is_partly_denied:
+        return ()
+    return (
+        warning(
+            STOPS_ON_DENIAL,
+            "Denials stop the apply",
+            "The project sets onDenied: stop. While a change is denied, apply makes none of the changes.",
+            hint="Resolve the denials, or run kdeclare apply --on-denied continue.",
+        ),
+    )
 
 
 def complete_options(options: PlanOptions, project: Project) -> PlanOptions:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kdeclare.cli.console import Console
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.diagnostics import DENIED_CHANGES, Diagnostic, KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -39,20 +39,25 @@ class ConfirmationPrompt:
     def __call__(self, plan: "Plan", notices: tuple[Diagnostic, ...]) -> bool:
         """See `app.apply.Confirm`.
 
-        Raises KdeclareError if the plan has errors, or if confirmation is required but stdin is not a
-        terminal.
+        Raises KdeclareError if the plan has errors or denials that stop the run, or if confirmation is
+        required but stdin is not a terminal.
         """
         self.plan = plan
-        must_ask = bool(plan.operations) and not (self.yes or self.plan_only or plan.has_errors)
+        refusal = next((notice for notice in notices if notice.code == DENIED_CHANGES), None)
+        notices = tuple(notice for notice in notices if notice is not refusal)
+        is_refused = plan.has_errors or refusal is not None
+        must_ask = bool(plan.operations) and not (self.yes or self.plan_only or is_refused)
         self.console.notices(notices, asking=must_ask)
         if self.plan_only:
             return False
         if self.console.is_text:
-            self._show_plan(plan, is_required=must_ask or plan.has_errors)
+            self._show_plan(plan, is_required=must_ask or is_refused)
         elif must_ask and sys.stdin.isatty():
             self.console.say(_render_plan(plan, self.console, for_stderr=True))
         if plan.has_errors:
             raise self._build_refusal(plan)
+        if refusal is not None:
+            raise KdeclareError(refusal, exit_code=ExitCode.DENIED)
         is_confirmed = not must_ask or prompt_for_yes(self.console, _format_question(self.question, notices))
         if must_ask and self.console.is_text:
             self.console.say("")

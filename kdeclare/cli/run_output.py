@@ -36,6 +36,7 @@ class ApplyFlags:
     visibility_timeout_s: float | None = None
     skip_stale: bool = False
     overrides: Mapping[str, str] = field(default_factory=dict)
+    stops_on_denial: bool | None = None
 
 
 def execute_run(
@@ -69,6 +70,7 @@ def execute_run(
         apply_flags.skip_stale,
         announce_stop,
         apply_flags.overrides,
+        stops_on_denial=apply_flags.stops_on_denial,
     )
     console.progress("Connecting", 0, 0)
     try:

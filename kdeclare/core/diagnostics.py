@@ -15,6 +15,10 @@ UNKNOWN_SETTING = "unknown-config"
 """
 
 
+DENIED_CHANGES = "denied-changes"
+"""The code of the refusal of a whole plan because a policy or a guard denies a change."""
+STOPS_ON_DENIAL = "stops-on-denial"
+"""The code of the warning that the project makes apply refuse a plan with denials."""
 ENDPOINT_UNREACHABLE = "endpoint-unreachable"
 """The error code for a resource whose endpoint did not respond.
 

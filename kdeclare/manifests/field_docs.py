@@ -115,6 +115,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "variables": "The variables of the project, with their types, defaults and descriptions, for "
         "${var.NAME}. If this field is set, an environment cannot set other variables.",
         "references": "The allowed ${env.NAME} and ${file.PATH} references (default: all; in CI jobs: none).",
+        "onDenied": "What apply does if a policy or a guard denies a change: continue (default) applies the "
+        "allowed changes, stop applies nothing.",
         "scope": "The names that the project may declare, change or import, by kind: names, or regular "
         "expressions (RE2) between slashes that match whole names. A kind without an entry is not limited.",
         "signatures": "Whether plans must be signed, and the keys that may sign them.",

@@ -106,6 +106,7 @@ class Project:
     limits: the references that the project is allowed to use.
     scope: the names that the project is allowed to declare, change or import.
     adopts: whether existing resources that differ from their manifests are adopted without --adopt.
+    stops_on_denial: whether apply applies nothing if a policy or a guard denies a change.
     signatures: whether plans must be signed, and the keys that may sign them.
     """
 
@@ -122,6 +123,7 @@ class Project:
     adopts: bool = False
     scope: NameScope = field(default_factory=NameScope)
     signatures: SignatureRules = SignatureRules()
+    stops_on_denial: bool = False
 
 
 def open_project(
@@ -402,6 +404,7 @@ def _build_project(
         path_positions,
         build_policy_entries(spec.policies, root, reader),
         adopts=spec.adoption == "automatic",
+        stops_on_denial=spec.onDenied == "stop",
         scope=parse_name_scope(spec.scope, root),
     )
 

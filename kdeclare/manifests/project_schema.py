@@ -109,6 +109,7 @@ class ProjectSpec(BaseModel):
     variables: dict[str, VariableSpec] = {}
     references: ReferencesSpec | None = None
     adoption: Literal["explicit", "automatic"] = "explicit"
+    onDenied: Literal["stop", "continue"] = "continue"  # noqa: N815
     scope: dict[str, list[str]] = {}
     signatures: SignaturesSpec = SignaturesSpec()
 

@@ -57,7 +57,7 @@ def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
     counts = join_nonempty(
         [format_planned_counts(plan), f"{left_alone_count:,} not restored" if left_alone_count else ""]
     )
-    has_denials = has_denial(plan)
+    has_denials = plan.has_denials
     if errors:  # about endpoints that did not respond; apply still makes the planned changes
         counts = join_nonempty([counts, format_count(errors, "error")])
         return Outcome("error", f"{headline_start}: {counts}.", ExitCode.ERROR)
@@ -136,13 +136,6 @@ def _is_deferred_cleanup(run: ApplyResult, operation: Operation) -> bool:
     result = run.results.get(operation.id)
     is_waiting = result is not None and result.status is Status.STARTED and not result.error
     return is_waiting and get_operation_type(operation).is_cleanup
-
-
-def has_denial(plan: Plan) -> bool:
-    """Whether a policy or a guard denied a change in the plan."""
-    return any(v.is_denial for v in plan.verdicts) or any(
-        d.severity is Severity.DENIED for d in plan.diagnostics
-    )
 
 
 def count_adopted(plan: Plan) -> int:
@@ -284,7 +277,7 @@ def _format_denials(run: ApplyResult) -> str:
     counts = Counter(status for _, status in _list_unsuccessful(run))
     denied_resources = {op.resource for op, status in _list_unsuccessful(run) if status is Status.DENIED}
     denied_subjects, denied_count = _format_denied_subjects(run.plan), len(denied_resources)
-    if has_denial(run.plan):
+    if run.plan.has_denials:
         plan_denied_count = run.plan.summary.blocked + len(set(find_guard_denials(run.plan)))
         denied_count += plan_denied_count if plan_denied_count or denied_subjects else 1
     skipped_count = counts[Status.SKIPPED]

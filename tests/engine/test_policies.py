@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.plans.plan import Plan, Verdict, VerdictOutcome
@@ -584,3 +585,16 @@ def test_rollback_is_subject_to_policies() -> None:
     assert run_outcome(run).exit_code is ExitCode.DENIED
     assert world.overrides("t") == {"retention.ms": "2"}
     assert world.owned()["Topic/t"]["configs"]["retention.ms"] == {"value": "2"}
+
+
+def test_run_that_stops_on_denials_refuses_plan_that_policy_now_denies() -> None:
+    world = World()
+    plan = world.plan(topic("a", partitions=1), topic("b", partitions=1))
+    world.policies = (ConfiguredPolicy("late", RecordingPolicy(denied=frozenset({"a"}))),)
+    with pytest.raises(KdeclareError) as refusal:
+        world.run(plan, stop_on_denial=True)
+    assert refusal.value.exit_code is ExitCode.DENIED
+    assert [d.code for d in refusal.value.diagnostics] == ["denied-changes"]
+    assert (world.cluster.topics(), world.owned(), world.store.runs()) == ({}, {}, ())
+    world.run(plan)
+    assert set(world.cluster.topics()) == {"b"}

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -56,6 +56,15 @@ def apply(
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", help="Start no further operations after a failure.")
     ] = False,
+    on_denied: Annotated[
+        Literal["stop", "continue"] | None,
+        typer.Option(
+            "--on-denied",
+            help="What to do if a policy or a guard denies a change: apply the allowed changes (continue) or "
+            "nothing (stop). The exit code is 3. Default: onDenied of the project, or continue.",
+            show_default=False,
+        ),
+    ] = None,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Do not wait for reassignments to finish.")
     ] = False,
@@ -97,7 +106,13 @@ def apply(
     files = [path for path in paths or () if str(path) != STREAM_ARGUMENT]
     plan_file = next((file for file in files if is_plan_file(file)), None)
     apply_flags = ApplyFlags(
-        fail_fast, not no_wait, move_timeout, follow_timeout, visibility_timeout, skip_stale=skip_stale
+        fail_fast,
+        not no_wait,
+        move_timeout,
+        follow_timeout,
+        visibility_timeout,
+        skip_stale=skip_stale,
+        stops_on_denial=None if on_denied is None else on_denied == "stop",
     )
     prompt = ConfirmationPrompt(console, QUESTION, yes)
     if plan_file is None:

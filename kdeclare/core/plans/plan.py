@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.diagnostics import Diagnostic, Severity
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.endpoints import Endpoints
 from kdeclare.core.operations.operation import Operation
@@ -153,6 +153,18 @@ class Plan:
     def has_changes(self) -> bool:
         """Whether the plan changes anything. This determines the headline and the exit code."""
         return any(c.action is not Action.NO_OP for c in self.changes)
+
+    @property
+    def has_denials(self) -> bool:
+        """Whether a policy or a guard denied a change in the plan."""
+        return any(v.is_denial for v in self.verdicts) or any(
+            d.severity is Severity.DENIED for d in self.diagnostics
+        )
+
+    @property
+    def is_partly_denied(self) -> bool:
+        """Whether apply would make only a part of the changes, because others are denied."""
+        return self.has_denials and bool(self.operations or self.ownership)
 
     @property
     def has_errors(self) -> bool:

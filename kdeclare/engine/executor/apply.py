@@ -7,7 +7,7 @@ from threading import Event
 from typing import Literal
 
 from kdeclare.core.clock import Clock, SystemClock, format_now
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, denied, error
+from kdeclare.core.diagnostics import DENIED_CHANGES, Diagnostic, KdeclareError, Severity, denied, error
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import WaitPolicy
@@ -62,6 +62,24 @@ from kdeclare.engine.planning.prune_denied import (
 from kdeclare.engine.planning.request import limit_deletions
 from kdeclare.engine.state.port import Journal, StateStore, make_run_id
 
+_MAX_DENIED_NAMES = 3
+
+
+def report_denied_changes(plan: Plan) -> Diagnostic:
+    """Return the reason why a run that stops on denials does not apply the plan."""
+    names = {d.resource or d.subject or "" for d in plan.diagnostics if d.severity is Severity.DENIED}
+    names |= {verdict.resource for verdict in plan.verdicts if verdict.is_denial}
+    listed = sorted(name for name in names if name)
+    more_count = len(listed) - _MAX_DENIED_NAMES
+    more = f" and {more_count} more" if more_count > 0 else ""
+    return denied(
+        DENIED_CHANGES,
+        "Denied changes stop the apply",
+        f"A policy or a guard denies changes to {', '.join(listed[:_MAX_DENIED_NAMES])}{more}, and the run "
+        "stops on denials. Nothing was applied.",
+        hint="Resolve the denials, or pass --on-denied continue to apply the allowed changes.",
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Applier:
@@ -113,6 +131,8 @@ class Applier:
         if identity is None:
             identity = allowed_identity if allowed_plan is plan else render_plan_file(plan)[1]
         plan = allowed_plan
+        if options.stop_on_denial and plan.is_partly_denied:
+            raise KdeclareError(report_denied_changes(plan), exit_code=ExitCode.DENIED)
         if not plan.operations and not plan.ownership:
             return ApplyResult(None, plan, {}, ownership_problems, identity=identity)
         run_id = make_run_id(self.clock.now(), identity, self.store.runs())

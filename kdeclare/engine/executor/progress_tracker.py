@@ -23,6 +23,7 @@ _SLOWER_AFTER_S = 10.0
 class RunOptions:
     """Options of a run. All times are in seconds.
 
+    stop_on_denial: whether to refuse the whole plan if a policy or a guard denies a change.
     wait: whether to wait until reassignments end. batch: the number of operations per request.
     move_timeout_s: the maximum duration of one operation, unless the operation computes its own limit (for
         example, from its throttle).
@@ -32,6 +33,7 @@ class RunOptions:
     """
 
     fail_fast: bool = False
+    stop_on_denial: bool = False
     wait: bool = True
     batch: int = 500
     workers: int = 3

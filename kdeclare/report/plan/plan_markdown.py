@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from kdeclare.core.diagnostics import Diagnostic, SourcePosition, sort_diagnostics
+from kdeclare.core.diagnostics import STOPS_ON_DENIAL, Diagnostic, SourcePosition, sort_diagnostics
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.plans.plan import Plan, Verdict
@@ -280,6 +280,7 @@ MAX_COMMENT_LENGTH = 65_000
 
 _MAX_ORPHANS = 20
 _MIN_COMPARISON_LENGTH = 1_500
+_STOP_SENTENCE = "Some changes are denied. The project stops on denials, so apply makes none of the changes."
 _STATUS_SENTENCES = {
     "error": "This plan cannot be applied until the errors are fixed.",
     "denied": "Denied changes are not applied. Apply makes the other changes.",
@@ -293,7 +294,9 @@ def plan_markdown(plan: Plan, identity: str | None = None) -> str:
     """
     outcome = plan_outcome(plan)
     header = f"## {escape_prose(outcome.headline)}\n"
-    if outcome.status in _STATUS_SENTENCES:
+    if any(d.code == STOPS_ON_DENIAL for d in plan.diagnostics):
+        header += f"\n{_STOP_SENTENCE}\n"
+    elif outcome.status in _STATUS_SENTENCES:
         header += f"\n{_STATUS_SENTENCES[outcome.status]}\n"
     footer = _render_footer(plan, identity or compute_plan_id(plan))
     sections: tuple[tuple[Callable[[Plan, int], str], float], ...] = (
