@@ -1,7 +1,7 @@
 """Generate manifests from live systems, so that the next plan reports "No changes."."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kdeclare.app.plan import load_manifests
@@ -18,9 +18,11 @@ from kdeclare.core.resources.manifest_capabilities import (
     OmittedObjects,
     export_manifests,
 )
+from kdeclare.core.resources.manifest_text import add_labels
 from kdeclare.engine.observation import observe
 from kdeclare.manifests.syntax.files import build_file_name, build_folder_name
 
+ALREADY_OWNED = "already owned by the project"
 ALREADY_DECLARED = "already declared in the project"
 """The reason for leaving out a resource that a manifest of the project declares."""
 
@@ -40,12 +42,16 @@ def import_cluster(
     tell: Callable[[Sequence[OmittedObjects]], None] = lambda left_out: None,
     *,
     include_declared: bool = True,
+    include_owned: bool = True,
+    labels: Mapping[str, str] | None = None,
 ) -> tuple[ImportResult, ...]:
     """Generate manifests for all live objects, or for the objects whose full name matches ``match``.
 
     match: a regular expression (RE2). tell: called with the objects that were left out.
     include_declared: whether to include resources that a manifest of the project already declares. A second
         manifest for such a resource would make the project invalid.
+    include_owned: whether to include resources that the state lists as owned, such as orphans.
+    labels: the labels for ``metadata.labels`` of each manifest.
     Kinds of systems that the environment does not configure are left out.
     Raises KdeclareError if ``match`` is invalid or a system cannot be read.
     """
@@ -53,6 +59,7 @@ def import_cluster(
     results: list[ImportResult] = []
     counts: Counter[tuple[str, str, str]] = Counter()
     declared_ids = frozenset() if include_declared else _find_declared_ids(workspace)
+    owned_ids = frozenset() if include_owned else _find_owned_ids(workspace)
     with workspace.open_connections() as connections:
         request = ExportRequest(
             read=lambda selections: observe(connections, selections),
@@ -73,12 +80,20 @@ def import_cluster(
             for name, text in sorted(export.manifests.items()):
                 if ResourceId(kind.name, name) in declared_ids:
                     counts["resource", "resources", ALREADY_DECLARED] += 1
+                elif ResourceId(kind.name, name) in owned_ids:
+                    counts["resource", "resources", ALREADY_OWNED] += 1
                 else:
-                    results.append(_build_result(kind.name, name, text))
+                    results.append(_build_result(kind.name, name, add_labels(text, labels or {})))
             for item in export.left_out:
                 counts[item.one, item.many, item.why] += item.count
     tell([OmittedObjects(count, *what) for what, count in counts.items() if count])
     return tuple(results)
+
+
+def _find_owned_ids(workspace: Workspace) -> frozenset[ResourceId]:
+    """Return the resources that the state lists as owned. Raises KdeclareError."""
+    state = workspace.store.read()
+    return frozenset(map(ResourceId.parse, state.resources)) if state is not None else frozenset()
 
 
 def _find_declared_ids(workspace: Workspace) -> frozenset[ResourceId]:

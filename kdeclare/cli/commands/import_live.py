@@ -9,7 +9,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ConnectionOptions
+from kdeclare.cli.options import ConnectionOptions, parse_pairs
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _EPILOG = build_epilog(
     "kdeclare import --out manifests              all resources, one file per resource",
     "kdeclare import --match 'payments\\..*'       some resources, to stdout",
+    "kdeclare import --unmanaged --label team=checkout --out manifests  what the project does not manage",
     codes=(0, 1, 64, 130),
 )
 
@@ -54,6 +55,14 @@ def import_(
         bool,
         typer.Option("--include-declared", help="Include resources that the project already declares."),
     ] = False,
+    unmanaged: Annotated[
+        bool,
+        typer.Option("--unmanaged", help="Only resources that the project neither declares nor owns."),
+    ] = False,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Add this label to each manifest. Repeatable."),
+    ] = None,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
@@ -62,14 +71,29 @@ def import_(
     Resources that the project already declares are left out. A plan with the generated manifests reports
     "No changes."
     """
-    from kdeclare.app.authoring.import_live import ALREADY_DECLARED, import_cluster, write_manifests
+    from kdeclare.app.authoring.import_live import (
+        ALREADY_DECLARED,
+        ALREADY_OWNED,
+        import_cluster,
+        write_manifests,
+    )
     from kdeclare.report.elements.values import format_count
 
+    if unmanaged and include_declared:
+        raise typer.BadParameter("cannot be combined with --include-declared.", param_hint="--unmanaged")
+    labels = parse_pairs("--label", label)
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
     left_out: list[OmittedObjects] = []
-    results = import_cluster(workspace, match, left_out.extend, include_declared=include_declared)
-    if not results and not any(item.why == ALREADY_DECLARED for item in left_out):
+    results = import_cluster(
+        workspace,
+        match,
+        left_out.extend,
+        include_declared=include_declared,
+        include_owned=not unmanaged,
+        labels=labels,
+    )
+    if not results and not any(item.why in (ALREADY_DECLARED, ALREADY_OWNED) for item in left_out):
         no_match = f"No resource has a name that fully matches '{match}'. Internal topics are not imported."
         console.note(no_match if match else "There is nothing to import.")
     if out is None:

@@ -29,6 +29,17 @@ def render_manifest(kind: str, name: str, spec: Sequence[str], comments: Sequenc
     )
 
 
+def add_labels(manifest: str, labels: Mapping[str, str]) -> str:
+    """Return a manifest of `render_manifest` with these labels."""
+    if not labels:
+        return manifest
+    lines = [
+        f"    {scalar(key, text=True)}: {scalar(value, text=True)}" for key, value in sorted(labels.items())
+    ]
+    before, separator, after = manifest.partition("\nspec:")
+    return "\n".join([before, "  labels:", *lines]) + separator + after
+
+
 def scalar(value: str, *, text: bool = False) -> str:
     """Return a YAML scalar for a string. References in the string are escaped.
 
