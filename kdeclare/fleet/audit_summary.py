@@ -93,9 +93,9 @@ class ClusterSummary:
     error: Annotated[
         str | None, Field(description="The reason why the cluster was not read, or read only partially.")
     ] = None
-    notice: Annotated[
-        str | None, Field(description="A notice about policies that could not be evaluated.")
-    ] = None
+    notice: Annotated[str | None, Field(description="A notice about checks that could not be completed.")] = (
+        None
+    )
     unchanged: Annotated[
         bool,
         Field(

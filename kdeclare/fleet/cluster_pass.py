@@ -1,6 +1,7 @@
 """The second pass of an audit, which processes all resources of a cluster together.
 
-This pass evaluates policies, and compares resources whose differences depend on other resources.
+This pass evaluates policies, compares resources whose differences depend on other resources, and lists the
+unused objects.
 """
 
 import json
@@ -34,6 +35,7 @@ from kdeclare.fleet.drift import build_unreachable_finding, collect_findings, pa
 from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.live_state import decode_cluster, explain_unread, list_readable_codecs
 from kdeclare.fleet.tables.rows import get_declared_live_key
+from kdeclare.fleet.unused import find_unused, format_unchecked_notices
 
 Row = Mapping[str, Any]
 LabelsByResource = Mapping[ResourceId, Mapping[str, str]]
@@ -111,7 +113,8 @@ class ClusterFindings:
     """The findings of the second pass of an audit in one cluster.
 
     found: the findings, each with its resource and the labels of the resource.
-    notices: messages about policies that could not be evaluated.
+    notices: messages about policies that could not be evaluated, and about objects of which it is unknown
+        whether they are unused.
     """
 
     found: Sequence[tuple[ResourceId, Mapping[str, str], Finding]] = ()
@@ -126,17 +129,20 @@ def find_in_cluster(cluster: ClusterTables, evaluator: ClusterEvaluator | None) 
 
     evaluator: evaluates the policies of the project; None if the project has no policies.
     """
-    live = decode_cluster(
-        cluster.within, ((_get_live_key(row), row["body"]) for row in cluster.live if row["body"] is not None)
-    )
     labels = {_get_resource_id(row): dict(row["labels"] or ()) for row in cluster.declared}
     sources = {_get_resource_id(row): row["source"] for row in cluster.declared}
-    findings = list(_find_in_interdependent(cluster, live))
+    findings = list(find_unused(cluster.within, cluster.declared))
     evaluation = ClusterEvaluation()
-    if evaluator is not None:
-        evaluation = evaluator(
-            live, _list_evaluated_objects(cluster, live), labels, _build_known_resources(cluster)
+    if evaluator is not None or any(map(_is_interdependent, cluster.declared)):
+        live = decode_cluster(
+            cluster.within,
+            ((_get_live_key(row), row["body"]) for row in cluster.live if row["body"] is not None),
         )
+        findings += _find_in_interdependent(cluster, live)
+        if evaluator is not None:
+            evaluation = evaluator(
+                live, _list_evaluated_objects(cluster, live), labels, _build_known_resources(cluster)
+            )
     findings += [
         (id_, _build_policy_finding(verdict, sources.get(id_)))
         for id_, verdict in ((ResourceId.parse(item.resource), item) for item in evaluation.verdicts)
@@ -145,16 +151,16 @@ def find_in_cluster(cluster: ClusterTables, evaluator: ClusterEvaluator | None) 
     labeled_findings = [(id_, labels.get(id_, {}), item) for id_, item in findings]
     return ClusterFindings(
         labeled_findings,
-        (*map(_format_open_notice, evaluation.open), *map(_format_unread_notice, evaluation.unread)),
+        (
+            *map(_format_open_notice, evaluation.open),
+            *map(_format_unread_notice, evaluation.unread),
+            *format_unchecked_notices(cluster.within),
+        ),
     )
 
 
 def _find_in_interdependent(cluster: ClusterTables, live: LiveState) -> Iterator[tuple[ResourceId, Finding]]:
-    sources = {
-        _get_resource_id(row): row["source"]
-        for row in cluster.declared
-        if row["desired"] is not None and not row["alone"]
-    }
+    sources = {_get_resource_id(row): row["source"] for row in cluster.declared if _is_interdependent(row)}
     interdependent = sources.keys()
     if not interdependent:
         return
@@ -178,6 +184,10 @@ def _find_in_interdependent(cluster: ClusterTables, live: LiveState) -> Iterator
             continue
         for finding in collect_findings(item.id, item.difference, item.desired, item.owned, live):
             yield item.id, finding
+
+
+def _is_interdependent(row: Row) -> bool:
+    return row["desired"] is not None and not row["alone"]
 
 
 def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mapping[ResourceId, str]:

@@ -19,6 +19,7 @@ class FindingKind(StrEnum):
     PENDING = "pending"  # the resource is declared, but not applied yet
     ORPHANED = "orphaned"  # the resource is owned, but no longer declared
     UNMANAGED = "unmanaged"  # the live object is neither declared nor owned
+    UNUSED = "unused"  # no client writes or reads the live object
 
     @property
     def rank(self) -> int:

@@ -2,7 +2,8 @@
 
 The cluster's own row contains the cluster-level live state as JSON: the state that all objects of the cluster
 share. The field `OTHER_SYSTEMS` contains the shared state of every other system, by the name of the system's
-collector: ``{"system": …}``, or ``{"error": "…"}`` if the system could not be read.
+collector: ``{"system": …}``, or ``{"error": "…"}`` if the system could not be read. The field `UNUSED` is
+present if the fleet file asks for unused objects.
 """
 
 import hashlib
@@ -15,6 +16,8 @@ from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.provider.registry import CODECS, load_codecs
 
 OTHER_SYSTEMS = "others"
+UNUSED = "unused"
+"""The field with the unused objects, see `fleet.unused`."""
 _NOT_COLLECTED = (
     "No objects of this kind were read. Either no system with such objects is configured for the cluster, "
     "or the snapshot was taken by an older kdeclare that did not support the system."
@@ -122,7 +125,7 @@ def _parse_other_systems(cluster: str) -> Mapping[str, Mapping[str, str]]:
 @lru_cache(maxsize=256)
 def _has_own_state(cluster: str) -> bool:
     """Whether the cluster was read. If not, only other systems were read."""
-    return bool(as_object(parse_json(cluster)).keys() - {OTHER_SYSTEMS})
+    return bool(as_object(parse_json(cluster)).keys() - {OTHER_SYSTEMS, UNUSED})
 
 
 def _parse_system_entry(entry: JsonObject) -> Mapping[str, str]:

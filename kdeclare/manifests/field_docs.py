@@ -166,8 +166,13 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "reportUrl": "The URL of the report of audits for links in notifications, such as the page of a CI "
         "job. {audit_id} is the id of the audit. It can contain references.",
         "notifications": "The webhooks to which kdeclare fleet notify sends messages about audits.",
+        "unused": "Report topics that no group reads and no client writes. This needs more requests "
+        "and permissions for each cluster.",
         "acceptedDrift": "Files or folders with documents of kind AcceptedDrift.",
         "clusters": "The clusters of the fleet.",
+    },
+    "UnusedSpec": {
+        "after": "How long ago the last write must be, such as 90d (at most 365d).",
     },
     "AcceptedDriftSpec": {
         "reason": "Why the drift is accepted. Reports show it.",

@@ -304,7 +304,7 @@ def test_audit_page_lists_unread_clusters_and_fixed_findings(desktop: WatchedPag
     assert page.locator("#unread").inner_text().split("\n")[0] == "1 cluster not read, or only partially"
     assert "No broker of eu-3:9092 answered in 10 s." in page.locator("#unread").inner_text()
     untold = page.locator("#untold").inner_text().split("\n")
-    assert (untold[0], untold[-1]) == ("Policies that could not be evaluated for 1 cluster", NOT_TOLD)
+    assert (untold[0], untold[-1]) == ("Checks that could not be completed for 1 cluster", NOT_TOLD)
     changed = page.locator(".tile[data-kind=changed] .tile-meaning").inner_text()
     assert changed == "changed outside kdeclare; 3 of them not checked again"
     assert "Topic/invoices" in page.locator("#fixed").inner_text()

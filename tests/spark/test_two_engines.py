@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdeclare.cli.main import main
+from kdeclare.core.jsontypes import dump_canonical_json
+from kdeclare.fleet.live_state import UNUSED, hash_text
 from kdeclare.fleet.local.tables import read_rows
 from kdeclare.fleet.spark.tasks import read_clusters
-from kdeclare.fleet.tables.rows import FINDINGS, SUMMARY
+from kdeclare.fleet.tables.rows import CLUSTER, FINDINGS, SUMMARY
 from kdeclare.fleet.tables.storage import LocalStorage
 from tests.http_servers import serve
 from tests.spark.real_fleet import RealFleet, accept_drift, make_real_fleet
@@ -318,3 +320,63 @@ def test_engines_send_same_messages(
     message = json.loads(received[0])
     assert message["since"]["audit_id"] == first["audit_id"]
     assert message["new_count"] + message["fixed_count"] > 0
+
+
+def test_engines_find_same_unused_topics(
+    in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second snapshot does not tell of one topic whether it is used, so its finding is unseen."""
+    fleet = make_real_fleet(tmp_path / "fleet", monkeypatch)
+    unused = build_usage(set())
+    add_unused_field(fleet, "eu-1", unused)
+    add_unused_field(fleet, "lab", unused)
+    for engine in ("local", "spark"):
+        found = audit(fleet, tmp_path / engine, engine)
+        assert found["found"]["unused"] == 4
+    first = {
+        engine: json.loads((tmp_path / engine / "summary.json").read_text()) for engine in ("local", "spark")
+    }
+    assert drop_run(first["local"]) == drop_run(first["spark"])
+    both = [read_findings(tmp_path / engine, summary["audit_id"]) for engine, summary in first.items()]
+    assert both[0] == both[1]
+    add_unused_field(fleet, "eu-1", build_usage({"t.1"}))
+    second = {engine: audit(fleet, tmp_path / engine, engine) for engine in ("local", "spark")}
+    assert drop_run(second["local"]) == drop_run(second["spark"])
+    assert second["local"]["unseen"] == {"unused": 1}
+    assert second["local"]["since"]["mended"] == second["spark"]["since"]["mended"] == 0
+    both = [read_findings(tmp_path / engine, summary["audit_id"]) for engine, summary in second.items()]
+    assert both[0] == both[1]
+
+
+def build_usage(undetermined: set[str]) -> dict[str, Any]:
+    """Return the usage of two topics, as a snapshot contains it."""
+    figures = {"records": 5, "bytes": 700, "newest_record_ms": 1_700_000_000_000, "groups": 1}
+    return {
+        "objects": [
+            {
+                "kind": "Topic",
+                "name": name,
+                "message": "No group has members that read it.",
+                "figures": figures,
+            }
+            for name in ("t.1", "t.3")
+            if name not in undetermined
+        ],
+        "undetermined": [
+            {"kind": "Topic", "reason": "groups may be hidden", "count": 1, "names": [name]}
+            for name in sorted(undetermined)
+        ],
+        "warnings": ["Unused topics may be in use."],
+    }
+
+
+def add_unused_field(fleet: RealFleet, cluster: str, value: dict[str, Any]) -> None:
+    """Add the usage of topics to a cluster's own row in the snapshot."""
+    (file,) = fleet.list_files(cluster)
+    table = pq.read_table(file)
+    rows = table.to_pylist()
+    for row in rows:
+        if row["kind"] == CLUSTER:
+            row["body"] = dump_canonical_json(json.loads(row["body"]) | {UNUSED: value})
+            row["fingerprint"] = hash_text(row["body"])
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), file)

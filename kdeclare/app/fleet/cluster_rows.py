@@ -75,7 +75,9 @@ def _generate_live_rows(locator: ClusterLocator, name: str) -> Iterator[Row]:
             workspace = locator.workspace(name)
             with workspace.open_connections() as connections:
                 find_known = partial(_find_known_resources, workspace)
-                yield from read_live_rows(connections, name, labels, read_at, find_known)
+                yield from read_live_rows(
+                    connections, name, labels, read_at, find_known, locator.fleet().unused_for_s
+                )
     except KdeclareError as problem:
         yield build_unreachable_row(name, labels, read_at, summarize_diagnostics(problem.diagnostics))
 

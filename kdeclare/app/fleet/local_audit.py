@@ -36,9 +36,10 @@ from kdeclare.fleet.audit_summary import Audit, AuditRun, AuditSummary, EarlierA
 from kdeclare.fleet.tables.comparison_options import build_comparison_options
 from kdeclare.fleet.tables.records import require_same_fleet
 from kdeclare.fleet.tables.row_builder import Row, batch_rows
-from kdeclare.fleet.tables.rows import DECLARED, FINDINGS, LIVE, require_complete_table
+from kdeclare.fleet.tables.rows import CLUSTER, DECLARED, FINDINGS, LIVE, require_complete_table
 from kdeclare.fleet.tables.snapshots import SnapshotRecord
 from kdeclare.fleet.tables.storage import LocalStorage
+from kdeclare.fleet.unused import list_unchecked
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,9 @@ def _compare_locally(
         unchanged=compared.unchanged,
         carried=compared.carried,
         fingerprints=compared.fingerprints,
+        unchecked_usage={
+            row["cluster"]: list_unchecked(row["body"]) for row in compared.live if row["kind"] == CLUSTER
+        },
     )
     if earlier is not None and newest is not None:
         is_same = earlier.since.audit_id == earlier.newest.audit_id

@@ -92,7 +92,7 @@ def _build_tables(
         declared,
         live,
         overview,
-        AuditCoverage(job.names, job.fleet.left_out, audit_options.unmanaged_keys),
+        AuditCoverage(job.names, job.fleet.left_out, audit_options.unmanaged_keys, overview.unchecked_usage),
         accepted=audit_options.accepted,
         fingerprints=compute_fingerprints(overview.inputs, options),
     )

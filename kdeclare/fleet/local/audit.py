@@ -43,6 +43,7 @@ from kdeclare.fleet.local.unchanged import build_fingerprints
 from kdeclare.fleet.tables.row_builder import Row
 from kdeclare.fleet.tables.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
 from kdeclare.fleet.tables.snapshots import SnapshotCluster, require_all_rows
+from kdeclare.fleet.unused import UncheckedObjects, tells_unused
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, find_acceptance, select_valid
 
 _FOUND_COLUMNS = ("taken_at", "cluster", "kind", "name", *FINDING.names, "labels")
@@ -64,6 +65,7 @@ class LocalTables:
         latest earlier audit. Their rows are not in ``declared`` and ``live``.
     carried: the findings of these clusters in the latest earlier audit.
     fingerprints: see `fleet.tables.fingerprints.compute_fingerprints`.
+    unchecked_usage: the objects of which it is unknown whether they are unused, by cluster.
     """
 
     declared: Sequence[Row]
@@ -77,15 +79,23 @@ class LocalTables:
     unchanged: Sequence[ClusterSummary] = ()
     carried: Sequence[Row] = ()
     fingerprints: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    unchecked_usage: Mapping[str, UncheckedObjects] = field(default_factory=dict)
 
     def is_checked(self, finding: Row) -> bool:
         """Whether this audit checks an earlier finding again.
 
-        Only an audit of the whole fleet knows all projects that manage a resource.
+        Only an audit of the whole fleet knows all projects that manage a resource. Whether an object is
+        unused can be unknown.
         """
+        if finding["finding"] == str(FindingKind.UNUSED) and self._is_usage_unknown(finding):
+            return False
         if finding["finding"] == str(FindingKind.CONTESTED) and finding["path"] is None and self.left_out:
             return False
         return finding["cluster"] in self.clusters and (self.unmanaged_keys or not _is_unmanaged_key(finding))
+
+    def _is_usage_unknown(self, finding: Row) -> bool:
+        unchecked = self.unchecked_usage.get(finding["cluster"], frozenset())
+        return not unchecked.isdisjoint({(finding["kind"], finding["name"]), (finding["kind"], "")})
 
 
 def require_unaltered(live: Iterable[Row], clusters: Sequence[SnapshotCluster], source: str) -> None:
@@ -160,10 +170,10 @@ def _select_second_pass(declared: Sequence[Row], live: Sequence[Row]) -> Iterato
     for name, declared_rows in sorted(counts.group_by_cluster(declared).items()):
         declared_cluster = next((row for row in declared_rows if row["kind"] == CLUSTER), None)
         live_cluster = next((row for row in live_groups.get(name, ()) if row["kind"] == CLUSTER), None)
-        if declared_cluster is None or live_cluster is None or not counts.needs_second_pass(declared_rows):
+        if declared_cluster is None or live_cluster is None:
             continue
         body = get_cluster_body(declared_cluster, live_cluster)
-        if body is not None:
+        if body is not None and (counts.needs_second_pass(declared_rows) or tells_unused(body)):
             yield ClusterTables(
                 name,
                 declared_cluster["owned"],

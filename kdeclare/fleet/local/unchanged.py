@@ -28,6 +28,7 @@ from kdeclare.fleet.tables.fingerprints import (
 )
 from kdeclare.fleet.tables.row_builder import Row
 from kdeclare.fleet.tables.rows import CLUSTER
+from kdeclare.fleet.unused import list_unchecked
 
 ClusterTables = Mapping[str, pa.Table]
 """The rows of each cluster in the table `DECLARED` or `LIVE`."""
@@ -77,7 +78,9 @@ def select_compared(
             cluster_ids[name],
             _measure_declared(declared[name]),
             _measure_live(live[name]),
-            is_read=get_cluster_body(row, live_clusters[name]) is not None and not _has_errors(live[name]),
+            is_read=get_cluster_body(row, live_clusters[name]) is not None
+            and not _has_errors(live[name])
+            and not list_unchecked(live_clusters[name]["body"]),
         )
         for name, row in declared_clusters.items()
     }

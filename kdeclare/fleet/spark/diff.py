@@ -1,7 +1,8 @@
 """Use Spark to compare resources with their live objects, and findings with those of earlier audits."""
 
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -17,6 +18,7 @@ from kdeclare.fleet.findings import UNDECLARED_KINDS, Finding, FindingKind, Find
 from kdeclare.fleet.spark.overview import FleetOverview
 from kdeclare.fleet.spark.tables import IS_GROUP_ROW, to_spark_type
 from kdeclare.fleet.tables.rows import CLUSTER, FINDING
+from kdeclare.fleet.unused import UncheckedObjects
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, find_acceptance
 
 KEY = ("cluster", "kind", "name")
@@ -222,16 +224,18 @@ class AuditCoverage:
     clusters: the names of the audited clusters.
     left_out: the names of the other clusters of the fleet.
     unmanaged_keys: whether the audit reports undeclared keys that are set on declared resources.
+    unchecked_usage: the objects of which it is unknown whether they are unused, by cluster.
     """
 
     clusters: Collection[str]
     left_out: Collection[str] = ()
     unmanaged_keys: bool = True
+    unchecked_usage: Mapping[str, UncheckedObjects] = field(default_factory=dict)
 
     @property
     def covers_all(self) -> bool:
         """Whether the audit checks all earlier findings of clusters that can be read."""
-        return not self.left_out and self.unmanaged_keys
+        return not self.left_out and self.unmanaged_keys and not self.unchecked_usage
 
     def build_coverage_filter(self) -> Column:
         """Return a condition that selects the earlier findings that this audit checks again.
@@ -241,6 +245,13 @@ class AuditCoverage:
         condition = f.col("cluster").isin(list(self.clusters))
         if self.left_out:
             condition &= (f.col("finding") != str(FindingKind.CONTESTED)) | f.col("path").isNotNull()
+        for cluster, unchecked in self.unchecked_usage.items():
+            is_unknown = f.concat_ws("/", "kind", "name").isin(
+                [f"{k}/{n}" for k, n in sorted(unchecked) if n]
+            )
+            is_unknown |= f.col("kind").isin([k for k, n in sorted(unchecked) if not n])
+            is_unused = (f.col("cluster") == cluster) & (f.col("finding") == str(FindingKind.UNUSED))
+            condition &= ~(is_unused & is_unknown)
         return condition if self.unmanaged_keys else condition & ~build_unmanaged_key_filter()
 
     def build_fleet_filter(self) -> Column:

@@ -18,6 +18,7 @@ from kdeclare.fleet.spark.tables import IS_GROUP_ROW, create_table, parse_micros
 from kdeclare.fleet.tables.fingerprints import ClusterInputs, RowsFingerprint
 from kdeclare.fleet.tables.rows import CLUSTER, require_complete_table
 from kdeclare.fleet.tables.snapshots import SnapshotCluster
+from kdeclare.fleet.unused import UncheckedObjects, list_unchecked, tells_unused
 
 _CONTEXT = pa.schema(
     [("cluster", pa.string()), ("taken_at", pa.timestamp("us", tz="UTC")), ("within", pa.string())]
@@ -31,7 +32,7 @@ class ClusterOverview:
     declared_row, live_row: the own rows of the cluster, without the columns that an audit does not need.
     declared_rows, live_rows: the number and the hash of all rows of the cluster.
     declared: the number of declared resources.
-    has_second_pass: whether the cluster has policies, or resources that depend on each other.
+    has_second_pass: whether the cluster has policies, resources that depend on each other, or unused objects.
     has_contradictions: whether resources of the project contradict each other.
     removes_groups: whether a resource removes the unmanaged objects of a group.
     has_groups: whether live objects belong to groups, whose unmanaged objects are counted instead of listed.
@@ -73,6 +74,12 @@ class FleetOverview:
         return map_cluster_ids(declared, {name: item.live_row for name, item in self.clusters.items()})
 
     @property
+    def unchecked_usage(self) -> Mapping[str, UncheckedObjects]:
+        """The objects of which it is unknown whether they are unused, by cluster."""
+        unchecked = {name: list_unchecked(item.live_row["body"]) for name, item in self.clusters.items()}
+        return {name: objects for name, objects in unchecked.items() if objects}
+
+    @property
     def inputs(self) -> dict[str, ClusterInputs]:
         """What the findings of each cluster depend on."""
         ids = self.cluster_ids
@@ -81,7 +88,9 @@ class FleetOverview:
                 ids[name],
                 item.declared_rows,
                 item.live_rows,
-                is_read=item.within is not None and not item.objects.failed,
+                is_read=item.within is not None
+                and not item.objects.failed
+                and not list_unchecked(item.live_row["body"]),
             )
             for name, item in self.clusters.items()
         }
@@ -241,7 +250,7 @@ def _build_overview(row: Mapping[str, Any], sorts: Sequence[CountedSort]) -> Clu
         RowsFingerprint(row["declared_count"], row["declared_combined"] if has_all_hashes else None),
         RowsFingerprint(row["live_count"], row["live_combined"]),
         row["is_declared"],
-        bool(row["needs_second_pass"]),
+        bool(row["needs_second_pass"]) or tells_unused(live_row["body"]),
         bool(row["contradicts"]),
         bool(row["removes_group"]),
         bool(row["is_grouped"]),

@@ -37,8 +37,9 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord, get_owned_labels
 from kdeclare.core.resources.record_binding import dump_record
-from kdeclare.fleet.live_state import OTHER_SYSTEMS, hash_text
+from kdeclare.fleet.live_state import OTHER_SYSTEMS, UNUSED, hash_text
 from kdeclare.fleet.tables.rows import CLUSTER, LIVE
+from kdeclare.fleet.unused import read_unused
 
 Row = dict[str, Any]
 
@@ -285,6 +286,7 @@ def read_live_rows(
     labels: Mapping[str, str],
     now: datetime,
     find_known: FindKnownResources = find_no_resources,
+    unused_for_s: float | None = None,
 ) -> Iterator[Row]:
     """Read a cluster, and yield the cluster's own row, then the rows of its live objects.
 
@@ -294,6 +296,8 @@ def read_live_rows(
     name, labels: the name and labels of the cluster in the fleet file.
     now: the time at which reading starts.
     find_known: returns the resources of the project; called only for systems that need them to be read.
+    unused_for_s: after how many seconds without use objects count as unused; None if unused objects are not
+        listed.
     """
     listings: list[LiveListing] = []
     unread_codecs: list[tuple[LiveCodec, str]] = []
@@ -319,7 +323,11 @@ def read_live_rows(
     if system_id is None:
         system_id = next((item.system_id for item in listings if item.system_id is not None), None)
     origin = RowOrigin(now, name, system_id, labels)
-    yield build_cluster_row(origin, {**body, OTHER_SYSTEMS: other_systems} if other_systems else body)
+    if other_systems:
+        body = {**body, OTHER_SYSTEMS: other_systems}
+    if unused_for_s is not None:
+        body = {**body, UNUSED: read_unused(find_codecs(connections), connections, unused_for_s, now)}
+    yield build_cluster_row(origin, body)
     for listing in listings:
         for item in listing.objects:
             yield build_live_row(origin, item)

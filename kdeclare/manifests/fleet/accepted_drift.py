@@ -7,7 +7,9 @@ from typing import Literal, get_args
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import compile_pattern, is_pattern
 
-AcceptableFinding = Literal["missing", "changed", "contested", "policy", "pending", "orphaned", "unmanaged"]
+AcceptableFinding = Literal[
+    "missing", "changed", "contested", "policy", "pending", "orphaned", "unmanaged", "unused"
+]
 """A kind of finding that can be accepted. The drift of an unreachable resource is unknown."""
 
 

@@ -63,6 +63,8 @@ class Fleet:
     manifest_links: builds the URLs of manifests; None if the fleet file has no template for them.
     notifications: the webhooks that get messages about audits.
     report_url: the URL of the report of audits, with unresolved references; None if there is none.
+    unused_for_s: after how many seconds without use objects count as unused; None if audits do not report
+        unused objects.
     """
 
     name: str
@@ -77,3 +79,4 @@ class Fleet:
     manifest_links: ManifestLinks | None = None
     notifications: tuple[NotificationTarget, ...] = ()
     report_url: str | None = None
+    unused_for_s: float | None = None

@@ -13,6 +13,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
 from kdeclare.core.provider.registry import find_connection_settings, find_environment_settings
 from kdeclare.core.resources.raw_text import RawText
+from kdeclare.core.units import Duration
 from kdeclare.manifests.document_models import (
     Envelope,
     Metadata,
@@ -60,12 +61,20 @@ class ClusterSpec(BaseModel):
     providers: ProviderSettings | None = None
 
 
+class UnusedSpec(BaseModel):
+    """``spec.unused``: whether audits report unused objects."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    after: Duration
+
+
 class FleetSpec(BaseModel):
     """``spec`` of a fleet file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     maxConcurrentClusters: Annotated[int, Field(ge=1)] = 16  # noqa: N815
     rollout: RolloutSpec = RolloutSpec()
+    unused: UnusedSpec | None = None
     acceptedDrift: list[str] = []  # noqa: N815
     manifestUrl: Annotated[str, RawText()] | None = None  # noqa: N815
     reportUrl: Annotated[str, RawText()] | None = None  # noqa: N815
@@ -303,6 +312,7 @@ def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
             build_notification(item, n, root, folder) for n, item in enumerate(spec.notifications)
         ),
         report_url=spec.reportUrl,
+        unused_for_s=spec.unused.after if spec.unused is not None else None,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 from kdeclare.fleet.audit_summary import Audit, ClusterSummary, KindCounts
-from kdeclare.fleet.findings import FindingKind
+from kdeclare.fleet.findings import AuditRow, FindingKind
 from kdeclare.report.elements.markdown_escape import escape_code, escape_prose
 from kdeclare.report.elements.values import format_count, format_duration, strip_configs_prefix
 from kdeclare.report.fleet.audit_wording import (
@@ -27,6 +27,7 @@ from kdeclare.report.fleet.audit_wording import (
     sort_by_findings,
     sort_worst_first,
 )
+from kdeclare.report.fleet.unused_table import UNUSED_HEADER, build_unused_cells, select_unused
 from kdeclare.report.plan.plan_markdown import MAX_COMMENT_LENGTH, take_fitting
 from kdeclare.report.run.history_text import format_time
 
@@ -45,6 +46,7 @@ def render_audit_markdown(audit: Audit) -> str:
         (_render_clusters, 0.4),
         (_render_teams, 0.4),
         (_render_accepted, 0.3),
+        (_render_unused, 0.3),
         (_render_findings, 1.0),
     )
     remaining = (
@@ -88,7 +90,7 @@ def _render_undetermined(audit: Audit, max_length: int) -> str:
     noticed_clusters = [cluster for cluster in audit.summary.clusters if cluster.notice is not None]
     if not noticed_clusters:
         return ""
-    title = "### Policies that could not be evaluated\n\n"
+    title = "### Checks that could not be completed\n\n"
     lines = (_render_cluster_note(cluster, cluster.notice) for cluster in noticed_clusters)
     return _render_fitting_lines(title, lines, len(noticed_clusters), "cluster", max_length)
 
@@ -142,8 +144,24 @@ def _render_accepted(audit: Audit, max_length: int) -> str:
     return _render_fitting_lines("### Accepted drift\n\n", lines, len(accepted), "AcceptedDrift", max_length)
 
 
+def _render_unused(audit: Audit, max_length: int) -> str:
+    unused, _ = select_unused(audit.rows)
+    if not unused:
+        return ""
+    header = " | ".join(UNUSED_HEADER)
+    title = f"### Unused, largest first\n\n| {header} |\n|---|---|---:|---:|---|---:|\n"
+    lines = (_render_unused_line(row) for row in unused[:_MAX_ROWS])
+    return _render_fitting_lines(title, lines, len(unused), "unused resource", max_length)
+
+
+def _render_unused_line(row: AuditRow) -> str:
+    cluster, name, *figures = build_unused_cells(row)
+    cells = " | ".join((escape_code(cluster), escape_code(name), *map(escape_prose, figures)))
+    return f"| {cells} |\n"
+
+
 def _render_findings(audit: Audit, max_length: int) -> str:
-    rows = sort_worst_first(audit.rows)
+    rows = sort_worst_first(select_unused(audit.rows)[1])
     if not rows:
         return ""
     title = "### Findings, worst first\n\n"

@@ -7,7 +7,6 @@ findings.
 from collections.abc import Iterator, Sequence
 
 from kdeclare.fleet.audit_summary import Audit, AuditSummary, KindCounts
-from kdeclare.fleet.findings import FindingKind
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import (
     format_count,
@@ -24,6 +23,7 @@ from kdeclare.report.fleet.audit_wording import (
     format_severities,
     format_unchanged,
     group_equal_findings,
+    list_shown_kinds,
     list_teams_by_findings,
     sort_by_findings,
     sort_worst_first,
@@ -31,6 +31,7 @@ from kdeclare.report.fleet.audit_wording import (
 )
 from kdeclare.report.fleet.cluster_table import ClusterCell, render_cluster_table
 from kdeclare.report.fleet.finding_lines import render_finding_lines
+from kdeclare.report.fleet.unused_table import UNUSED_HEADER, build_unused_cells, select_unused
 from kdeclare.report.run.history_text import format_time
 
 _MAX_LINES = 20
@@ -44,6 +45,7 @@ def render_audit_text(audit: Audit, style: Style = PLAIN) -> str:
         _render_undetermined(audit.summary, style),
         _render_clusters(audit.summary, style),
         _render_teams(audit.summary, style),
+        _render_unused(audit, style),
         _render_findings(audit, style),
         _render_accepted(audit.summary, style),
     ]
@@ -82,7 +84,7 @@ def _render_undetermined(summary: AuditSummary, style: Style) -> Iterator[str]:
     ]
     if not noticed_clusters:
         return
-    yield style.bold("Policies that could not be evaluated:")
+    yield style.bold("Checks that could not be completed:")
     yield from _render_notes(noticed_clusters, style)
 
 
@@ -98,11 +100,11 @@ def _render_clusters(summary: AuditSummary, style: Style) -> Iterator[str]:
     if not clusters:
         return
     rows: list[tuple[ClusterCell, ...]] = [
-        (sanitize_for_terminal(c.name), *_list_counts(c.found), sum_objects(c), c.declared)
+        (sanitize_for_terminal(c.name), *_list_counts(c.found, summary), sum_objects(c), c.declared)
         for c in clusters[:_MAX_LINES]
     ]
     yield from _render_counts_table(
-        "CLUSTER", (choose_object_noun(summary.clusters).upper(), "DECLARED"), rows, style
+        "CLUSTER", (choose_object_noun(summary.clusters).upper(), "DECLARED"), rows, summary, style
     )
     yield from _render_omission(len(clusters), style)
 
@@ -112,25 +114,43 @@ def _render_teams(summary: AuditSummary, style: Style) -> Iterator[str]:
     if not any(team for team, _ in teams):
         return  # no resource has a team, so the table would only repeat the headline
     rows: list[tuple[ClusterCell, ...]] = [
-        (sanitize_for_terminal(team) or NO_TEAM, *_list_counts(found)) for team, found in teams[:_MAX_LINES]
+        (sanitize_for_terminal(team) or NO_TEAM, *_list_counts(found, summary))
+        for team, found in teams[:_MAX_LINES]
     ]
-    yield from _render_counts_table("TEAM", (), rows, style)
+    yield from _render_counts_table("TEAM", (), rows, summary, style)
     yield from _render_omission(len(teams), style)
 
 
 def _render_counts_table(
-    name: str, extra_columns: tuple[str, ...], rows: list[tuple[ClusterCell, ...]], style: Style
+    name: str,
+    extra_columns: tuple[str, ...],
+    rows: list[tuple[ClusterCell, ...]],
+    summary: AuditSummary,
+    style: Style,
 ) -> Iterator[str]:
-    header = (name, *(kind.value.upper() for kind in FindingKind), "TOTAL", *extra_columns)
+    header = (name, *(kind.value.upper() for kind in list_shown_kinds(summary)), "TOTAL", *extra_columns)
     yield from (f"  {line}" for line in render_cluster_table(header, rows, style))
 
 
-def _list_counts(counts: KindCounts) -> tuple[int, ...]:
-    return *(counts.get(kind, 0) for kind in FindingKind), count_findings(counts)
+def _list_counts(counts: KindCounts, summary: AuditSummary) -> tuple[int, ...]:
+    return *(counts.get(kind, 0) for kind in list_shown_kinds(summary)), count_findings(counts)
+
+
+def _render_unused(audit: Audit, style: Style) -> Iterator[str]:
+    unused, _ = select_unused(audit.rows)
+    if not unused:
+        return
+    yield style.bold("Unused, largest first:")
+    cells: list[tuple[ClusterCell, ...]] = [
+        tuple(map(sanitize_for_terminal, build_unused_cells(row))) for row in unused[:_MAX_LINES]
+    ]
+    header = tuple(name.upper() for name in UNUSED_HEADER)
+    yield from (f"  {line}" for line in render_cluster_table(header, cells, style))
+    yield from _render_omission(len(unused), style)
 
 
 def _render_findings(audit: Audit, style: Style) -> Iterator[str]:
-    rows = sort_worst_first(audit.rows)
+    rows = sort_worst_first(select_unused(audit.rows)[1])
     if not rows:
         return
     yield style.bold("Findings, worst first:")

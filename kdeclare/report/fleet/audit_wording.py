@@ -26,6 +26,7 @@ KIND_MEANINGS = {
     FindingKind.PENDING: "declared, not applied yet",
     FindingKind.ORPHANED: "owned, no longer declared",
     FindingKind.UNMANAGED: "neither declared nor owned",
+    FindingKind.UNUSED: "no writes and no readers",
 }
 """The explanation of each kind of finding."""
 
@@ -147,6 +148,14 @@ def count_findings(counts: KindCounts) -> int:
 def _select_drift(counts: KindCounts) -> KindCounts:
     """Return the counts of findings that are drift: all kinds except UNREACHABLE."""
     return {kind: count for kind, count in counts.items() if count and kind is not FindingKind.UNREACHABLE}
+
+
+def list_shown_kinds(summary: AuditSummary) -> list[FindingKind]:
+    """Return the kinds of findings that tables list: UNUSED only if there are such findings.
+
+    Audits do not look for unused objects unless the fleet file asks for them.
+    """
+    return [kind for kind in FindingKind if kind is not FindingKind.UNUSED or summary.found.get(kind)]
 
 
 def sort_by_findings(clusters: Iterable[ClusterSummary]) -> list[ClusterSummary]:

@@ -18,6 +18,7 @@ _ICONS = {
     FindingKind.PENDING: "+",
     FindingKind.ORPHANED: "○",
     FindingKind.UNMANAGED: "·",
+    FindingKind.UNUSED: "z",
 }
 
 

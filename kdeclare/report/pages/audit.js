@@ -147,7 +147,7 @@ function start() {
   facts();
   tiles();
   said("unread", "error", (clusters) => `${clusters} not read, or only partially`);
-  said("untold", "notice", (clusters) => `Policies that could not be evaluated for ${clusters}`);
+  said("untold", "notice", (clusters) => `Checks that could not be completed for ${clusters}`);
   teams();
   choices("severity", "All severities", (name) => name);
   choices("cluster", "All clusters", (name) => name);

@@ -6,6 +6,7 @@ in-sync replicas, which change all the time.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cache, lru_cache
 from itertools import islice
 from typing import NoReturn, NotRequired, TypedDict
@@ -13,6 +14,7 @@ from typing import NoReturn, NotRequired, TypedDict
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject
+from kdeclare.core.live.unused_objects import UnusedListing
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.providers.kafka.collector import read_topics_and_moves
 from kdeclare.providers.kafka.config.catalog import Catalog, load_catalog, split_list
@@ -25,6 +27,7 @@ from kdeclare.providers.kafka.fleet.facts import (
     to_config_resource,
 )
 from kdeclare.providers.kafka.fleet.history import flatten_body, name_topic_field
+from kdeclare.providers.kafka.fleet.unused_topics import list_unused_topics
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -126,6 +129,7 @@ class KafkaCodec:
     groups = False
     nouns: Mapping[str, tuple[str, str]] = {TOPIC: ("topic", "topics")}
     internal_marker: str | None = _INTERNAL_MARKER
+    unused_sorts = frozenset({TOPIC})
     context: tuple[object, ...] = (PlacementContext(_refuse_to_place),)
 
     def list_objects(self, connections: Connections) -> LiveListing:
@@ -168,6 +172,10 @@ class KafkaCodec:
     def is_reported(self, key: LiveKey, body: str) -> bool:
         """Return whether reports contain the object: only topics that are not internal."""
         return key.sort == TOPIC and _INTERNAL_MARKER not in body
+
+    def list_unused(self, connections: Connections, unused_for_s: float, read_at: datetime) -> UnusedListing:
+        """See `ListsUnusedObjects`."""
+        return list_unused_topics(connections.get(KafkaConnection).cluster, unused_for_s, read_at)
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
         """See `DescribesFields`."""

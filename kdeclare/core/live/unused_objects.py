@@ -1,0 +1,59 @@
+"""Unused live objects, so that an audit can report them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol, runtime_checkable
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.parts import Connections
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedObject:
+    """A live object that has not been used for a certain time.
+
+    message: why the object counts as unused, as sentences. It must not change from audit to audit while the
+        object is not used, so it contains dates instead of ages.
+    records: the number of records; None if unknown.
+    size: the size in bytes; None if unknown.
+    newest_ms: the time of the newest record in milliseconds since 1970; None if there are no records.
+    readers: the number of readers that the system remembers, although none is active.
+    """
+
+    key: LiveKey
+    message: str
+    records: int | None = None
+    size: int | None = None
+    newest_ms: int | None = None
+    readers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedListing:
+    """The unused objects of a system.
+
+    undetermined: the objects of which the system does not tell whether they are used, by the reason, as a
+        clause without a period.
+    warnings: what limits the certainty of the whole list, as sentences.
+    """
+
+    unused: Sequence[UnusedObject]
+    undetermined: Mapping[str, Sequence[LiveKey]]
+    warnings: Sequence[str] = ()
+
+
+@runtime_checkable
+class ListsUnusedObjects(Protocol):
+    """A codec that can tell which live objects are unused. Fleets ask it only if the fleet file says so.
+
+    unused_sorts: the types of these objects.
+    """
+
+    unused_sorts: frozenset[str]
+
+    def list_unused(self, connections: Connections, unused_for_s: float, read_at: datetime) -> UnusedListing:
+        """Return the objects that have been unused for this long. Raises Fault.
+
+        An object is unused only if this is certain. unused_for_s: in seconds. read_at: the current time.
+        """

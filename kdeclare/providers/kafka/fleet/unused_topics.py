@@ -1,0 +1,85 @@
+"""List the topics that no group reads and no client writes, with the rules of ``kdeclare usage --unused``."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.live.unused_objects import UnusedListing, UnusedObject
+from kdeclare.core.progress import ignore_progress
+from kdeclare.core.units import format_count, format_names, format_size
+from kdeclare.providers.kafka.fleet.facts import TOPIC
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.usage.topic_usage import (
+    ClusterUsage,
+    TopicUsage,
+    Unknown,
+    read_usage,
+)
+
+_HIDDEN_GROUPS = "groups may be hidden from kdeclare, because it lacks the permission Describe on the cluster"
+
+
+def list_unused_topics(cluster: Cluster, unused_for_s: float, read_at: datetime) -> UnusedListing:
+    """Return the unused topics. Raises Fault.
+
+    Internal topics, and topics that other systems use according to their names, are left out: they are never
+    reported as unused. If the permission is missing to see all groups, no topic is certain to be unused.
+    """
+    topics = {name: topic for name, topic in sorted(cluster.topics().items()) if not topic.internal}
+    usage = read_usage(cluster, topics, ignore_progress)
+    since_ms = int((read_at.timestamp() - unused_for_s) * 1000)
+    unused: list[UnusedObject] = []
+    undetermined: dict[str, list[LiveKey]] = {}
+    for topic in usage.topics:
+        if topic.purpose is not None:
+            continue
+        answer = topic.check_unused(since_ms)
+        if answer is True and not usage.all_groups_visible:
+            answer = Unknown(_HIDDEN_GROUPS)
+        key = LiveKey(TOPIC, topic.name)
+        if isinstance(answer, Unknown):
+            undetermined.setdefault(answer.reason, []).append(key)
+        elif answer:
+            unused.append(_build_object(key, topic))
+    return UnusedListing(unused, undetermined, tuple(_list_warnings(usage)))
+
+
+def _list_warnings(usage: ClusterUsage) -> Iterator[str]:
+    if usage.unknown_groups:
+        groups = format_count(len(usage.unknown_groups), "group")
+        verb = "reads" if len(usage.unknown_groups) == 1 else "read"
+        yield (
+            f"Unused topics may be in use: kdeclare does not know which topics {groups} {verb} "
+            f"({format_names(usage.unknown_groups)})."
+        )
+
+
+def _build_object(key: LiveKey, topic: TopicUsage) -> UnusedObject:
+    readers = 0 if isinstance(topic.groups, Unknown) else len(topic.groups)
+    return UnusedObject(
+        key,
+        " ".join(_describe(topic, readers)),
+        _get_known(topic.records),
+        _get_known(topic.size),
+        _get_known(topic.newest_ms),
+        readers,
+    )
+
+
+def _describe(topic: TopicUsage, readers: int) -> Iterator[str]:
+    yield "No group has members that read it."
+    records, size, newest_ms = map(_get_known, (topic.records, topic.size, topic.newest_ms))
+    if newest_ms is None:
+        yield "No record was ever written to it."
+    else:
+        count = "" if records is None else f"{format_count(records, 'record')}"
+        of_size = "" if size is None else f" ({format_size(size)})"
+        day = datetime.fromtimestamp(newest_ms / 1000, UTC).date()
+        yield f"The newest of its {count}{of_size} is from {day}."
+    if readers:
+        verb = "has" if readers == 1 else "have"
+        yield f"{format_count(readers, 'group')} {verb} committed offsets for it."
+
+
+def _get_known(value: int | Unknown | None) -> int | None:
+    return None if isinstance(value, Unknown) else value

@@ -1,0 +1,51 @@
+"""The table of the unused objects, in the reports of an audit."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from kdeclare.core.jsontypes import JsonValue, parse_json
+from kdeclare.core.units import format_size
+from kdeclare.fleet.findings import AuditRow, FindingKind
+
+UNUSED_HEADER = ("cluster", "resource", "records", "bytes", "newest record", "groups")
+_UNKNOWN = "?"
+_NONE = "-"
+
+
+def select_unused(rows: Iterable[AuditRow]) -> tuple[list[AuditRow], list[AuditRow]]:
+    """Return the findings about unused objects, the largest objects first, and all other findings."""
+    unused: list[AuditRow] = []
+    others: list[AuditRow] = []
+    for row in rows:
+        (unused if row.finding is FindingKind.UNUSED else others).append(row)
+    unused.sort(key=lambda row: (-(_get_number(row, "bytes") or 0), row.cluster, row.kind, row.name))
+    return unused, others
+
+
+def build_unused_cells(row: AuditRow) -> tuple[str, ...]:
+    """Return the texts of the row of an unused object; see `UNUSED_HEADER`."""
+    records, size, groups = (_get_number(row, name) for name in ("records", "bytes", "groups"))
+    newest_ms = _get_number(row, "newest_record_ms")
+    newest = _NONE if newest_ms is None else str(datetime.fromtimestamp(newest_ms / 1000, UTC).date())
+    return (
+        row.cluster,
+        f"{row.kind}/{row.name}",
+        _UNKNOWN if records is None else f"{records:,}",
+        _UNKNOWN if size is None else format_size(size),
+        newest,
+        _UNKNOWN if groups is None else f"{groups:,}",
+    )
+
+
+def _get_number(row: AuditRow, name: str) -> int | None:
+    value = _parse_figures(row).get(name)
+    return value if isinstance(value, int) else None
+
+
+def _parse_figures(row: AuditRow) -> Mapping[str, JsonValue]:
+    """Parse the figures of a finding. A damaged finding has no figures."""
+    try:
+        figures = parse_json(row.before or "{}")
+    except ValueError:
+        return {}
+    return figures if isinstance(figures, dict) else {}
