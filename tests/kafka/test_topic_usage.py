@@ -163,3 +163,23 @@ def test_missing_rights_are_named(shop: Shop) -> None:  # noqa: F811
         "active_producers": "kdeclare lacks the permission Read on the topic",
         "groups": "kdeclare lacks the permission Describe on the groups",
     }
+
+
+def test_fleet_audit_reports_unused_topics(store: Store) -> None:
+    """Like ``kdeclare usage --unused``: the topic with old records, and the one without any."""
+    (store.folder / "fleet.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Fleet\nmetadata: {name: shop}\nspec:\n  unused: {after: 30d}\n"
+        f"  clusters: [{{name: one, bootstrapServers: '{store.bootstrap}', manifests: []}}]\n"
+    )
+    line = ["fleet", "audit", "fleet.yaml", "--out", "audits", "--engine", "local"]
+    ran = run_here(store.folder, *line)
+    assert ran.code == 0, ran.err
+    ran = run_here(
+        store.folder, "fleet", "report", "--out", "audits", "--where", "unused", "--format", "json"
+    )
+    assert ran.code == 0, ran.err
+    found = {item["name"] for item in json.loads(ran.out)["findings"]}
+    assert {name.removeprefix(store.prefix) for name in found if name.startswith(store.prefix)} == {
+        "old",
+        "untouched",
+    }
