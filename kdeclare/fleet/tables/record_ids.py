@@ -19,7 +19,7 @@ def make_record_id(moment: datetime) -> str:
 
 
 def find_earlier_id(text: str, ids: Sequence[str], shown_id: str, noun: str) -> str:
-    """Return the id that an option such as ``--since`` names, among the ids before another one.
+    """Return the latest id that an option such as ``--since`` selects from the ids before ``shown_id``.
 
     text: an id, a duration (``7d``) or a day or time in UTC (``2026-11-20``). A duration or time means the
         latest record that is at least this old, so that a comparison covers the whole period.

@@ -13,7 +13,7 @@ from kdeclare.convert.formats import FORMATS
 from kdeclare.core.diagnostics import KdeclareError
 
 SOURCES = Path(__file__).parent
-ODD_VALUES = (None, "", "x", 7, True, [], ["x"], [[1]], {}, {"x": 1}, {"a": {"b": ["c"]}})
+ODD_VALUES: tuple[Any, ...] = (None, "", "x", 7, True, [], ["x"], [[1]], {}, {"x": 1}, {"a": {"b": ["c"]}})
 STEP = 23
 """Every so many variants are tried; 1 takes minutes."""
 
