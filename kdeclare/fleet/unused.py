@@ -91,7 +91,7 @@ def _parse_usage(cluster: str) -> _Usage:
     return _Usage() if field is None else _Usage(field["objects"], field["undetermined"], field["warnings"])
 
 
-def tells_unused(cluster: str | None) -> bool:
+def has_unused_report(cluster: str | None) -> bool:
     """Whether an audit reports something about unused objects, including warnings.
 
     cluster: the cluster-level live state as JSON; None if the cluster was not read.
@@ -101,7 +101,7 @@ def tells_unused(cluster: str | None) -> bool:
 
 
 def list_unchecked(cluster: str | None) -> UncheckedObjects:
-    """Return the objects of which it is unknown whether they are unused. cluster: see `tells_unused`."""
+    """Return the objects of which it is unknown whether they are unused. cluster: see `has_unused_report`."""
     usage = _Usage() if cluster is None else _parse_usage(cluster)
     return frozenset(
         (gap["kind"], name)

@@ -43,7 +43,7 @@ from kdeclare.fleet.local.unchanged import build_fingerprints
 from kdeclare.fleet.tables.row_builder import Row
 from kdeclare.fleet.tables.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
 from kdeclare.fleet.tables.snapshots import SnapshotCluster, require_all_rows
-from kdeclare.fleet.unused import UncheckedObjects, tells_unused
+from kdeclare.fleet.unused import UncheckedObjects, has_unused_report
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, find_acceptance, select_valid
 
 _FOUND_COLUMNS = ("taken_at", "cluster", "kind", "name", *FINDING.names, "labels")
@@ -173,7 +173,7 @@ def _select_second_pass(declared: Sequence[Row], live: Sequence[Row]) -> Iterato
         if declared_cluster is None or live_cluster is None:
             continue
         body = get_cluster_body(declared_cluster, live_cluster)
-        if body is not None and (counts.needs_second_pass(declared_rows) or tells_unused(body)):
+        if body is not None and (counts.needs_second_pass(declared_rows) or has_unused_report(body)):
             yield ClusterTables(
                 name,
                 declared_cluster["owned"],

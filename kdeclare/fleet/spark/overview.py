@@ -18,7 +18,7 @@ from kdeclare.fleet.spark.tables import IS_GROUP_ROW, create_table, parse_micros
 from kdeclare.fleet.tables.fingerprints import ClusterInputs, RowsFingerprint
 from kdeclare.fleet.tables.rows import CLUSTER, require_complete_table
 from kdeclare.fleet.tables.snapshots import SnapshotCluster
-from kdeclare.fleet.unused import UncheckedObjects, list_unchecked, tells_unused
+from kdeclare.fleet.unused import UncheckedObjects, has_unused_report, list_unchecked
 
 _CONTEXT = pa.schema(
     [("cluster", pa.string()), ("taken_at", pa.timestamp("us", tz="UTC")), ("within", pa.string())]
@@ -250,7 +250,7 @@ def _build_overview(row: Mapping[str, Any], sorts: Sequence[CountedSort]) -> Clu
         RowsFingerprint(row["declared_count"], row["declared_combined"] if has_all_hashes else None),
         RowsFingerprint(row["live_count"], row["live_combined"]),
         row["is_declared"],
-        bool(row["needs_second_pass"]) or tells_unused(live_row["body"]),
+        bool(row["needs_second_pass"]) or has_unused_report(live_row["body"]),
         bool(row["contradicts"]),
         bool(row["removes_group"]),
         bool(row["is_grouped"]),
