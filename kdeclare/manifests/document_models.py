@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
@@ -51,6 +51,9 @@ TextMap = Annotated[
 """A mapping whose scalars are read as strings, exactly as written."""
 
 
+_EnvironmentNames = Annotated[list[str], RawText(), Field(min_length=1)]
+
+
 class Metadata(BaseModel):
     """``metadata`` of every manifest."""
 
@@ -58,6 +61,19 @@ class Metadata(BaseModel):
     # always read as a string; the schema for editors also accepts names that look like numbers
     name: Annotated[str, Field(min_length=1, json_schema_extra={"type": ["string", "integer"]})]
     labels: TextMap = {}
+
+
+class ManifestMetadata(Metadata):
+    """``metadata`` of a manifest that declares a resource or a rule."""
+
+    only: _EnvironmentNames | None = None
+    exceptions: Annotated[_EnvironmentNames | None, Field(alias="except")] = None
+
+    @model_validator(mode="after")
+    def _check_environments(self) -> "ManifestMetadata":
+        if self.only is not None and self.exceptions is not None:
+            raise ValueError("set either 'only' or 'except', not both")
+        return self
 
 
 class Declarable(Protocol):
@@ -91,7 +107,12 @@ def build_envelope_model(kind: Declarable) -> type[Envelope]:
     version: Any = Literal[find_api_version(kind.name)]
     name: Any = Literal[kind.name]
     return create_model(
-        kind.name, __base__=Envelope, apiVersion=(version, ...), kind=(name, ...), spec=(kind.spec, ...)
+        kind.name,
+        __base__=Envelope,
+        apiVersion=(version, ...),
+        kind=(name, ...),
+        metadata=(ManifestMetadata, ...),
+        spec=(kind.spec, ...),
     )
 
 
@@ -188,7 +209,9 @@ class DocumentValidator:
         if isinstance(data.get("kind"), str):
             problems.append(build_unknown_kind_error(data["kind"], self._kinds, root))
         versions: Any = Literal[list_api_versions()]
-        model = create_model("Envelope", __base__=Envelope, apiVersion=(versions, ...))
+        model = create_model(
+            "Envelope", __base__=Envelope, apiVersion=(versions, ...), metadata=(ManifestMetadata, ...)
+        )
         try:
             model.model_validate(data, strict=True)
         except ValidationError as e:

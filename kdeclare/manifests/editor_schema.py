@@ -144,7 +144,7 @@ def build_overlay_schema(manifests: JsonSchemaValue) -> JsonSchemaValue:
     definitions: dict[str, JsonSchemaValue] = manifests["$defs"]
     documents = map(get_definition_name, manifests["oneOf"])
     mergeable = collect_reachable(manifests["oneOf"], definitions, in_lists=False)
-    required_fields = {**{name: ["kind", "metadata"] for name in documents}, "Metadata": ["name"]}
+    required_fields = {**{name: ["kind", "metadata"] for name in documents}, "ManifestMetadata": ["name"]}
     schemas = {
         name: {**schema, "required": required_fields.get(name, [])} if name in mergeable else schema
         for name, schema in definitions.items()

@@ -46,6 +46,10 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "name": "For a Topic, the topic's name; for a BrokerConfig, a broker id or cluster-default.",
         "labels": "Your own key-value pairs, for --selector and for policies; Kafka never sees them.",
     },
+    "ManifestMetadata": {
+        "only": "The environments in which the manifest is loaded (default: all).",
+        "except": "The environments in which the manifest is not loaded.",
+    },
     "PolicySpec": {
         "rule": "A CEL expression over action, topic, principal, labels, changed, pre and post. For kinds "
         "other than Topic, use resource, before and after instead of topic, pre and post. If the expression "
@@ -143,6 +147,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "its subfolders.",
     },
     "EnvironmentSpec": {
+        "manifests": "Further files or folders with manifests, or patterns, which are loaded only in this "
+        "environment.",
         "clusterId": "The id of the cluster. If it is set, kdeclare refuses to use a cluster with another "
         "id.",
         "signatures": "Whether plans of this environment must be signed, and the keys that may sign them.",

@@ -20,6 +20,7 @@ from kdeclare.manifests.defaults import DEFAULTS, Defaults, DefaultsKind, Layers
 from kdeclare.manifests.document_models import Declarable, DocumentValidator
 from kdeclare.manifests.file_fields import FileFields
 from kdeclare.manifests.overlays import Overlays, identify
+from kdeclare.manifests.presence import PresenceFilter
 from kdeclare.manifests.project import PROJECT_FILE, Project, find_manifest_roots
 from kdeclare.manifests.rule_filter import RuleFilter
 from kdeclare.manifests.syntax.files import STREAM, FileContents, FileFinder, read_file
@@ -111,6 +112,7 @@ def load_project_manifests(
     desired = [item for item in loader.desired if not item.is_absent]
     absent = tuple(item for item in loader.desired if item.is_absent)
     loader.diagnostics += [problem for check in checks for problem in check(desired)]
+    loader.diagnostics += loader.presence_problems
     loader.diagnostics += check_name_scope(loader.desired, project.scope, kinds)
     diagnostics = sort_diagnostics(
         dict.fromkeys(loader.diagnostics)
@@ -133,7 +135,7 @@ def load_rules(
         loader.all_overlays(rules_only=True)
         loader.find((), find_manifest_roots(project) if project.file is not None else ())
         loader.search()
-    return loader.sort_rules(), sort_diagnostics(loader.diagnostics)
+    return loader.sort_rules(), sort_diagnostics((*loader.diagnostics, *loader.presence_problems))
 
 
 def find_manifests_of(project: Project, kinds: Collection[str]) -> tuple[Path, ...]:
@@ -144,7 +146,8 @@ def find_manifests_of(project: Project, kinds: Collection[str]) -> tuple[Path, .
     context = ReferenceContext(project.folder, {}, project.environment.variables, root=project.folder)
     kind_filter = RuleFilter(kinds, NodeReader(context))
     roots = find_manifest_roots(project) if project.file is not None else ()
-    files = FileFinder(project.file, project.all_overlays, project.stated).find(roots)
+    finder = FileFinder(project.file, project.all_overlays, project.stated, foreign=project.foreign_manifests)
+    files = finder.find(roots)
     contents = ((file, read_file(file, [])) for file in files)
     return tuple(Path(file) for file, data in contents if data is not None and kind_filter.passes(data))
 
@@ -202,7 +205,10 @@ class _Loader:
         self._rule_filter = RuleFilter((*rules, DEFAULTS) if kinds else rules, self._reader)
         self._rules: list[DesiredResource] = []
         self._rule_files: set[str] = set()
-        self._files = FileFinder(project.file, project.all_overlays, project.stated)
+        self._files = FileFinder(
+            project.file, project.all_overlays, project.stated, foreign=project.foreign_manifests
+        )
+        self._presence = PresenceFilter(project.environment.name, project.environments, self._reader)
         self._requested_files: list[str] = []
         self._other_files: list[str] = []
         self._places: dict[ResourceId, SourcePosition | None] = {}
@@ -219,6 +225,11 @@ class _Loader:
         self._other_files = [*self._files.find(rest)]
         more = self._files.diagnostics[len(told) :]
         self.diagnostics += [*told, *(d for d in more if d.is_error and d not in told)]
+
+    @property
+    def presence_problems(self) -> Sequence[Diagnostic]:
+        """The problems with ``metadata.only`` and ``metadata.except``, each of them once."""
+        return tuple(dict.fromkeys(self._presence.diagnostics))
 
     def manifests(self) -> None:
         """Load the requested files."""
@@ -280,7 +291,7 @@ class _Loader:
                 continue
             visited.add(real_path)
             for root in compose(file, data, []):
-                if rule_filter.find_rule_kind(root) is not None:
+                if rule_filter.find_rule_kind(root) is not None and not self._presence.excludes(root):
                     self.diagnostics += self.defaults.add(root, self._reader)
 
     def _compose_file(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
@@ -309,6 +320,9 @@ class _Loader:
         reader = self._reader
         if self._project.file is None:
             self._reference_context.folder = os.path.dirname(root.start_mark.name)  # noqa: PTH120  # cheap
+        if self._presence.excludes(root):
+            self.overlays.mark_used(identify(root, reader))
+            return
         base = merged = root
         if self.overlays or self.defaults:
             resource = identify(root, reader)

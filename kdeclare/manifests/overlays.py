@@ -72,6 +72,11 @@ class Overlays:
             root = merge(root, drop_identity(overlay))
         return root
 
+    def mark_used(self, resource: ResourceId | None) -> None:
+        """Do not report the overlays of a resource whose manifest is not present in the environment."""
+        if resource is not None:
+            self._used.add(resource)
+
     def unused(self) -> list[Diagnostic]:
         """Return an error for each resource that has an overlay, but no manifest."""
         return [

@@ -65,6 +65,7 @@ class Environment:
     providers: the connection settings of systems other than Kafka, by provider name.
     cluster_id: the only id that the cluster may have, or None if not set.
     place: the position of the environment in the project file.
+    manifests: the paths of manifests that are loaded only in this environment.
     unset_variables: the variables that the project declares, but that have no value in this environment.
     """
 
@@ -79,6 +80,7 @@ class Environment:
     providers: Mapping[str, BaseModel] = field(default_factory=dict, repr=False)
     place: SourcePosition | None = None
     cluster_id: str | None = None
+    manifests: tuple[Path, ...] = ()
     unset_variables: frozenset[str] = frozenset()
 
     @property
@@ -108,6 +110,9 @@ class Project:
     adopts: whether existing resources that differ from their manifests are adopted without --adopt.
     stops_on_denial: whether apply applies nothing if a policy or a guard denies a change.
     signatures: whether plans must be signed, and the keys that may sign them.
+    environments: the names of all environments, or an empty tuple if they are not known.
+    foreign_manifests: the paths of manifests that are loaded only in other environments, even if they are in
+        a folder of manifests.
     """
 
     name: str = DEFAULT
@@ -124,6 +129,8 @@ class Project:
     scope: NameScope = field(default_factory=NameScope)
     signatures: SignatureRules = SignatureRules()
     stops_on_denial: bool = False
+    environments: tuple[str, ...] = ()
+    foreign_manifests: tuple[Path, ...] = ()
 
 
 def open_project(
@@ -211,10 +218,14 @@ def read_project_names(file: Path | None, env: str | None) -> tuple[str, str]:
 
 
 def find_manifest_roots(project: Project) -> Sequence[Path]:
-    """Return the files and folders with a project's manifests.
+    """Return the files and folders with a project's manifests in the selected environment.
 
     If the project file does not list any, return the default folder if it exists.
     """
+    return (*_find_common_roots(project), *project.environment.manifests)
+
+
+def _find_common_roots(project: Project) -> Sequence[Path]:
     if project.manifests is not None:
         return project.manifests
     folder = project.folder / MANIFESTS_FOLDER
@@ -383,12 +394,20 @@ def _build_project(
         _collect_provider_settings(environment_spec),
         find_position(root, ("spec", "environments", env), key=True),
         environment_spec.clusterId,
+        tuple(folder / path for path in environment_spec.manifests),
     )
     overlays = {path: None for e in full_spec.environments.values() for path in e.overlays}
+    own = set(environment_spec.manifests)
+    foreign = {path: None for e in full_spec.environments.values() for path in e.manifests if path not in own}
     overlays_path: Location = ("spec", "environments", env, "overlays")
     path_positions = {
         folder / path: find_position(root, (*overlays_path, n))
         for n, path in enumerate(environment_spec.overlays)
+    }
+    manifests_path: Location = ("spec", "environments", env, "manifests")
+    path_positions |= {
+        folder / path: find_position(root, (*manifests_path, n))
+        for n, path in enumerate(environment_spec.manifests)
     }
     path_positions |= {
         folder / p: find_position(root, ("spec", "manifests", n)) for n, p in enumerate(spec.manifests or ())
@@ -406,6 +425,8 @@ def _build_project(
         adopts=spec.adoption == "automatic",
         stops_on_denial=spec.onDenied == "stop",
         scope=parse_name_scope(spec.scope, root),
+        environments=tuple(full_spec.environments),
+        foreign_manifests=tuple(folder / path for path in foreign),
     )
 
 

@@ -52,6 +52,7 @@ class EnvironmentSpec(BaseModel):
     clientConfig: TextMap = {}  # noqa: N815
     clientConfigFile: str | None = None  # noqa: N815
     variables: dict[str, Any] = {}
+    manifests: list[str] = []
     overlays: list[str] = []
     requestDeadline: Duration | None = None  # noqa: N815
     clusterId: Annotated[str, Field(min_length=1)] | None = None  # noqa: N815

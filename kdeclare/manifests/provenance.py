@@ -28,6 +28,7 @@ from kdeclare.manifests.defaults import (
     collect_inherited_defaults,
 )
 from kdeclare.manifests.overlays import drop_identity, identify
+from kdeclare.manifests.presence import PresenceFilter
 from kdeclare.manifests.project import Project, find_manifest_roots
 from kdeclare.manifests.syntax.files import FileFinder, read_file
 from kdeclare.manifests.syntax.node_reader import UNIFORM, Modes, NodeReader, parse_scalar
@@ -105,7 +106,8 @@ def read_sources(
     """
     finder = _DocumentFinder(project, environ)
     bases = finder.within(
-        FileFinder(project.file, project.all_overlays, project.stated), find_manifest_roots(project)
+        FileFinder(project.file, project.all_overlays, project.stated, foreign=project.foreign_manifests),
+        find_manifest_roots(project),
     )
     overlays: dict[ResourceId, list[SourceDocument]] = {}
     for path in project.environment.overlays:
@@ -146,6 +148,7 @@ class _DocumentFinder:
     def __init__(self, project: Project, environ: Mapping[str, str]) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._reader = build_reader(project, environ)
+        self._presence = PresenceFilter(project.environment.name, (), self._reader)
 
     def within(self, files: FileFinder, roots: Sequence[Path]) -> list[tuple[ResourceId, SourceDocument]]:
         """Return all documents in these files and folders, with the ids of their resources.
@@ -160,7 +163,7 @@ class _DocumentFinder:
         data = read_file(file, self.diagnostics)
         for index, root in enumerate(compose(file, data, self.diagnostics) if data is not None else ()):
             resource = identify(root, self._reader)
-            if resource is not None:
+            if resource is not None and not self._presence.excludes(root):
                 yield resource, SourceDocument(file, index, root)
 
 

@@ -138,9 +138,8 @@ class _ArchiveContents:
         if self._needs is TaskNeeds.LIVE:
             return
         default = (project.folder / MANIFESTS_FOLDER,)
-        self._add_tree(
-            project, default if project.manifests is None else project.manifests, project.all_overlays
-        )
+        common = default if project.manifests is None else project.manifests
+        self._add_tree(project, (*common, *environment.manifests), project.all_overlays)
         self._add_tree(project, environment.overlays, ())
         if project.policies and self._is_first_visit(("policies", project.folder)):
             for file in _list_policy_files(project.folder):
@@ -175,7 +174,8 @@ class _ArchiveContents:
 
     def _add_tree(self, project: Project, roots: tuple[Path, ...], excluded: tuple[Path, ...]) -> None:
         if self._is_first_visit((project.folder, roots, excluded)):
-            files = [Path(file) for file in FileFinder(project.file, excluded).find(roots)]
+            finder = FileFinder(project.file, excluded, foreign=project.foreign_manifests)
+            files = [Path(file) for file in finder.find(roots)]
             for file in files:
                 self.text(file, project.folder)
                 self._add_named_files(file)

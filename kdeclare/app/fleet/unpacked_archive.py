@@ -80,8 +80,10 @@ class UnpackedArchive:
                 environment,
                 client_config_file=None if client_file is None else self.moved(client_file),
                 overlays=tuple(map(self.moved, environment.overlays)),
+                manifests=tuple(map(self.moved, environment.manifests)),
             ),
             all_overlays=tuple(map(self.moved, project.all_overlays)),
+            foreign_manifests=tuple(map(self.moved, project.foreign_manifests)),
             stated={self.moved(path): place for path, place in project.stated.items()},
         )
 

@@ -32,6 +32,7 @@ class FileFinder:
 
     project_file: the project file, which is skipped because it is not a manifest.
     overlays: files and folders to skip, because overlays are not manifests.
+    foreign: files, folders and patterns to skip, because they are manifests of other environments.
     stated: the position in the project file where each path is listed, for errors about unreadable paths.
     """
 
@@ -39,6 +40,7 @@ class FileFinder:
     overlays: tuple[Path, ...] = ()
     stated: Mapping[Path, SourcePosition] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    foreign: tuple[Path, ...] = ()
     _visited: set[str] = field(default_factory=set)
 
     def find(self, roots: Iterable[Path]) -> Iterator[str]:
@@ -48,13 +50,17 @@ class FileFinder:
         manifests but are not loaded.
         """
         project = _make_absolute(self.project_file) if self.project_file is not None else None
-        left_out = {_make_absolute(path) for path in self.overlays}
+        overlays = {_make_absolute(path) for path in self.overlays}
+        foreign = set(_expand_paths(self.foreign))
+        left_out = overlays | foreign
         for root in roots:
             path = os.path.normpath(root)
             absolute = os.path.abspath(path)
             if absolute == project:
                 continue
-            if _is_below(absolute, left_out):
+            if _is_below(absolute, foreign):
+                self.diagnostics.append(_build_foreign_warning(path))
+            elif _is_below(absolute, overlays):
                 self.diagnostics.append(_build_overlay_warning(path))
             elif is_path_pattern(path):
                 yield from self._find_matches(path, left_out | {project or ""}, self.stated.get(root))
@@ -226,6 +232,23 @@ def _build_no_match_error(pattern: str, position: SourcePosition | None) -> Diag
         hint="Correct the pattern, or create a file that matches it. '**' stands for any number of folders.",
         place=position,
     )
+
+
+def _build_foreign_warning(path: str) -> Diagnostic:
+    return warning(
+        "other-environment",
+        "Path belongs to another environment",
+        f"'{path}' is in the 'manifests' of another environment, so it is not loaded in this one.",
+        hint="Choose that environment with --env.",
+    )
+
+
+def _expand_paths(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield the absolute paths of files and folders, with patterns replaced by what they match."""
+    for path in paths:
+        pattern = os.path.normpath(path)
+        matches = expand_path_pattern(pattern) if is_path_pattern(pattern) else [pattern]
+        yield from map(os.path.abspath, matches)
 
 
 def _build_overlay_warning(path: str) -> Diagnostic:
