@@ -67,7 +67,7 @@ def get_ivy_jar() -> Path:
             "ivy-missing",
             "PySpark's Ivy jar was not found",
             "Kafka's jars are resolved with the Ivy jar in PySpark, but PySpark is not installed.",
-            hint="Install PySpark with `pip install 'kdeclare[fleet]'`, or set KAFKA_HOME to an installed Kafka.",
+            hint="Install it with `pip install 'kdeclare[fleet]'`, or set KAFKA_HOME to an installed Kafka.",
         )
     )
 
