@@ -98,9 +98,9 @@ def test_manifest_with_wrong_group_is_refused(kdeclare: CommandLine) -> None:
     assert "over.yaml:1:13 · Flag/dark-mode" in kdeclare("validate").out
 
 
-def test_validate_reports_json_manifest_in_folder(kdeclare: CommandLine) -> None:
+def test_validate_loads_json_manifest_in_folder(kdeclare: CommandLine) -> None:
     Path("manifests/flag.json").write_text('{"apiVersion": "flags.example/v1", "kind": "Flag"}')
-    assert "looks like a manifest" in kdeclare("validate").out
+    assert "manifests/flag.json:1:1\n  A manifest needs a field 'metadata'." in kdeclare("validate").out
 
 
 def test_schema_includes_provider_kinds(kdeclare: CommandLine) -> None:

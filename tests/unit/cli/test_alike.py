@@ -31,14 +31,22 @@ def test_plan_apply_and_validate_share_input_options() -> None:
         "--yes",
         "--fail-fast",
         "--no-wait",
+        "--on-denied",
         "--move-timeout",
         "--follow-timeout",
         "--require-signature",
         "--skip-stale",
     }
-    assert validate == {"--project", "--env", "--format", "--quiet", "--verbose", "--no-color"} | (
-        validate & {"--help"}
-    ), "offline, and of the project as a whole"
+    assert validate == {
+        "--project",
+        "--env",
+        "--format",
+        "--var",
+        "--var-file",
+        "--quiet",
+        "--verbose",
+        "--no-color",
+    } | (validate & {"--help"}), "offline, and of the project as a whole"
     assert validate <= plan & apply
 
 
