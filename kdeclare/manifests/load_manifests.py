@@ -369,7 +369,8 @@ def _check_stream(stream: bytes) -> Iterator[Diagnostic]:
         "empty-stream",
         "No manifests on standard input",
         "Standard input ended without a manifest. The program that writes the manifests may have failed.",
-        hint="Check the output of that program. In a script, 'set -o pipefail' stops at its failure.",
+        hint="Check the output of that program. In a bash script, 'set -eo pipefail' stops the script "
+        "when any command in a pipeline fails.",
         place=SourcePosition(STREAM, 1, 1),
     )
 

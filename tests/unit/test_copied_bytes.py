@@ -1,4 +1,4 @@
-"""What moves copy, how long this takes at least, and how full disks are, compared with simulations."""
+"""What moves copy, the minimum time this takes, and how full disks are, compared with simulations."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -130,7 +130,7 @@ class LiveConnector:
     config: the raw config, with ``name``. Literal secrets are in plain text.
     state: one of `RunState`; empty if no status exists yet, for example just after the creation.
     trace: like `TaskStatus.trace`.
-    tasks: in the order of their ids. For a few seconds after a change of the config, Connect can still report
+    tasks: in the order of their ids. For a few seconds after a change to the config, Connect can still report
         the earlier tasks.
     """
 

@@ -243,7 +243,7 @@ def render_change(view: ChangeView, width: int | None = None, style: Style = PLA
 
 
 def render_fields(fields: Sequence[FieldChange], style: Style = PLAIN) -> str:
-    """Format the changes of fields as text, with one line per key."""
+    """Format the changes to fields as text, with one line per key."""
     width = max((len(sanitize_for_terminal(strip_configs_prefix(field.path))) for field in fields), default=0)
     lines = []
     for field in fields:

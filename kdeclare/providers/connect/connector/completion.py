@@ -65,7 +65,11 @@ class ConnectorCompletion(Completion):
         return OperationResult(op.id, Status.FAILED, WORK_FAILED, message)
 
     def find_settle_s(self, op: Operation, *, has_failed: bool) -> float:
-        """Return 2 seconds, or 5 seconds if a connector has failed that existed before the operation."""
+        """Return how many seconds the workers must keep reporting that the work has ended.
+
+        5 seconds for a failure of a connector that existed before the operation, 2 seconds in all other
+        cases.
+        """
         is_new = isinstance(op.args, CreateConnectorArgs)
         return _SETTLE_FAILURE_S if has_failed and not is_new else _SETTLE_S
 

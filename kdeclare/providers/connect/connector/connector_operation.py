@@ -33,7 +33,7 @@ from kdeclare.providers.connect.connector.settings import CONNECTOR, find_path
 class ConnectorOperationType(OperationType):
     """An operation type that changes one connector with one request.
 
-    Connect has no request for several connectors. Every change of a config or a state starts a rebalance,
+    Connect has no request for several connectors. Every change to a config or a state starts a rebalance,
     during which Connect rejects further changes. Rejected changes are sent again.
     """
 

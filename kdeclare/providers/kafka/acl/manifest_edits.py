@@ -1,4 +1,4 @@
-"""Write ad hoc changes of bindings back into the manifests that declare the principals.
+"""Write ad hoc changes to bindings back into the manifests that declare the principals.
 
 New bindings are written as entries of ``bindings``, never as roles. A binding that comes from a role stays
 declared, so its removal is refused.

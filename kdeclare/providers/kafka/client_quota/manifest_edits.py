@@ -1,4 +1,4 @@
-"""Write ad hoc changes of limits back into the manifests that declare the entities."""
+"""Write ad hoc changes to limits back into the manifests that declare the entities."""
 
 from collections.abc import Mapping
 

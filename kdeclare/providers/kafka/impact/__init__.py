@@ -1,1 +1,1 @@
-"""What changes of topics mean for records and consumers: a part of plans that is only shown."""
+"""What changes to topics mean for records and consumers: a part of plans that is only shown."""

@@ -1,4 +1,4 @@
-"""How many bytes the brokers copy for moves, how long this takes at least, and how full disks are. Pure."""
+"""How many bytes the brokers copy for moves, the minimum time this takes, and how full disks are. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,10 @@ After a pause, a broker can send as much at once as the throttle permits in this
 ``replication.quota.window.num`` times ``replication.quota.window.size.seconds``.
 """
 _SAME_VOLUME = 1000
-"""Directories of a broker are on the same volume if their free space differs by less than this part of it."""
+"""Determines how much the free space that directories on the same volume report may differ.
+
+The difference must be less than the total size divided by this number.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,7 @@ class ThrottleRates:
 def compute_least_duration(
     traffic: Traffic, rates: Mapping[int, ThrottleRates], pauses: int = 0, pause_s: float = 0
 ) -> float:
-    """Return how long moves take at least, in seconds. The busiest broker determines this.
+    """Return the minimum duration of moves, in seconds. The busiest broker determines it.
 
     rates: the rates of each throttled broker. pauses: the number of pauses of ``pause_s`` seconds. A broker
     catches up on a part of each pause, because Kafka throttles the mean rate over some seconds.

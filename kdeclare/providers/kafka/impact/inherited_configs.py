@@ -1,4 +1,4 @@
-"""Observe what changes of broker configs mean for the topics that inherit them."""
+"""Observe what changes to broker configs mean for the topics that inherit them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -62,10 +62,10 @@ class _Topics:
 def observe_broker_defaults(
     reader: ImpactReader, changes: Sequence[Change], topic_changes: Mapping[str, TopicChange]
 ) -> Iterator[Observation]:
-    """Yield what changes of broker configs mean for topics without an override.
+    """Yield what changes to broker configs mean for topics without an override.
 
     Nothing is read unless a changed broker config contains the default of a topic config.
-    topic_changes: the changes of topics in the same plan, by name. Topics that are deleted, or that get an
+    topic_changes: the changes to topics in the same plan, by name. Topics that are deleted, or that get an
         override, do not inherit the new value.
     """
     changed: dict[str, list[BrokerDefault]] = {}

@@ -186,7 +186,7 @@ def _predict_disks(
 
 
 def _compute_duration(group: MoveGroup, sizes: ReplicaSizes) -> float | None:
-    """Return how long the moves of a group take at least, in seconds; None without a throttle."""
+    """Return the minimum duration of the moves of a group, in seconds; None without a throttle."""
     if group.pace.throttle is None:
         return None
     traffic = compute_traffic([move for moves in group.moves.values() for move in moves], sizes)

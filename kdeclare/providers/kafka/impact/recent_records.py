@@ -1,4 +1,4 @@
-"""Observe what changes of topics mean for records like the recent ones: their keys and their sizes."""
+"""Observe what changes to topics mean for records like the recent ones: their keys and their sizes."""
 
 from collections.abc import Iterator, Mapping
 

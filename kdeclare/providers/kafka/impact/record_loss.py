@@ -1,4 +1,4 @@
-"""Observe which records a change of a topic deletes, and which of them groups have not read."""
+"""Observe which records a change to a topic deletes, and which of them groups have not read."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

@@ -20,7 +20,7 @@ _TOPIC = "Topic"
 def observe_topics(
     reader: ImpactReader, live: KafkaState, operations: Sequence[Operation], changes: Sequence[Change]
 ) -> Iterator[Observation]:
-    """Yield what the changes of topics mean. What cannot be read becomes an observation, too.
+    """Yield what the changes to topics mean. What cannot be read becomes an observation, too.
 
     Nothing is read unless a change can delete records or affects a setting on which the impact depends, or
     unless an operation changes how the replicas of a partition are distributed.
@@ -57,7 +57,7 @@ def _read_settings(
 ) -> Mapping[str, TopicSettings | Fault]:
     """Read the configs of the topics whose impact depends on them.
 
-    changes: the changes of topics. others: topics whose configs are needed even if they do not change.
+    changes: the changes to topics. others: topics whose configs are needed even if they do not change.
     """
     needed = {
         name: topic_change

@@ -194,12 +194,12 @@ def build_settings(
 
 
 def find_config_field(change: Change, key: str) -> FieldChange | None:
-    """Return the last change of a config of the topic; a list can have several. None if it is unchanged."""
+    """Return the last change to a config of the topic; a list can have several. None if it is unchanged."""
     return next((f for f in reversed(change.fields) if f.path == f"{_CONFIGS}{key}"), None)
 
 
 def _list_changed(change: Change) -> Iterable[tuple[str, str | None]]:
-    """Yield the changed configs with their new values. Of several changes of a list, the last one counts."""
+    """Yield the changed configs with their new values. Of several changes to a list, the last one counts."""
     for field_change in change.fields:
         if field_change.path.startswith(_CONFIGS):
             yield field_change.path.removeprefix(_CONFIGS), to_config_text(field_change.after)

@@ -1,4 +1,4 @@
-"""The sentences about the impact of a change of a topic."""
+"""The sentences about the impact of a change to a topic."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Find the manifests to which ad hoc changes of bindings are written."""
+"""Find the manifests to which ad hoc changes to bindings are written."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
