@@ -105,8 +105,8 @@ def _open_storage(
                 "state-storage-missing",
                 "The storage of the state is not installed",
                 f"'{location.url}' needs a Python package that is not installed: {cause}.",
-                hint=f"Install {entry_point.origin} with the extra that the documentation of the storage "
-                "names.",
+                hint=f"Install {entry_point.origin} with the extra for this storage. See the documentation "
+                "of the storage for the name of the extra.",
             )
         ) from cause
     if not callable(open_storage):

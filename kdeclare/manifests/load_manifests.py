@@ -295,7 +295,7 @@ class _Loader:
                     self.diagnostics += self.defaults.add(root, self._reader)
 
     def _compose_file(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
-        """Yield each document of a file, together with whether the file contains the name of a rule kind."""
+        """Yield each document of a file, together with whether the file names the kind of a rule."""
         data = self._contents.of(file, self.diagnostics)
         if data is None or (rules_only and not self._rule_filter.passes(data)):
             return

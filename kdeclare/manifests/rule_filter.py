@@ -1,8 +1,8 @@
 """Find rules: documents that do not declare a resource, but apply to the whole project (policies, defaults).
 
 Files outside the loaded paths are searched for rules, too. To keep the search fast, a file is parsed only if
-it contains the name of a rule kind, or a value of ``kind`` that could be a misspelled rule kind. Therefore, a
-rule must not use a reference or an escape for its kind.
+it contains the name of a kind of rule, or a value of ``kind`` that could be a misspelling of such a name.
+Therefore, a rule must not use a reference or an escape for its kind.
 """
 
 import re
@@ -52,11 +52,11 @@ class RuleFilter:
         return bool(self.kinds)
 
     def has_kind_name(self, data: bytes) -> bool:
-        """Return whether a file contains the name of a rule kind."""
+        """Return whether a file contains the name of one of ``kinds``."""
         return any(map(data.__contains__, self._spellings))
 
     def passes(self, data: bytes) -> bool:
-        """Return whether a file could contain a rule or a document with a misspelled rule kind."""
+        """Return whether a file could contain a rule, including a rule whose kind is misspelled."""
         if not self.kinds:
             return False
         return (
@@ -88,7 +88,7 @@ class RuleFilter:
     def hidden(self, kind: str, root: Node, *, seen: bool) -> Iterator[Diagnostic]:
         """Yield an error for a rule whose kind is not spelled out, because a search would not find the rule.
 
-        seen: whether the file contains the name of a rule kind.
+        seen: whether the file contains the name of the kind of a rule.
         """
         if seen and not any(has_reference(node.value) for node in _find_kind_nodes(root)):
             return
@@ -104,7 +104,7 @@ class RuleFilter:
         )
 
     def check_misspelled_kind(self, root: Node, shapes: DocumentValidator) -> Iterator[Diagnostic]:
-        """Yield an error if the kind of a document could be a misspelled rule kind."""
+        """Yield an error if the kind of a document looks like a misspelled kind of policy or ``Defaults``."""
         for node in _find_kind_nodes(root):
             text = self._reader.peek(node)
             if not isinstance(text, str):

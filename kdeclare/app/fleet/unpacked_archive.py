@@ -189,7 +189,7 @@ def _build_unpack_error(cause: OSError) -> KdeclareError:
         error(
             "not-unpacked",
             "Files of the fleet cannot be unpacked",
-            f"The files of the fleet cannot be unpacked on the machine of the task: {reason}.",
+            f"The files of the fleet cannot be unpacked on the machine that runs the task: {reason}.",
             hint="Check the temporary folders of Spark's executors (spark.local.dir).",
         )
     )

@@ -221,7 +221,7 @@ _MAX_NAMES = 4
 
 
 def group_equal_findings(rows: Iterable[AuditRow]) -> list[EqualFindings]:
-    """Group findings that differ only in the resource. The order of the first findings is kept."""
+    """Group findings that differ only in the resource. The groups have the order of their first findings."""
     groups: dict[tuple[object, ...], list[AuditRow]] = {}
     for row in rows:
         change = row.finding, row.severity, row.kind, row.path, row.op, row.before, row.after

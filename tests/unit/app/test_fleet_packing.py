@@ -400,4 +400,4 @@ def test_unpack_failure_becomes_cluster_row_error(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     (row,) = read_rows(ClusterLocator(str(FLEET)).with_archive(pack_fleet() + b"-"), "eu-1")
-    assert "cannot be unpacked on the machine of the task: No such file or directory" in row["error"]
+    assert "cannot be unpacked on the machine that runs the task: No such file or directory" in row["error"]

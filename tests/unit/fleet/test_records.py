@@ -1,4 +1,4 @@
-"""The ids of snapshots and audits in a folder, also if the file system lists new files late."""
+"""The ids of snapshots and audits in a folder, even if the file system lists new files late."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Copy a state with its runs between stores of different types, also if the target fails."""
+"""Copy a state with its runs between stores of different types, even if the target fails."""
 
 import itertools
 from collections.abc import Callable

@@ -228,7 +228,7 @@ class ExecutionOptions:
     ] = False
 
     def is_dry_run(self) -> bool:
-        """Whether the command only shows the plan.
+        """Whether the command changes nothing, because it only shows the plan or exports the new offsets.
 
         Raises BadParameter if the options contradict each other.
         """

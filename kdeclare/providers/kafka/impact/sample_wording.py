@@ -36,7 +36,10 @@ def build_keys_move(
 
 
 def _describe_share(before: int, after: JsonValue) -> str:
-    """Return how many keys map to different partitions, if producers use the hash of the key."""
+    """Return, in words, how many keys map to a different partition than before the change.
+
+    This assumes that producers choose the partition by the hash of the key.
+    """
     if not isinstance(after, int):
         return "Most"
     percent = round(100 * (1 - before / lcm(before, after)))

@@ -74,7 +74,7 @@ class MoveGroup:
     awaits: frozenset[str] = frozenset()
 
     def awaited(self, op: Operation) -> dict[str, str]:
-        """Return the ids in ``awaits`` on which moves of the group depend, and the reason for each."""
+        """Return the ids in ``awaits`` that a move depends on, and the reason for each."""
         return {id_: why for id_, why in op.needs.items() if id_ in self.awaits}
 
 
