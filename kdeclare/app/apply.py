@@ -45,7 +45,7 @@ from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.executor.rollback import build_rollback_plan
 from kdeclare.engine.observation import identify_system, observe, select_all
 from kdeclare.engine.planning.build import validate_cluster_id
-from kdeclare.engine.planning.plan_impact import observe_impact_again
+from kdeclare.engine.planning.plan_impact import add_current_impact
 from kdeclare.engine.planning.planfile import PlanFile, require_known_parts, verify_plan
 from kdeclare.engine.planning.prune_denied import evaluate_and_prune
 from kdeclare.engine.planning.request import PlanScope
@@ -157,9 +157,9 @@ def apply_saved(workspace: Workspace, file: PlanFile, apply_options: ApplyOption
             *_recover(workspace, connections, apply_options),
         )
         secrets = ProjectSecrets(workspace.project, workspace.environ)
-        if plan.observations:
+        if plan.observations:  # they are old, and neither the id nor a signature covers them
             apply_options.progress("Reading the impact", 0, 0)
-            plan = observe_impact_again(plan, connections, workspace.store.read())
+            plan = add_current_impact(plan, connections, workspace.store.read())
         return confirm_and_apply(
             workspace, connections, plan, secrets, apply_options, active_policies, notices, file.plan_id
         )
@@ -175,6 +175,7 @@ def roll_back(
     out: Path | None = None,
     sign: SignMessage | None = None,
     writes_manifests: bool = False,
+    shows_impact: bool = True,
 ) -> ApplyResult | None:
     """Undo a run. With ``out``, only save the plan for the rollback and return None.
 
@@ -182,6 +183,7 @@ def roll_back(
     allow_data_loss: whether to delete topics that the run created even if they hold records.
     sign: signs the saved plan; None saves it without a signature.
     writes_manifests: whether to also write the restored values to the manifests.
+    shows_impact: whether to read what the changes mean for records and clients.
     Values that another client changed after the run are left unchanged and reported in the plan's
     diagnostics.
     Also return None if ``apply_options.confirm`` declines.
@@ -201,6 +203,9 @@ def roll_back(
         )
         notices = (*active_policies.diagnostics, *recovery_notices)
         plan = prune_denied_operations(plan, connections, store.read(), active_policies, apply_options)
+        if shows_impact:
+            apply_options.progress("Reading the impact", 0, 0)
+            plan = add_current_impact(plan, connections, store.read())
         if out is not None:
             save_plan(plan, out, sign)
             apply_options.confirm(plan, notices)

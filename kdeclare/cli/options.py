@@ -135,6 +135,10 @@ VisibilityTimeout = Annotated[
         help="How long to wait for earlier changes to become visible and for expected objects to appear.",
     ),
 ]
+NoImpact = Annotated[
+    bool,
+    typer.Option("--no-impact", help="Skip reading the impact of changes on records and consumers."),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Graph = Annotated[
     bool, typer.Option("--graph", help="Show the order in which operations run, with the reasons.")
@@ -421,13 +425,7 @@ class PlanningOptions(OverrideOptions):
         ),
     ] = None
     deletion_choices: DeletionChoices = field(default_factory=dict)
-    no_impact: Annotated[
-        bool,
-        typer.Option(
-            "--no-impact",
-            help="Skip reading the impact of changes on records and consumers.",
-        ),
-    ] = False
+    no_impact: NoImpact = False
     adopt: Annotated[
         bool,
         typer.Option(

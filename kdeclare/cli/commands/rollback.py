@@ -13,6 +13,7 @@ from kdeclare.cli.options import (
     ConnectionOptions,
     DeletionChoices,
     FollowTimeout,
+    NoImpact,
     PolicyOverrideOptions,
     RunFormat,
     Sign,
@@ -60,6 +61,7 @@ def rollback(
             help="Also write the restored values to the manifests, keeping their comments and formatting.",
         ),
     ] = False,
+    no_impact: NoImpact = False,
     choices: DeletionChoices,
     follow_timeout: FollowTimeout = 30.0,
     visibility_timeout: VisibilityTimeout = 120.0,
@@ -109,6 +111,7 @@ def rollback(
             out=out,
             sign=signer,
             writes_manifests=write_manifest,
+            shows_impact=not no_impact,
         ),
         make_run_presenter(console, workspace),
     )

@@ -10,7 +10,7 @@ from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs
 from kdeclare.core.plans.state import State
 from kdeclare.core.provider.registry import start_plan
-from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.changes import Action, Risk
 from kdeclare.engine.observation import observe, select_all
 
 
@@ -27,13 +27,13 @@ def observe_impact(plan: Plan, hooks: Sequence[PlanHooks]) -> tuple[Observation,
     return tuple(sorted(observations, key=lambda item: (item.resource, item.level.rank)))
 
 
-def observe_impact_again(plan: Plan, connections: Connections, state: State | None) -> Plan:
-    """Return a saved plan with its current impact: the saved one is old, and a signature does not cover it.
+def add_current_impact(plan: Plan, connections: Connections, state: State | None) -> Plan:
+    """Return a plan that `build_plan` has not just made, such as a saved one, with its current impact.
 
-    A plan that was made without its impact stays without it. Raises Fault if the live state cannot be read.
+    Nothing is read if all changes are safe. Raises Fault if the live state cannot be read.
     """
-    if not plan.observations:
-        return plan
+    if all(change.risks == (Risk.SAFE,) for change in plan.changes):
+        return replace(plan, observations=())
     live = observe(connections, select_all(plan.operations))
     inputs = PlanInputs((), state, live, connections, PlanOptions(), shows_impact=True)
     return replace(plan, observations=observe_impact(plan, start_plan(inputs)))

@@ -45,3 +45,28 @@ def test_apply_of_plan_without_impact_reads_none(kdeclare: CommandLine) -> None:
     applied = kdeclare("apply", "it.plan", "--yes", "--format", "json")
     assert (applied.code, json.loads(applied.out)["effects"]) == (0, [])
     assert not {call.method for call in kdeclare.cluster.calls} & {"list_offsets", "log_dirs", "list_groups"}
+
+
+def lengthen_and_write(kdeclare: CommandLine) -> None:
+    """Make the retention longer in a run, and write records that the rollback of the run deletes."""
+    kdeclare.topic("orders", partitions=1, configs={"retention.ms": 1000})
+    assert kdeclare("apply", "--yes").code == 0
+    kdeclare.topic("orders", partitions=1, configs={"retention.ms": -1})
+    assert kdeclare("apply", "--yes").code == 0
+    kdeclare.cluster.produce("orders", 10)
+
+
+def test_rollback_shows_its_impact(kdeclare: CommandLine) -> None:
+    lengthen_and_write(kdeclare)
+    done = kdeclare("rollback", "--yes")
+    assert done.code == 0
+    assert "loss: Kafka deletes 10 of 10 records" in done.out
+    assert "predicted: Kafka deletes 10 of 10 records" in done.out
+
+
+def test_rollback_reads_no_impact_for_safe_changes_and_if_told_so(kdeclare: CommandLine) -> None:
+    lengthen_and_write(kdeclare)
+    kdeclare.cluster.calls.clear()
+    assert "loss:" not in kdeclare("rollback", "--yes", "--no-impact").out
+    assert kdeclare("rollback", "--yes").code == 0, "the second rollback makes the retention longer"
+    assert not {call.method for call in kdeclare.cluster.calls} & {"list_offsets", "log_dirs", "list_groups"}
