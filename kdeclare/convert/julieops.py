@@ -112,7 +112,11 @@ class _Converter:
         project.report("rbac", _RBAC)
         project.report("schemas", _RBAC)
         for key in project.keys:
-            project.report(key, "Roles of your own are defined in another file. Declare Acl manifests.")
+            project.report(
+                key,
+                "Custom roles are defined in a separate file, which kdeclare does not read. "
+                "Declare Acl manifests.",
+            )
 
     def _convert_topic(
         self,

@@ -128,7 +128,7 @@ def explain_other_cluster(planned_id: str, live_id: str) -> str:
 
 def explain_unmanaged_group(count: str, group: str) -> str:
     """Return the message about a group of unmanaged objects that are counted instead of listed."""
-    return f"{count} objects in the group '{group}' are neither declared nor owned by kdeclare."
+    return f"{count} objects of '{group}' are neither declared nor owned by kdeclare."
 
 
 def collect_findings(

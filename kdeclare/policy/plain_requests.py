@@ -373,9 +373,9 @@ class PlainSubjects:
         return self.subject.policy_words
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, PlainDeclaredSubject]:
-        """Return a mapping with the declared resource by its name.
+        """Return a mapping from the name of a declared resource to the resource.
 
-        If the resource is of a different kind, return an empty mapping.
+        The mapping is empty if the resource is of a different kind.
         """
         if desired.id.kind != self.kind.name:
             return {}

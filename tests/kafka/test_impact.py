@@ -215,7 +215,7 @@ def test_run_reports_what_brokers_did(quick: SandboxStatus, cluster: KafkaCluste
     deleted = effects[topic]["figures"]["records_deleted"]
     assert (effects[topic]["status"], deleted) in {("pending", 0), ("observed", 7)}
     if not deleted:
-        assert effects[topic]["observed"].endswith("Brokers look for records to delete every 1 s.")
+        assert effects[topic]["observed"].endswith("Every 1 s, brokers check which records to delete.")
     shown = run_here(tmp_path, "history", document["run_id"], "--format", "json")
     assert json.loads(shown.out)["effects"] == document["effects"]
     deadline = time.monotonic() + 60

@@ -18,7 +18,7 @@ _COLUMNS = (*KEY, "fingerprint", "body", "error", "is_part")
 def diff_on_spark(
     spark: SparkSession, storage: Storage, before: SnapshotRecord, after: SnapshotRecord
 ) -> SnapshotDiff:
-    """Compare the clusters of two records. Only the rows that differ are collected. Raises KdeclareError."""
+    """Compare the clusters of two snapshots. Only rows that differ are collected. Raises KdeclareError."""
     tables = tuple(_read_snapshot(spark, storage, record) for record in (before, after))
     with translate_spark_errors():
         earlier, later = (

@@ -211,7 +211,7 @@ def test_sets_are_compared_by_element_and_extras_are_counted() -> None:
         ("Jars", "mine", "pending", "jars.top/new"),
     ]
     assert found[0]["before"] == "3"
-    assert found[0]["message"] == "3 objects in the group 'low' are neither declared nor owned by kdeclare."
+    assert found[0]["message"] == "3 objects of 'low' are neither declared nor owned by kdeclare."
 
 
 def test_foreign_objects_outside_selector_are_not_unmanaged() -> None:

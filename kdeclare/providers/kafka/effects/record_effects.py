@@ -58,7 +58,7 @@ def observe_record_effects(
     for item, effect in zip(expiring, effects, strict=True):
         if effect.status is EffectStatus.PENDING and interval is not None:
             every = format_amount(_CHECK_INTERVAL, interval)
-            text = f"{effect.observed} Brokers look for records to delete every {every}."
+            text = f"{effect.observed} Every {every}, brokers check which records to delete."
             yield compare_observation(item, effect.status, text, effect.figures)
         elif effect.figures.get("records_deleted") != 0 or item.figures.get("records_at_most") != 0:
             yield effect  # nothing was predicted about the others, and nothing has happened

@@ -74,7 +74,10 @@ class WritabilityChange(Generic[Place]):
 def compare_places(
     before: Mapping[TopicPartition, frozenset[Place]], after: Mapping[TopicPartition, frozenset[Place]]
 ) -> WritabilityChange[Place]:
-    """Compare the critical brokers, or the critical racks, of the same partitions."""
+    """Compare the critical brokers, or the critical racks, of partitions before and after a plan.
+
+    Both mappings must contain the same partitions.
+    """
     return WritabilityChange(
         total=len(before),
         before=sum(map(bool, before.values())),

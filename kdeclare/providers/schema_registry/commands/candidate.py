@@ -131,7 +131,7 @@ def _resolve(item: DeclaredReference, subject: LocatedSubject, reader: RegistryR
             error(
                 "reference-missing",
                 "Referenced schema does not exist",
-                f"The reference '{item.name}' leads to {what} '{item.subject}', which registry "
+                f"The reference '{item.name}' refers to {what} '{item.subject}', which registry "
                 f"'{subject.registry}' does not have.",
                 hint="Register the referenced schema first, or correct --reference.",
                 subject=item.subject,

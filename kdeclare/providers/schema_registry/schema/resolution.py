@@ -1,7 +1,8 @@
 """Resolve the references of declared schemas to versions and contents, before anything is registered.
 
-A reference to the latest version of a subject that the plan also changes leads to a version that does not
-exist yet. Its number is unknown, but its content is not. kdeclare therefore compares references by content.
+If a reference refers to the latest version of a subject, and the plan also changes the subject, this version
+does not exist yet. Its number is unknown, but its content is known. kdeclare therefore compares references by
+content.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

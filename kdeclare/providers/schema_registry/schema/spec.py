@@ -331,7 +331,7 @@ def _check_references(resource: str, body: SchemaBody) -> Iterator[SpecProblem]:
                 resource,
                 "reference-to-itself",
                 "Schema refers to its own subject",
-                f"The reference '{item.name}' of {resource} leads to its own subject '{item.subject}'.",
+                f"The reference '{item.name}' of {resource} refers to its own subject '{item.subject}'.",
                 "Register the referenced schema under another subject.",
             )
         if item.version is not None and item.version < 1:
