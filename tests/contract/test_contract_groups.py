@@ -241,6 +241,16 @@ def test_log_offset_at_time_is_first_record_at_or_after_it(group_bed: GroupBed) 
     assert group_bed.bed.cluster.list_offsets([topic], times) == {TopicPartition(topic, 0): (0, 0, 1, 2, -1)}
 
 
+def test_log_positions_have_timestamps_of_their_records(group_bed: GroupBed) -> None:
+    topic = group_bed.bed.create(partitions=1)
+    now = int(time.time() * 1000)
+    group_bed.produce_at(topic, now - 3000, now - 2000, now - 1000)
+    times = [EARLIEST, now - 2500, now, LATEST]
+    assert group_bed.bed.cluster.list_positions([topic], times) == {
+        TopicPartition(topic, 0): ((0, -1), (1, now - 2000), (-1, -1), (3, -1))
+    }
+
+
 def test_log_offset_at_negative_time_is_refused(group_bed: GroupBed) -> None:
     topic = group_bed.bed.create(partitions=1)
     with pytest.raises(Fault) as caught:

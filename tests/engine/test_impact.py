@@ -17,6 +17,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicParti
 from kdeclare.providers.kafka.impact import impact_reader
 from kdeclare.providers.kafka.port import ActiveProducer
 from tests.engine.world import World, topic
+from tests.impact_texts import hide_times
 
 HOUR = 3_600_000
 FIRST = TopicPartition("orders", 0)
@@ -45,7 +46,7 @@ def observe(world: World, *declared: DesiredResource) -> tuple[Observation, ...]
 
 def list_texts(observations: tuple[Observation, ...]) -> list[str]:
     """Return the observations as lines of text."""
-    return [f"{item.level.value}: {item.text}" for item in observations]
+    return [f"{item.level.value}: {hide_times(item.text)}" for item in observations]
 
 
 def shorten(**configs: str) -> DesiredResource:
@@ -60,9 +61,25 @@ def grow(partitions: int) -> DesiredResource:
 
 def test_shorter_retention_names_deleted_and_unread_records(world: World) -> None:
     assert list_texts(observe(world, shorten(**SHORT))) == [
-        "loss: Kafka deletes 74 to 76 of 100 records (up to 76%, about 74.2 KiB).",
+        "loss: Kafka deletes 74 to 76 of 100 records (up to 76%, about 74.2 KiB). "
+        "It keeps all records since TIME.",
         "loss: Group 'billing' has not read 34 to 36 of these records.",
     ]
+
+
+def test_shorter_retention_names_oldest_record_that_stays(world: World) -> None:
+    """The records are an hour apart, and the 77th is the first one within 24 hours."""
+    loss = observe(world, shorten(**SHORT))[0]
+    kept_since_ms = loss.figures["kept_since_ms"]
+    assert isinstance(kept_since_ms, int)
+    assert 0 <= kept_since_ms + 24 * HOUR - time.time() * 1000 + 60_000 <= 2 * 60_000
+    shown = f"{datetime.fromtimestamp(kept_since_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    assert loss.text.endswith(f"It keeps all records since {shown}.")
+
+
+@pytest.mark.parametrize("other", [{"retention.bytes": "90000"}, {"cleanup.policy": "compact,delete"}])
+def test_oldest_record_is_not_named_if_other_limits_apply(world: World, other: dict[str, str]) -> None:
+    assert not [item for item in observe(world, shorten(**SHORT, **other)) if "since" in item.text]
 
 
 def test_impact_is_not_read_unless_requested(world: World) -> None:
@@ -114,6 +131,7 @@ def test_smaller_size_limit_has_bounds(world: World) -> None:
         "bytes_at_least": 0,
         "bytes_at_most": 100_000,  # the time limit is applied to the rest
         "bytes_about": 60_000,
+        "kept_since_ms": None,
         "log_starts_total": 0,
     }
 
@@ -294,7 +312,8 @@ def test_missing_permission_is_named(world: World, method: str, error: str, said
 def test_sizes_are_left_out_without_permission(world: World) -> None:
     fault = Fault("CLUSTER_AUTHORIZATION_FAILED", "Not authorized.")
     world.cluster.faults.fail(fault, method="log_dirs", nth=None)
-    assert observe(world, shorten(**SHORT))[0].text == "Kafka deletes 74 to 76 of 100 records (up to 76%)."
+    text = observe(world, shorten(**SHORT))[0].text
+    assert text.startswith("Kafka deletes 74 to 76 of 100 records (up to 76%). ")
 
 
 def test_hidden_groups_are_mentioned(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

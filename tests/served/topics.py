@@ -294,12 +294,12 @@ class TopicApis:
             if at == MAX_TIMESTAMP:
                 last_write = self._memory.find_last_writes([where.topic]).get(where)
                 return 0 if last_write is not None else -1, -1 if last_write is None else last_write, None
-            offsets = self._memory.list_offsets([where.topic], [at])
+            positions = self._memory.list_positions([where.topic], [at])
         except Fault as fault:
             return -1, -1, fault
-        if where not in offsets:
+        if where not in positions:
             return -1, -1, Fault("UNKNOWN_TOPIC_OR_PARTITION", "")
-        return offsets[where][0], -1, None
+        return *positions[where][0], None
 
     def _describe_producers(self, request: Any) -> Any:
         kind = admin.DescribeProducersResponse

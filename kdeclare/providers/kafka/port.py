@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Annotated, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 from pydantic import Field, GetPydanticSchema
 from pydantic_core import core_schema
@@ -193,6 +193,17 @@ class LogDir:
     total: int | None = None
     usable: int | None = None
     error: str | None = None
+
+
+class LogPosition(NamedTuple):
+    """The position of a record in a log.
+
+    timestamp_ms: the timestamp of the record in milliseconds since 1970; -1 if there is no record, and for
+        `EARLIEST` and `LATEST`.
+    """
+
+    offset: int
+    timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,6 +431,11 @@ class Cluster(Protocol):
             first record with this timestamp or a later timestamp. If there is no such record, the offset is
             -1.
         """
+
+    def list_positions(
+        self, topics: Sequence[str], times: Sequence[int]
+    ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
+        """Return the same as `list_offsets`, with the timestamps of the records at these offsets."""
 
     def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
         """Return the latest timestamp in each partition of the topics that exist, in milliseconds since 1970.

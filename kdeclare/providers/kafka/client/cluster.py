@@ -23,7 +23,12 @@ from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.groups import KafkaGroups, RetryingGroups
 from kdeclare.providers.kafka.client.item_retries import send_with_retries
 from kdeclare.providers.kafka.client.logs import log_dirs as _log_dirs
-from kdeclare.providers.kafka.client.logs.log_offsets import count_records, find_last_writes, list_log_offsets
+from kdeclare.providers.kafka.client.logs.log_offsets import (
+    count_records,
+    find_last_writes,
+    list_log_offsets,
+    list_log_positions,
+)
 from kdeclare.providers.kafka.client.logs.producers import list_producers
 from kdeclare.providers.kafka.client.logs.record_fetch import fetch_batches
 from kdeclare.providers.kafka.client.wire import Wire
@@ -40,6 +45,7 @@ from kdeclare.providers.kafka.port import (
     Configs,
     Examination,
     LogDir,
+    LogPosition,
     NewPartitions,
     NewTopic,
     RecordBatch,
@@ -226,6 +232,12 @@ class KafkaCluster:
         """Send one ListOffsets for each time to the partition leaders."""
         return list_log_offsets(self._wire, self._freshness, topics, times)
 
+    def list_positions(
+        self, topics: Sequence[str], times: Sequence[int]
+    ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
+        """Send one ListOffsets for each time to the partition leaders."""
+        return list_log_positions(self._wire, self._freshness, topics, times)
+
     def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
         """Send ListOffsets with MAX_TIMESTAMP (KIP-734) to the partition leaders."""
         return find_last_writes(self._wire, self._freshness, topics)
@@ -361,6 +373,12 @@ class RetryingCluster:
     ) -> Mapping[TopicPartition, tuple[int, ...]]:
         """See `Cluster.list_offsets`."""
         return self._policy.whole("list_offsets", lambda: self._cluster.list_offsets(topics, times))
+
+    def list_positions(
+        self, topics: Sequence[str], times: Sequence[int]
+    ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
+        """See `Cluster.list_positions`."""
+        return self._policy.whole("list_offsets", lambda: self._cluster.list_positions(topics, times))
 
     def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
         """See `Cluster.find_last_writes`."""

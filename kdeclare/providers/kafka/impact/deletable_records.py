@@ -42,6 +42,8 @@ class PartitionLog:
     first_within: the first offset with a timestamp within ``retention.ms``, or `NO_RECORD`.
     first_near: the first offset with a timestamp within ``retention.ms`` plus twice ``segment.ms``, or
         `NO_RECORD`.
+    kept_since_ms: the timestamp of the record at ``first_within``; None if there is no such record, or if no
+        limit by time was given.
     """
 
     start: int
@@ -49,6 +51,7 @@ class PartitionLog:
     size: int | None = None
     first_within: int = 0
     first_near: int = 0
+    kept_since_ms: int | None = None
 
     @property
     def count(self) -> int:

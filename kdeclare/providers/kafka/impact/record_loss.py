@@ -185,7 +185,13 @@ def _build_loss(loss: Loss, logs: TopicLogs, records: Bounds) -> Observation:
     total = sum(log.count for log in logs.values())
     size, about = compute_deleted_bytes(loss, logs)
     starts = sum(log.start for log in logs.values())
-    return wording.build_loss(loss.resource, loss.path, records, total, size, about, starts)
+    limits = loss.limits
+    is_by_time = limits is not None and limits.retention_bytes is None and not limits.is_compacted
+    kept_times = [log.kept_since_ms for log in logs.values() if log.kept_since_ms is not None]
+    kept_since_ms = min(kept_times, default=None) if is_by_time else None
+    return wording.build_loss(
+        loss.resource, loss.path, records, total, size, about, starts, kept_since_ms=kept_since_ms
+    )
 
 
 def compute_deleted_bytes(loss: Loss, logs: TopicLogs) -> tuple[Bounds | None, int | None]:

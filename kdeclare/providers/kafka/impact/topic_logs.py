@@ -17,6 +17,7 @@ from kdeclare.providers.kafka.port import (
     LATEST,
     UNSUPPORTED_VERSION,
     Cluster,
+    LogPosition,
 )
 
 RECENT_MS = 3_600_000
@@ -60,11 +61,11 @@ def read_logs(
         names_by_times.setdefault(_choose_times(topic_limits, now_ms), []).append(name)
     logs: dict[str, dict[int, PartitionLog] | Fault] = {}
     for times, names in names_by_times.items():
-        for name, offsets in _list_offsets(cluster, names, times, deadline).items():
-            if isinstance(offsets, Fault):
-                logs[name] = offsets
+        for name, positions in _list_positions(cluster, names, times, deadline).items():
+            if isinstance(positions, Fault):
+                logs[name] = positions
             else:
-                logs[name] = {w.partition: _build_log(found, sizes.get(w)) for w, found in offsets.items()}
+                logs[name] = {w.partition: _build_log(found, sizes.get(w)) for w, found in positions.items()}
     return logs
 
 
@@ -75,20 +76,27 @@ def read_log_bounds(
 
     deadline: no request begins after this time (`time.monotonic`).
     """
-    return _list_offsets(cluster, names, (), deadline)
+    bounds: dict[str, Mapping[TopicPartition, tuple[int, ...]] | Fault] = {}
+    for name, positions in _list_positions(cluster, names, (), deadline).items():
+        bounds[name] = (
+            positions
+            if isinstance(positions, Fault)
+            else {where: tuple(item.offset for item in found) for where, found in positions.items()}
+        )
+    return bounds
 
 
-_Offsets = dict[TopicPartition, tuple[int, ...]]
+_Positions = dict[TopicPartition, tuple[LogPosition, ...]]
 
 
-def _list_offsets(
+def _list_positions(
     cluster: Cluster, names: Sequence[str], times: tuple[int, ...], deadline: float
-) -> Mapping[str, _Offsets | Fault]:
-    def read(asked_names: Sequence[str]) -> Mapping[str, _Offsets]:
-        by_topic: dict[str, _Offsets] = {name: {} for name in asked_names}
+) -> Mapping[str, _Positions | Fault]:
+    def read(asked_names: Sequence[str]) -> Mapping[str, _Positions]:
+        by_topic: dict[str, _Positions] = {name: {} for name in asked_names}
         # The start is read first and the end last, so that no record between the requests is left out.
-        for where, offsets in cluster.list_offsets(asked_names, (EARLIEST, *times, LATEST)).items():
-            by_topic[where.topic][where] = offsets
+        for where, positions in cluster.list_positions(asked_names, (EARLIEST, *times, LATEST)).items():
+            by_topic[where.topic][where] = positions
         return by_topic
 
     return _read_topics(names, read, deadline)
@@ -115,10 +123,13 @@ def _read_topics(
     return {**first_half, **_read_topics(names[middle:], read, deadline)}
 
 
-def _build_log(offsets: tuple[int, ...], size: int | None) -> PartitionLog:
-    start, *at_times, end = offsets
-    first_near, first_within = at_times or (0, 0)
-    return PartitionLog(start, end, size, first_within, first_near)
+def _build_log(positions: tuple[LogPosition, ...], size: int | None) -> PartitionLog:
+    start, *at_times, end = positions
+    if not at_times:
+        return PartitionLog(start.offset, end.offset, size)
+    first_near, first_within = at_times
+    kept_since_ms = first_within.timestamp_ms if first_within.timestamp_ms >= 0 else None
+    return PartitionLog(start.offset, end.offset, size, first_within.offset, first_near.offset, kept_since_ms)
 
 
 def _choose_times(limits: LogLimits | None, now_ms: int) -> tuple[int, ...]:

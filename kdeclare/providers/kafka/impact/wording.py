@@ -35,11 +35,15 @@ def build_loss(
     size: Bounds | None,
     about: int | None,
     starts: int,
+    *,
+    kept_since_ms: int | None = None,
 ) -> Observation:
     """Say how many records a change deletes.
 
     records, total: the deleted records and all records of the topic. size, about: the bounds and the probable
     value of the deleted bytes; None if unknown. starts: the sum of the first offsets of all partitions.
+    kept_since_ms: the timestamp of the oldest record that certainly stays, as no record with this timestamp
+    or a later one is deleted; None if a limit by size can delete any record, or if none stays.
     """
     figures = {
         "records_at_least": records.least,
@@ -48,6 +52,7 @@ def build_loss(
         "bytes_at_least": size.least if size else None,
         "bytes_at_most": size.most if size else None,
         "bytes_about": about,
+        "kept_since_ms": kept_since_ms if records.most else None,
         "log_starts_total": starts,
     }
     if path is None:
@@ -61,6 +66,8 @@ def build_loss(
         note = ", ".join(part for part in parts if part)
         code = "deletable-records"
         text = f"Kafka deletes {format_bounds(records)} of {format_count(total, 'record')} ({note})."
+        if kept_since_ms is not None:
+            text += f" It keeps all records since {format_record_time(kept_since_ms)}."
     level = ObservationLevel.LOSS if records.most else ObservationLevel.INFO
     return Observation(resource, code, level, text, path, figures)
 

@@ -23,6 +23,7 @@ from kdeclare.providers.kafka.port import (
     ConfigQuery,
     Configs,
     LogDir,
+    LogPosition,
     NewPartitions,
     NewTopic,
     RecordBatch,
@@ -237,16 +238,23 @@ class MemoryCluster(RequestHandler):
     def list_offsets(
         self, topics: Sequence[str], times: Sequence[int]
     ) -> Mapping[TopicPartition, tuple[int, ...]]:
-        """See `Cluster.list_offsets`.
+        """See `Cluster.list_offsets`."""
+        positions = self.list_positions(topics, times).items()
+        return {where: tuple(position.offset for position in found) for where, found in positions}
 
-        Records have the timestamp 0 unless `set_log` sets another timestamp.
+    def list_positions(
+        self, topics: Sequence[str], times: Sequence[int]
+    ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
+        """See `Cluster.list_positions`.
+
+        Records have the timestamp 0 unless `produce` or `set_log` sets another timestamp.
         """
         state = self._state
 
-        def respond() -> dict[TopicPartition, tuple[int, ...]]:
+        def respond() -> dict[TopicPartition, tuple[LogPosition, ...]]:
             return {
                 TopicPartition(name, number): tuple(
-                    state.group_store.find_offset(state.topics[name], number, at) for at in times
+                    state.group_store.find_position(state.topics[name], number, at) for at in times
                 )
                 for name in topics
                 if name in state.topics

@@ -32,6 +32,7 @@ from kdeclare.providers.kafka.port import (
     LATEST,
     TOPIC_AUTHORIZATION_FAILED,
     ActiveProducer,
+    LogPosition,
     RecordBatch,
 )
 from kdeclare.providers.kafka.testing.batches import fetch_batches
@@ -89,8 +90,16 @@ class GroupStore:
             return max(times[start:end], default=None)
         return self.last_times.get(topic.topic_id, 0) if start < end else None
 
+    def find_position(self, topic: TopicState, partition: int, at: int) -> LogPosition:
+        """Return what ListOffsets returns for a timestamp: an offset, and the timestamp of its record."""
+        offset = self.find_offset(topic, partition, at)
+        if at in (EARLIEST, LATEST) or offset < 0:
+            return LogPosition(offset, -1)
+        times = self.times.get((topic.topic_id, partition))
+        return LogPosition(offset, self.last_times.get(topic.topic_id, 0) if times is None else times[offset])
+
     def find_offset(self, topic: TopicState, partition: int, at: int) -> int:
-        """Return the offset of a log for a timestamp, as ListOffsets does."""
+        """Return the offset of a log for a timestamp."""
         if at < EARLIEST:
             raise Fault("UNSUPPORTED_VERSION", "offsets at this time")
         key = (topic.topic_id, partition)

@@ -1,9 +1,9 @@
 """Read the offsets of logs from partition leaders (ListOffsets), and count records with these offsets."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka.protocol.consumer import ListOffsetsRequest
 
@@ -19,7 +19,7 @@ from kdeclare.providers.kafka.client.topics import describe_topics
 from kdeclare.providers.kafka.client.wire import Wire, batch_items
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.port import EARLIEST, LATEST, MAX_TIMESTAMP
+from kdeclare.providers.kafka.port import EARLIEST, LATEST, MAX_TIMESTAMP, LogPosition
 
 _PARTITIONS_PER_REQUEST = 2000
 _MAX_TIMESTAMP_VERSION = 7
@@ -31,8 +31,9 @@ _FIRST_POLL_S = 0.05
 _MAX_POLL_S = 0.5
 
 _UNKNOWN_TOPIC = get_error_name(UNKNOWN_TOPIC_OR_PARTITION)
-_Offsets = Mapping[TopicPartition, int | Fault]
-"""The offset or timestamp of each partition, or a Fault that can be retried."""
+Found = TypeVar("Found")
+_ReadResult = Callable[[Any], Found]
+"""A function that reads the result from the response for one partition."""
 
 
 def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dict[str, int]:
@@ -48,7 +49,7 @@ def find_last_writes(
     wire: Wire, freshness: Freshness, names: Sequence[str]
 ) -> dict[TopicPartition, int | None]:
     """Return the latest timestamp in each partition of the topics that exist. Raises Fault."""
-    found = _ask_until_led(wire, freshness, names, (MAX_TIMESTAMP,), "timestamp")
+    found = _ask_until_led(wire, freshness, names, (MAX_TIMESTAMP,), _read_timestamp)
     return {where: at if at >= 0 else None for where, (at,) in found.items()}
 
 
@@ -56,13 +57,34 @@ def list_log_offsets(
     wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int]
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the offsets at ``times`` for each partition of the topics that exist. Raises Fault."""
-    return _ask_until_led(wire, freshness, names, times, "offset")
+    return _ask_until_led(wire, freshness, names, times, _read_offset)
+
+
+def list_log_positions(
+    wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int]
+) -> dict[TopicPartition, tuple[LogPosition, ...]]:
+    """Return the offsets at ``times``, and the timestamps of their records, as `list_log_offsets` does."""
+    return _ask_until_led(wire, freshness, names, times, _read_position)
+
+
+def _read_offset(partition: Any) -> int:
+    offset: int = partition.offset
+    return offset
+
+
+def _read_timestamp(partition: Any) -> int:
+    timestamp_ms: int = partition.timestamp
+    return timestamp_ms
+
+
+def _read_position(partition: Any) -> LogPosition:
+    return LogPosition(partition.offset, partition.timestamp)
 
 
 def _ask_until_led(
-    wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int], result: str
-) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return a field of the responses for each partition and time. result: ``offset`` or ``timestamp``.
+    wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int], read: _ReadResult[Found]
+) -> dict[TopicPartition, tuple[Found, ...]]:
+    """Return the result of the responses for each partition and time.
 
     Metadata can name the leader of a new partition before that broker has become the leader. After the
     creation of hundreds of partitions, it can take several seconds until every partition has its leader.
@@ -70,7 +92,7 @@ def _ask_until_led(
     (PartitionLeaderStrategy).
     """
     topics_by_name = describe_topics(wire, freshness, names)
-    found: dict[TopicPartition, tuple[int, ...]] = {}
+    found: dict[TopicPartition, tuple[Found, ...]] = {}
     pending = [
         TopicPartition(topic.name, index)
         for topic in topics_by_name.values()
@@ -81,7 +103,7 @@ def _ask_until_led(
     while True:
         faults: list[Fault] = []
         asked, pending = pending, []
-        for partition, offsets in _ask_leaders(wire, topics_by_name, asked, times, result).items():
+        for partition, offsets in _ask_leaders(wire, topics_by_name, asked, times, read).items():
             if isinstance(offsets, Fault):
                 faults.append(offsets)
                 pending.append(partition)
@@ -105,13 +127,13 @@ def _ask_leaders(
     topics_by_name: Mapping[str, Topic],
     partitions: Iterable[TopicPartition],
     times: Sequence[int],
-    result: str,
-) -> dict[TopicPartition, tuple[int, ...] | Fault]:
-    """Return the offsets of each partition, or a Fault that can be retried.
+    read: _ReadResult[Found],
+) -> dict[TopicPartition, tuple[Found, ...] | Fault]:
+    """Return the results of each partition, or a Fault that can be retried.
 
     Raises Fault for permanent errors.
     """
-    results: dict[TopicPartition, tuple[int, ...] | Fault] = {}
+    results: dict[TopicPartition, tuple[Found, ...] | Fault] = {}
     partitions_by_leader: dict[int, list[TopicPartition]] = {}
     for partition in partitions:
         leader = topics_by_name[partition.topic].partitions[partition.partition].leader
@@ -129,24 +151,26 @@ def _ask_leaders(
         ]
         for leader, led_partitions in partitions_by_leader.items()
     }
-    for answers in wire.send_each(requests, partial(_read_results, result=result)).values():
+    for answers in wire.send_each(requests, partial(_read_results, read=read)).values():
         for first in range(0, len(answers), len(times)):
             results |= _join_times(answers[first : first + len(times)])
     return results
 
 
-def _join_times(answers: Sequence[_Offsets | Fault]) -> dict[TopicPartition, tuple[int, ...] | Fault]:
-    """Collect the offsets of each partition. Each response contains the offsets for one time."""
-    offsets_by_time: list[_Offsets] = []
+def _join_times(
+    answers: Sequence[Mapping[TopicPartition, Found | Fault] | Fault],
+) -> dict[TopicPartition, tuple[Found, ...] | Fault]:
+    """Collect the results of each partition. Each response contains the results for one time."""
+    results_by_time: list[Mapping[TopicPartition, Found | Fault]] = []
     for answer in answers:
         if isinstance(answer, Fault):
             raise answer
-        offsets_by_time.append(answer)
-    joined: dict[TopicPartition, tuple[int, ...] | Fault] = {}
-    for partition in offsets_by_time[0]:
-        offsets = [found[partition] for found in offsets_by_time]
-        fault = next((item for item in offsets if isinstance(item, Fault)), None)
-        joined[partition] = fault or tuple(item for item in offsets if not isinstance(item, Fault))
+        results_by_time.append(answer)
+    joined: dict[TopicPartition, tuple[Found, ...] | Fault] = {}
+    for partition in results_by_time[0]:
+        results = [found[partition] for found in results_by_time]
+        fault = next((item for item in results if isinstance(item, Fault)), None)
+        joined[partition] = fault or tuple(item for item in results if not isinstance(item, Fault))
     return joined
 
 
@@ -168,16 +192,16 @@ def _build_offsets_request(partitions: Iterable[TopicPartition], at: int, wire: 
     )
 
 
-def _read_results(response: Any, result: str) -> _Offsets:
-    """Return the field of each partition, or a Fault that can be retried.
+def _read_results(response: Any, read: _ReadResult[Found]) -> Mapping[TopicPartition, Found | Fault]:
+    """Return the result of each partition, or a Fault that can be retried.
 
     Raises Fault for permanent errors.
     """
-    offsets: dict[TopicPartition, int | Fault] = {}
+    results: dict[TopicPartition, Found | Fault] = {}
     for topic in response.topics:
         for partition in topic.partitions:
             topic_partition = TopicPartition(topic.name, partition.partition_index)
-            offsets[topic_partition] = getattr(partition, result)
+            results[topic_partition] = read(partition)
             if partition.error_code:
                 fault = build_fault_from_code(
                     partition.error_code, f"offsets of {topic_partition}", changes=False
@@ -185,5 +209,5 @@ def _read_results(response: Any, result: str) -> _Offsets:
                 # the topic is in the metadata, so retry if the leader does not know it yet
                 if fault.kind is not FaultKind.RETRIABLE and fault.error != _UNKNOWN_TOPIC:
                     raise fault
-                offsets[topic_partition] = fault
-    return offsets
+                results[topic_partition] = fault
+    return results
