@@ -1,13 +1,16 @@
 """Planning hooks for connectors: unreachable Connect clusters, order between kinds, and validation."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, warning
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.live_references import find_deleted_names
+from kdeclare.core.plans.observation import Observation
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.provider.registry import get_operation_type
+from kdeclare.core.resources.changes import Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
@@ -26,7 +29,8 @@ from kdeclare.providers.connect.connector.preflight import Proposal, validate_pr
 from kdeclare.providers.connect.connector.record import ConnectorRecord
 from kdeclare.providers.connect.connector.settings import CONNECTOR, Setting
 from kdeclare.providers.connect.connector.spec import ConnectorBody
-from kdeclare.providers.connect.connector.topics import list_override_users
+from kdeclare.providers.connect.connector.topics import TOPIC, list_override_users
+from kdeclare.providers.connect.connector_references import observe_topic_references
 from kdeclare.providers.connect.operations import PatchWorkersArgs
 from kdeclare.providers.kafka.acl.operations import CreateAcls, DeleteAcls, list_bindings
 from kdeclare.providers.kafka.scram_user.operations import DeleteScram, ScramArgs, UpsertScram
@@ -135,6 +139,13 @@ class ConnectorPlanning(PlanHooks):
             for name, snapshot in snapshots.items()
             for connector in _list_connectors(snapshot)
         )
+
+    def observe_impact(
+        self, operations: tuple[Operation, ...], changes: Sequence[Change]
+    ) -> Iterable[Observation]:
+        """Return which connectors that the project does not declare refer to deleted topics."""
+        topics = find_deleted_names(changes, TOPIC)
+        return observe_topic_references(self._inputs, operations, topics) if topics else ()
 
 
 def _list_connectors(snapshot: ClusterSnapshot) -> Sequence[str]:

@@ -1,10 +1,11 @@
 """The topics and users that the config of a connector names, and the schemas of the topics."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.operation_type import Access, FootprintEntry, Key, Prefix
-from kdeclare.core.patterns import PatternError, compile_pattern
+from kdeclare.core.patterns import Pattern, PatternError, compile_pattern
 from kdeclare.providers.connect.connector.settings import Setting
 
 TOPIC = "Topic"
@@ -45,6 +46,32 @@ def list_topic_entries(
     regex = config.get(_REGEX_KEY)
     if isinstance(regex, str) and regex and _PLACEHOLDER_START not in regex:
         yield FootprintEntry(TOPIC, _compile_regex(regex), Access.AFTER)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReferences:
+    """The topics that a config refers to, by name or with ``topics.regex``.
+
+    is_complete: whether the config can refer to no other topics. Placeholders and regular expressions that
+        RE2 does not support can refer to any topic.
+    """
+
+    topics: frozenset[str]
+    is_complete: bool
+
+
+def find_topic_references(config: Mapping[str, object], topics: Set[str]) -> TopicReferences:
+    """Return which of the given topics a config refers to."""
+    named = list_topics(config) & topics
+    texts = (config.get(key) for key in (*_NAME_KEYS, _LIST_KEY, _REGEX_KEY))
+    is_complete = not any(isinstance(text, str) and _PLACEHOLDER_START in text for text in texts)
+    regex = config.get(_REGEX_KEY)
+    if isinstance(regex, str) and regex and _PLACEHOLDER_START not in regex:
+        pattern = _compile_regex(regex)
+        if not isinstance(pattern, Pattern):
+            return TopicReferences(named, is_complete=False)
+        named |= {topic for topic in topics if pattern.matches(topic)}
+    return TopicReferences(named, is_complete)
 
 
 def list_schema_entries(config: Mapping[str, object]) -> Iterator[FootprintEntry]:

@@ -1,9 +1,11 @@
 """The planning hooks for schemas: references between schemas, renamed manifests, and preflight checks."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from kdeclare.core.diagnostics import Diagnostic, denied, info
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.live_references import find_deleted_names
+from kdeclare.core.plans.observation import Observation
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.resources.changes import Action, Change, Reason, Risk
 from kdeclare.core.resources.endpoint_choice import withhold_resource
@@ -11,11 +13,13 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.providers.schema_registry.schema.arguments import RegisterArgs, SchemaRecord
+from kdeclare.providers.schema_registry.schema.checks import TOPIC
 from kdeclare.providers.schema_registry.schema.diff import diff_schema, find_registry_problem
 from kdeclare.providers.schema_registry.schema.live import SchemaState
 from kdeclare.providers.schema_registry.schema.preflight import check_operations
 from kdeclare.providers.schema_registry.schema.resolution import PlannedSchemas, collect_planned
 from kdeclare.providers.schema_registry.schema.spec import SCHEMA, SchemaBody
+from kdeclare.providers.schema_registry.subject_references import observe_topic_references
 
 
 class SchemaPlanning(PlanHooks):
@@ -176,6 +180,13 @@ class SchemaPlanning(PlanHooks):
             for subject in snapshot.names or ()
         }
         return len(subjects - self._planned.desired.keys() - self._owned.keys())
+
+    def observe_impact(
+        self, operations: tuple[Operation, ...], changes: Sequence[Change]
+    ) -> Iterable[Observation]:
+        """Return which subjects that the project does not declare are named after deleted topics."""
+        topics = find_deleted_names(changes, TOPIC)
+        return observe_topic_references(self._inputs, operations, topics) if topics else ()
 
 
 def _report_renamed(resource: ResourceId, successor: DesiredResource) -> Diagnostic:

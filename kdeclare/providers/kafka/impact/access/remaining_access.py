@@ -7,8 +7,9 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import Access
+from kdeclare.core.plans.live_references import find_deleted_names
 from kdeclare.core.plans.observation import Observation
-from kdeclare.core.resources.changes import Action, Change
+from kdeclare.core.resources.changes import Change
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.plan_capabilities import list_mentions
 from kdeclare.core.units import format_names
@@ -61,11 +62,7 @@ def find_user_changes(changes: Sequence[Change], live: ScramState | None) -> Use
 
 def find_deleted_topics(changes: Sequence[Change]) -> tuple[str, ...]:
     """Return the topics that a plan deletes."""
-    return tuple(
-        change.id.name
-        for change in changes
-        if change.id.kind == _TOPIC_KIND and change.action is Action.DELETE
-    )
+    return find_deleted_names(changes, _TOPIC_KIND)
 
 
 def observe_unknown_users(users: Mapping[str, str]) -> Iterator[Observation]:
