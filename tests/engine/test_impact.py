@@ -357,7 +357,10 @@ LOSS_REQUESTS = {"list_offsets", "log_dirs", "list_groups", "fetch_offsets", "cl
         (lambda: shorten(**{"compression.type": "lz4"}), set()),
         (lambda: shorten(**{"min.insync.replicas": "3"}), set()),
         (lambda: shorten(**{"max.message.bytes": "2000000"}), set()),
-        (lambda: grow(2), {"list_offsets", "fetch_batches"}),
+        (
+            lambda: grow(2),
+            {"list_offsets", "fetch_batches", "list_groups", "fetch_offsets", "cluster_rights"},
+        ),
         (lambda: shorten(**{"max.message.bytes": "1000000"}), {"list_offsets", "fetch_batches"}),
         (lambda: shorten(**SHORT), LOSS_REQUESTS),
         (lambda: shorten(**{"cleanup.policy": "compact"}), LOSS_REQUESTS | {"fetch_batches"}),

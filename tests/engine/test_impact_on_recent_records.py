@@ -10,6 +10,7 @@ from kdeclare.core.plans.observation import Observation
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.acl.binding import ALLOW, LITERAL, TOPIC, Binding
+from kdeclare.providers.kafka.consumer_group.group import CommittedOffset
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.impact import impact_reader, record_sample
 from kdeclare.providers.kafka.port import RecordBatch
@@ -98,6 +99,32 @@ def test_growth_with_a_single_record() -> None:
     world = build_world(1, [batch(1, 1)])
     (observation,) = observe(world, 4)
     assert observation.text.startswith("The only sampled recent record has a key. Half of the keys")
+
+
+@pytest.mark.parametrize(
+    ("ids", "shown"),
+    [(["flink"], "group 'flink'"), (["flink", "spark"], "groups flink, spark")],
+)
+def test_growth_names_groups_whose_clients_choose_their_partitions(ids: list[str], shown: str) -> None:
+    """Clients that join a group get new partitions, whether the group has members at the moment or not."""
+    world = build_world()
+    for id_ in (*ids, "joined"):
+        world.cluster.add_group(id_, protocol="consumer" if id_ == "joined" else "")
+        world.cluster.groups.alter_offsets({id_: {FIRST: CommittedOffset(0)}})
+    assert [line for line in list_lines(observe(world, partitions=4)) if "joining" in line] == [
+        f"effect: Clients commit offsets for {shown} without joining. If they choose their partitions "
+        "themselves, they do not read the new partitions."
+    ]
+
+
+def test_growth_with_unreadable_groups_is_unknown() -> None:
+    world = build_world()
+    fault = Fault("COORDINATOR_NOT_AVAILABLE", "The coordinator is not available.")
+    world.cluster.faults.fail(fault, method="list_groups", nth=None)
+    assert [line for line in list_lines(observe(world, partitions=4)) if "choose" in line] == [
+        "unknown: kdeclare could not determine which groups have consumers that choose their partitions "
+        "themselves: COORDINATOR_NOT_AVAILABLE: The coordinator is not available."
+    ]
 
 
 def test_growth_without_read_permission_names_it() -> None:

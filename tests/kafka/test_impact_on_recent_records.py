@@ -193,6 +193,28 @@ def test_records_of_transactions_are_sampled_without_their_markers(project: Proj
     assert growth["text"].startswith("All 4 sampled recent records have keys.")
 
 
+def test_growth_names_groups_whose_clients_choose_their_partitions(project: Project) -> None:
+    topic = project.name("assigned")
+    project.topics("assigned")
+    project.done("apply", "--yes")
+    where = kafka.TopicPartition(topic, 0)
+    for group, joins in ((f"{topic}-assigns", False), (f"{topic}-subscribes", True)):
+        consumer = kafka.KafkaConsumer(
+            bootstrap_servers=project.bootstrap, group_id=group, enable_auto_commit=False
+        )
+        if joins:
+            consumer.subscribe([topic])
+            while not consumer.assignment():
+                consumer.poll(200)
+        else:
+            consumer.assign([where])
+        consumer.commit({where: kafka.OffsetAndMetadata(0, "", -1)})
+        consumer.close()
+    project.topics("assigned", partitions=2)
+    text = find(plan(project), topic, "own-assignments")["text"]
+    assert text.startswith(f"Clients commit offsets for group '{topic}-assigns' without joining.")
+
+
 def test_sample_needs_read_permission(secured_sandbox: SandboxStatus, tmp_path: Path) -> None:
     """The reader may only describe. Without a group, Read on the topic is enough."""
     admin = connect_as(secured_sandbox, ADMIN)

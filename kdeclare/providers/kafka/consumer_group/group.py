@@ -45,8 +45,7 @@ class ListedGroup:
     """One group in the list of groups (ListGroups).
 
     protocol: the protocol type of a classic group, such as ``consumer`` or ``connect``. It is empty if
-        clients
-        only committed offsets for the group.
+        clients only committed offsets for the group.
     state: Kafka's name of the state, such as ``Stable`` or ``Empty``.
     """
 
@@ -59,6 +58,14 @@ class ListedGroup:
     def is_active(self) -> bool:
         """Whether the group has members. If so, only the members can change its offsets."""
         return self.state not in _INACTIVE_STATES
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether clients only commit offsets for the group, and choose their partitions themselves.
+
+        Kafka's Admin client calls this a simple consumer group.
+        """
+        return self.type is GroupType.CLASSIC and not self.protocol
 
     @property
     def has_consumer_offsets(self) -> bool:

@@ -8,6 +8,7 @@ from kdeclare.core.resources.changes import Action, Change
 from kdeclare.providers.kafka.impact import sample_wording, wording
 from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
 from kdeclare.providers.kafka.impact.record_sample import RecordSample
+from kdeclare.providers.kafka.impact.topic_logs import Readers
 from kdeclare.providers.kafka.impact.topic_settings import (
     CLEANUP_POLICY,
     MAX_MESSAGE_BYTES,
@@ -52,6 +53,8 @@ def observe_recent_records(
         if _needs_sample(change, topics[name], settings.get(name))
     }
     samples = reader.read_samples(sampled)
+    growing = {name: change for name, change in affected.items() if _is_growing(change)}
+    yield from _observe_own_assignments(reader, growing)
     for name, change in affected.items():
         yield from _observe_growth(change, topics[name], settings.get(name), samples.get(name))
         yield from _observe_size_limit(change, settings.get(name), samples.get(name))
@@ -117,6 +120,25 @@ def _observe_growth(
             "number of partitions of such a topic changes."
         )
         yield Observation(resource, "streams-topic", ObservationLevel.LOSS, text, field.path)
+
+
+def _observe_own_assignments(reader: ImpactReader, changes: Mapping[str, Change]) -> Iterator[Observation]:
+    """Yield the groups whose consumers do not notice new partitions, because they choose them themselves.
+
+    changes: those that add partitions, by topic.
+    """
+    if not changes:
+        return
+    readers = reader.read_readers()
+    for name, change in changes.items():
+        resource = str(change.id)
+        if not isinstance(readers, Readers):
+            what = "which groups have consumers that choose their partitions themselves"
+            yield wording.build_unknown(resource, PARTITIONS, what, readers)
+            continue
+        groups = [group.id for group in readers.groups.get(name, ()) if group.is_simple]
+        if groups:
+            yield sample_wording.build_own_assignments(resource, PARTITIONS, groups)
 
 
 def _observe_unknown_keys(resource: str, path: str, sample: Sample) -> Iterator[Observation]:

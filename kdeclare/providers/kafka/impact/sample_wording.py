@@ -1,10 +1,11 @@
 """The sentences about changes whose impact depends on recent records."""
 
+from collections.abc import Sequence
 from math import lcm
 
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.observation import Observation, ObservationLevel
-from kdeclare.core.units import format_size
+from kdeclare.core.units import format_names, format_size
 from kdeclare.providers.kafka.impact.record_sample import RecordSample
 
 
@@ -55,6 +56,17 @@ def _describe_keys(sample: RecordSample) -> str:
     if not keyed:
         return f"None of {total:,} sampled recent records has a key"
     return f"{keyed:,} of {total:,} sampled recent records {'has a key' if keyed == 1 else 'have keys'}"
+
+
+def build_own_assignments(resource: str, path: str, groups: Sequence[str]) -> Observation:
+    """Say that clients that use groups only for offsets may not read new partitions. groups: at least one."""
+    shown = f"group '{groups[0]}'" if len(groups) == 1 else f"groups {format_names(groups)}"
+    text = (
+        f"Clients commit offsets for {shown} without joining. If they choose their partitions themselves, "
+        "they do not read the new partitions."
+    )
+    figures = {"groups": list[JsonValue](groups)}
+    return Observation(resource, "own-assignments", ObservationLevel.EFFECT, text, path, figures)
 
 
 def build_missing_keys(resource: str, path: str, sample: RecordSample) -> Observation:

@@ -160,13 +160,14 @@ class ReadingGroup:
     """A group that reads a topic.
 
     committed: the offset that the group reads next, by partition. members: the number of members that have
-    a partition of the topic. state: Kafka's name of the state of the group.
+    a partition of the topic. state: Kafka's name of the state of the group. is_simple: see `ListedGroup`.
     """
 
     id: str
     committed: Mapping[int, int]
     members: int = 0
     state: str = ""
+    is_simple: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,10 @@ def read_readers(cluster: Cluster, found_members: GroupMembers | None = None) ->
             committed_of.setdefault(where.topic, {})[where.partition] = committed.offset
         state = (listed[id_] if group is None else group.group).state
         for topic in members_of.keys() | committed_of.keys():
-            found = ReadingGroup(id_, committed_of.get(topic, {}), members_of.get(topic, 0), state)
+            committed_offsets = committed_of.get(topic, {})
+            found = ReadingGroup(
+                id_, committed_offsets, members_of.get(topic, 0), state, listed[id_].is_simple
+            )
             groups.setdefault(topic, []).append(found)
     return Readers(groups, all_members.is_complete, tuple(sorted(unknown)))
 
