@@ -96,11 +96,14 @@ def _bound_by_time(log: PartitionLog, limits: LogLimits) -> Bounds:
     The segment with the first record that is recent enough stays. Kafka begins a segment at the latest when
     a batch is more than ``segment.ms`` newer than the first batch of the current segment. The records of
     that first batch can be older than the batch, but by much less than another ``segment.ms``.
+
+    In a compacted log, `NO_RECORD` proves nothing. Brokers search only the first segment that can have such a
+    record, and the time of a segment without records is that of its file.
     """
     if not limits.deletes or limits.retention_ms is None:
         return NONE_DELETED
     if log.first_within == NO_RECORD:
-        return Bounds(log.count, log.count)
+        return Bounds(0 if limits.is_compacted else log.count, log.count)
     most = max(0, log.first_within - log.start)
     least = max(0, log.first_near - log.start)
     is_known = log.first_near != NO_RECORD and not limits.is_compacted
