@@ -10,8 +10,9 @@ import pytest
 from kdeclare.providers.kafka.client import KafkaCluster
 from kdeclare.sandbox import SandboxStatus
 from tests.commands import run_here
+from tests.kafka.random_topics import HOUR, PLAIN, SEGMENT_BYTES, Case, wait_for_starts, write_records
 from tests.kafka.test_bad_input import Project
-from tests.kafka.test_impact import HOUR, SEGMENT_BYTES, Case, cluster, quick, wait_for_starts, write_records
+from tests.kafka.test_impact import cluster, quick
 
 __all__ = ["cluster", "quick"]  # fixtures
 
@@ -34,7 +35,7 @@ def test_lower_default_deletes_within_the_bounds(
     configs: dict[str, dict[str, int]] = {**inheriting, kept: {**segments, "retention.ms": UNLIMITED}}
     cases = {
         name: Case(
-            tuple(sorted((chance.randrange(100 * HOUR) for _ in range(60)), reverse=True)), HOUR, {}, 0
+            PLAIN, tuple(sorted((chance.randrange(100 * HOUR) for _ in range(60)), reverse=True)), HOUR
         )
         for name in configs
     }
@@ -50,7 +51,7 @@ def test_lower_default_deletes_within_the_bounds(
 
     declare(UNLIMITED)
     assert run_here(tmp_path, "apply", "--yes", "--adopt").code == 0
-    write_records(quick, cases, chance)
+    write_records(quick.bootstrap, cases, chance)
     declare(DAY)
     planned = run_here(tmp_path, "plan", "--format", "json", "--out", "it.plan")
     assert planned.code == 0, planned.err

@@ -14,7 +14,7 @@ from kdeclare.sandbox import SandboxStatus
 from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, READER
 from tests.conftest import connect_as
-from tests.kafka.test_impact import commit
+from tests.kafka.random_topics import commit
 
 pytestmark = pytest.mark.kafka
 
@@ -87,7 +87,7 @@ def test_policies_deny_until_groups_are_visible(
             {"rule": rule, "actions": ["DELETE"], "message": "In use."},
             name,
         )
-    commit(admin, {GROUP: (TOPIC, 0)})
+    commit(admin, {GROUP: {TOPIC: 0}})
 
     code, text = plan_deletion()
     assert code == 3, text
