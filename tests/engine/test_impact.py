@@ -199,7 +199,23 @@ def test_more_partitions_of_special_topics() -> None:
     configs = {"cleanup.policy": ["compact"]}
     world.apply(topic("app-store-changelog", partitions=1, configs=configs))
     observations = observe(world, topic("app-store-changelog", partitions=2, configs=configs))
-    assert [item.code for item in observations] == ["streams-topic", "keys-move", "stale-keys"]
+    assert [item.code for item in observations] == ["internal-topic", "keys-move", "stale-keys"]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("app-store-repartition", "Kafka Streams. Applications stop"),
+        ("connect-configs", "Kafka Connect. Workers do not start"),
+        ("_schemas", "Schema Registry. A registry does not start"),
+    ],
+)
+def test_more_partitions_of_internal_topics_name_their_system(name: str, line: str) -> None:
+    world = World()
+    world.apply(topic(name, partitions=1))
+    texts = list_texts(observe(world, topic(name, partitions=2)))
+    assert [text for text in texts if line in text and text.startswith("loss: According to its name")]
+    assert "fetch_batches" not in {call.method for call in world.cluster.calls}
 
 
 def test_larger_min_isr_counts_partitions_that_reject_records(world: World) -> None:

@@ -17,13 +17,23 @@ from kdeclare.providers.kafka.impact.topic_settings import (
     require_known,
 )
 from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.usage.topic_purpose import TopicPurpose, find_purpose
 
 PARTITIONS = "partitions"
 """The path of the number of partitions."""
 _POLICY_PATH, _SIZE_PATH = f"configs.{CLEANUP_POLICY}", f"configs.{MAX_MESSAGE_BYTES}"
 _READ = "Read"
-_STREAMS_SUFFIXES = ("-changelog", "-repartition")
-"""The suffixes of the internal topics of Kafka Streams (org.apache.kafka.streams.processor.internals)."""
+_EFFECTS_OF_GROWTH = {
+    TopicPurpose.STREAMS: "Applications stop if the number of partitions of such a topic changes.",
+    TopicPurpose.CONNECT: "Workers do not start if the topic with their configs has more than one partition. "
+    "They can read outdated offsets if keys are in several partitions.",
+    TopicPurpose.SCHEMA_REGISTRY: "A registry does not start if this topic has more than one partition.",
+}
+"""What more partitions mean for a topic that belongs to another system.
+
+See `InternalTopicManager` of Kafka Streams, `KafkaTopicBasedBackingStore` and `KafkaConfigBackingStore` of
+Kafka Connect, and `KafkaStore` of Schema Registry.
+"""
 
 Settings = TopicSettings | Fault | None
 Sample = RecordSample | Fault | str
@@ -74,9 +84,9 @@ def _is_growing(change: Change) -> bool:
 
 
 def _has_known_keys(topic: Topic, settings: Settings) -> bool:
-    """Return whether no sample is necessary: in compacted topics and in internal topics of Kafka Streams."""
+    """Return whether no sample is necessary: in compacted topics and in topics of other systems."""
     is_compacted = isinstance(settings, TopicSettings) and settings.is_compacted_before
-    return is_compacted or topic.name.endswith(_STREAMS_SUFFIXES)
+    return is_compacted or find_purpose(topic) in _EFFECTS_OF_GROWTH
 
 
 def _find_lower_size_limit(change: Change, settings: TopicSettings) -> int | None:
@@ -114,12 +124,11 @@ def _observe_growth(
             "new records of the key go to another partition."
         )
         yield Observation(resource, "stale-keys", ObservationLevel.EFFECT, text, field.path)
-    if topic.name.endswith(_STREAMS_SUFFIXES):
-        text = (
-            "According to its name, this is an internal topic of Kafka Streams. Applications stop if the "
-            "number of partitions of such a topic changes."
-        )
-        yield Observation(resource, "streams-topic", ObservationLevel.LOSS, text, field.path)
+    purpose = find_purpose(topic)
+    if purpose in _EFFECTS_OF_GROWTH:
+        effect = _EFFECTS_OF_GROWTH[purpose]
+        text = f"According to its name, this is an internal topic of {purpose.label}. {effect}"
+        yield Observation(resource, "internal-topic", ObservationLevel.LOSS, text, field.path)
 
 
 def _observe_own_assignments(reader: ImpactReader, changes: Mapping[str, Change]) -> Iterator[Observation]:
