@@ -109,7 +109,7 @@ def test_added_delete_policy_names_deleted_records() -> None:
     world.apply(topic("t", partitions=1, configs={"cleanup.policy": ["compact"]}))
     world.cluster.produce("t", 10)  # written in 1970
     observations = observe(world, topic("t", partitions=1, configs={"cleanup.policy": ["compact", "delete"]}))
-    assert "Kafka deletes 10 of 10 records (100%, about 9.8 KiB)." in observations[0].text
+    assert "Kafka deletes up to 10 of 10 records (up to 100%, about 9.8 KiB)." in observations[0].text
     assert observations[1].text == "No group reads the topic."
 
 
