@@ -35,7 +35,7 @@ def convert(
         SourceFormat,
         typer.Option(
             "--from",
-            metavar="TOOL",
+            metavar="strimzi|terraform|topicctl|kafka-gitops|julieops|jikkou",
             help="The tool whose files are converted.",
             show_default=False,
         ),
