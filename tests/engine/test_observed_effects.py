@@ -143,6 +143,13 @@ def test_moves_report_sizes_and_duration(movable: MovingWorld) -> None:
     assert [brokers[broker]["bytes_in"] for broker in ("3", "4")] == [20_000_000, 10_000_000]
 
 
+def test_moves_that_copy_no_records_are_not_reported(movable: MovingWorld) -> None:
+    movable.apply(assigned_topic("t", [1, 2], [2, 1]))
+    result = movable.apply(reassignment(("t-0", [3, 4])), scope=PART)
+    assert "The moves copy no records." in [item.text for item in result.plan.observations]
+    assert observe(movable, result) == ()
+
+
 def test_moves_that_continue_after_the_run_are_not_observed(movable: MovingWorld) -> None:
     movable.apply(assigned_topic("t", [1, 2]))
     movable.cluster.produce("t", 1000)

@@ -34,9 +34,10 @@ def observe_copied_bytes(
 ) -> Iterator[ObservedEffect]:
     """Yield the sizes of the copied replicas, and the duration of the moves, for each resource.
 
+    Moves that were to copy no records are left out, because there is nothing to compare.
     deadline: no request begins after this time (`time.monotonic`).
     """
-    predictions = [item for item in request.predictions if item.code == _COPIED]
+    predictions = [item for item in request.predictions if item.code == _COPIED and _copies_records(item)]
     if not predictions:
         return
     reassignments = [op for op in request.operations if is_reassignment(op)]
@@ -48,6 +49,11 @@ def observe_copied_bytes(
     for item in predictions:
         seconds, others = _measure_moves(item.resource, reassignments, request)
         yield _compare_moves(item, replicas[item.resource], log_dirs, seconds, others)
+
+
+def _copies_records(prediction: Observation) -> bool:
+    figures = prediction.figures
+    return bool(figures.get("bytes_copied") or figures.get("partitions_unknown"))
 
 
 def _list_new_replicas(op: Operation) -> Iterator[_NewReplica]:
