@@ -199,4 +199,12 @@ class PatternIndex:
             return True
         if (name, pattern) == (ANY_NAME, LITERAL):
             return False
+        return self._has_prefix(resource_type, name)
+
+    def matches(self, resource_type: str, name: str) -> bool:
+        """Return whether a pattern of the index matches the resource with this name."""
+        own_patterns = {(resource_type, ANY_NAME, LITERAL), (resource_type, name, LITERAL)}
+        return not own_patterns.isdisjoint(self._patterns) or self._has_prefix(resource_type, name)
+
+    def _has_prefix(self, resource_type: str, name: str) -> bool:
         return any((resource_type, name[:n], PREFIXED) in self._patterns for n in range(1, len(name) + 1))

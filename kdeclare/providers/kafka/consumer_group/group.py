@@ -89,6 +89,11 @@ class GroupMember:
     instance_id: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
 
+    @property
+    def address(self) -> str:
+        """The IP address of the member. Brokers put a slash before it."""
+        return self.host.rpartition("/")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:

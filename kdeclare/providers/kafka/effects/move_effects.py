@@ -1,6 +1,5 @@
 """Observe how large the replicas are that the moves of a run have copied, and how long the moves took."""
 
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -17,7 +16,7 @@ from kdeclare.core.plans.observed_effect import (
 from kdeclare.core.units import format_count, format_duration, format_size
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.impact.copied_bytes import collect_replica_sizes, compute_disk_usage
-from kdeclare.providers.kafka.impact.topic_logs import TOO_SLOW
+from kdeclare.providers.kafka.impact.topic_logs import read_before
 from kdeclare.providers.kafka.impact.wording import format_reason
 from kdeclare.providers.kafka.operations.partitions import get_replicas_before, get_targets
 from kdeclare.providers.kafka.port import Cluster, LogDir
@@ -45,7 +44,7 @@ def observe_copied_bytes(
     for op in reassignments:
         replicas[str(op.resource)] += _list_new_replicas(op)
     topics = {partition.topic for item in predictions for partition, _ in replicas[item.resource]}
-    log_dirs = _read_log_dirs(cluster, sorted(topics), deadline)
+    log_dirs = read_before(deadline, lambda: cluster.log_dirs(sorted(topics)))
     for item in predictions:
         seconds, others = _measure_moves(item.resource, reassignments, request)
         yield _compare_moves(item, replicas[item.resource], log_dirs, seconds, others)
@@ -62,17 +61,6 @@ def _list_new_replicas(op: Operation) -> Iterator[_NewReplica]:
         for broker in target:
             if before and broker not in before:
                 yield TopicPartition.parse(name), broker
-
-
-def _read_log_dirs(
-    cluster: Cluster, topics: Sequence[str], deadline: float
-) -> Mapping[int, Sequence[LogDir]] | Fault:
-    if time.monotonic() > deadline:
-        return TOO_SLOW
-    try:
-        return cluster.log_dirs(topics)
-    except Fault as fault:
-        return fault
 
 
 def _measure_moves(

@@ -1,6 +1,5 @@
 """Count again, after a run, which partitions reject records while one broker or one rack is down."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from kdeclare.core.frozen_dataclass import dataclass
@@ -17,7 +16,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.units import format_count
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.impact.outage_impact import OUTAGE_CODES, describe_outage
-from kdeclare.providers.kafka.impact.topic_logs import TOO_SLOW
+from kdeclare.providers.kafka.impact.topic_logs import read_before
 from kdeclare.providers.kafka.impact.topic_settings import MIN_ISR, read_configs
 from kdeclare.providers.kafka.impact.wording import format_reason
 from kdeclare.providers.kafka.impact.writability import (
@@ -55,7 +54,7 @@ def observe_outage_effects(
         return
     partitions = {item.resource: _list_partitions(item, request) for item in predictions}
     names = sorted({partition.topic for each in partitions.values() for partition in each})
-    placements = _read_placements(cluster, names, deadline)
+    placements = read_before(deadline, lambda: _read_placements(cluster, names))
     for item in predictions:
         if isinstance(placements, Fault):
             yield _build_unknown(item, placements)
@@ -97,15 +96,10 @@ def _list_moved(
     }
 
 
-def _read_placements(cluster: Cluster, names: Sequence[str], deadline: float) -> _Placements | Fault:
-    if time.monotonic() > deadline:
-        return TOO_SLOW
-    try:
-        brokers = cluster.describe().brokers
-        racks = {broker.id: broker.rack for broker in brokers if broker.rack is not None}
-        return _Placements(cluster.topics(names), read_configs(cluster, names), racks)
-    except Fault as fault:
-        return fault
+def _read_placements(cluster: Cluster, names: Sequence[str]) -> _Placements:
+    brokers = cluster.describe().brokers
+    racks = {broker.id: broker.rack for broker in brokers if broker.rack is not None}
+    return _Placements(cluster.topics(names), read_configs(cluster, names), racks)
 
 
 def _count_again(

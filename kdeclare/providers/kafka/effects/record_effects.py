@@ -1,6 +1,5 @@
 """Observe which records Kafka has deleted after a run, and whether deleted topics are gone."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from kdeclare.core.jsontypes import JsonObject
@@ -18,8 +17,8 @@ from kdeclare.core.units import format_amount, format_count
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.impact.topic_logs import (
     INCOMPLETE,
-    TOO_SLOW,
     explain_missing_leader,
+    read_before,
     read_log_bounds,
 )
 from kdeclare.providers.kafka.impact.wording import format_reason
@@ -45,7 +44,7 @@ def observe_record_effects(
     if not deleted and not expiring:
         return
     names = sorted({_get_topic(item) for item in (*deleted, *expiring)})
-    topics = _read_topics(cluster, names, deadline)
+    topics = read_before(deadline, lambda: cluster.topics(names))
     if isinstance(topics, Fault):
         for item in (*deleted, *expiring):
             yield _build_unknown(item, topics)
@@ -66,15 +65,6 @@ def observe_record_effects(
 
 def _get_topic(prediction: Observation) -> str:
     return ResourceId.parse(prediction.resource).name
-
-
-def _read_topics(cluster: Cluster, names: Sequence[str], deadline: float) -> Mapping[str, Topic] | Fault:
-    if time.monotonic() > deadline:
-        return TOO_SLOW
-    try:
-        return cluster.topics(names)
-    except Fault as fault:
-        return fault
 
 
 def _build_unknown(prediction: Observation, reason: Fault | str) -> ObservedEffect:
@@ -155,14 +145,12 @@ def _get_number(figures: JsonObject, name: str) -> int | None:
 def _read_check_interval(cluster: Cluster, topics: Mapping[str, Topic], deadline: float) -> int | None:
     """Return how often a broker looks for records to delete, in milliseconds; None if it does not tell."""
     leaders = [p.leader for topic in topics.values() for p in topic.partitions if p.leader is not None]
-    if not leaders or time.monotonic() > deadline:
+    if not leaders:
         return None
     broker = ConfigResource(ConfigScope.BROKER, str(min(leaders)))
-    try:
-        described = cluster.describe_configs_partially([ConfigQuery(broker, frozenset({_CHECK_INTERVAL}))])
-    except Fault:
-        return None
-    entries = described.get(broker)
+    query = ConfigQuery(broker, frozenset({_CHECK_INTERVAL}))
+    described = read_before(deadline, lambda: cluster.describe_configs_partially([query]))
+    entries = None if isinstance(described, Fault) else described.get(broker)
     if entries is None or isinstance(entries, Fault) or _CHECK_INTERVAL not in entries:
         return None
     value = entries[_CHECK_INTERVAL].value

@@ -6,13 +6,15 @@ from datetime import UTC, datetime
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.live.unused_objects import UnusedListing, UnusedObject
 from kdeclare.core.progress import ignore_progress
-from kdeclare.core.units import format_count, format_names, format_size
+from kdeclare.core.units import format_count, format_size
 from kdeclare.providers.kafka.fleet.facts import TOPIC
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.usage.topic_usage import (
     ClusterUsage,
     TopicUsage,
     Unknown,
+    explain_unknown_groups,
+    get_known,
     read_usage,
 )
 
@@ -46,12 +48,7 @@ def list_unused_topics(cluster: Cluster, unused_for_s: float, read_at: datetime)
 
 def _list_warnings(usage: ClusterUsage) -> Iterator[str]:
     if usage.unknown_groups:
-        groups = format_count(len(usage.unknown_groups), "group")
-        verb = "reads" if len(usage.unknown_groups) == 1 else "read"
-        yield (
-            f"Unused topics may be in use: kdeclare does not know which topics {groups} {verb} "
-            f"({format_names(usage.unknown_groups)})."
-        )
+        yield f"Unused topics may be in use: {explain_unknown_groups(usage)}."
 
 
 def _build_object(key: LiveKey, topic: TopicUsage) -> UnusedObject:
@@ -59,16 +56,16 @@ def _build_object(key: LiveKey, topic: TopicUsage) -> UnusedObject:
     return UnusedObject(
         key,
         " ".join(_describe(topic, readers)),
-        _get_known(topic.records),
-        _get_known(topic.size),
-        _get_known(topic.newest_ms),
+        get_known(topic.records),
+        get_known(topic.size),
+        get_known(topic.newest_ms),
         readers,
     )
 
 
 def _describe(topic: TopicUsage, readers: int) -> Iterator[str]:
     yield "No group has members that read it."
-    records, size, newest_ms = map(_get_known, (topic.records, topic.size, topic.newest_ms))
+    records, size, newest_ms = map(get_known, (topic.records, topic.size, topic.newest_ms))
     if newest_ms is None:
         yield "No record was ever written to it."
     else:
@@ -79,7 +76,3 @@ def _describe(topic: TopicUsage, readers: int) -> Iterator[str]:
     if readers:
         verb = "has" if readers == 1 else "have"
         yield f"{format_count(readers, 'group')} {verb} committed offsets for it."
-
-
-def _get_known(value: int | Unknown | None) -> int | None:
-    return None if isinstance(value, Unknown) else value

@@ -6,7 +6,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.observation import Observation, ObservationLevel
-from kdeclare.core.units import format_count, format_size
+from kdeclare.core.units import format_count
 from kdeclare.providers.kafka.impact import wording
 from kdeclare.providers.kafka.impact.deletable_records import Bounds
 from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
@@ -145,12 +145,9 @@ def _build_losses(resource: str, path: str, found: Sequence[_TopicLoss], affecte
     if not losing:
         text = f"{scope}No records of these topics currently exceed the new limits."
         return Observation(resource, "deletable-records", ObservationLevel.INFO, text, path, figures)
-    share = f"{100 * records.most / total:.3g}%"
-    notes = [share if records.is_exact else f"up to {share}"]
-    notes += [] if about is None else [f"about {format_size(about)}"]
-    deleted = f"{wording.format_bounds(records)} of {format_count(total, 'record')}"
+    deleted = wording.format_deleted(records, total, about)
     names = format_topic_count([each.name for each in losing])
-    text = f"{scope}Kafka deletes {deleted} ({', '.join(notes)}) of {names}."
+    text = f"{scope}Kafka deletes {deleted} of {names}."
     return Observation(resource, "deletable-records", ObservationLevel.LOSS, text, path, figures)
 
 

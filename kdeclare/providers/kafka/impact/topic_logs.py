@@ -102,6 +102,19 @@ def _list_positions(
     return _read_topics(names, read, deadline)
 
 
+def read_before(deadline: float, read: Callable[[], Found]) -> Found | Fault:
+    """Return the result of a read, or the reason why it failed or was not begun after the deadline.
+
+    deadline: a time of `time.monotonic`.
+    """
+    if time.monotonic() > deadline:
+        return TOO_SLOW
+    try:
+        return read()
+    except Fault as fault:
+        return fault
+
+
 def _read_topics(
     names: Sequence[str], read: Callable[[Sequence[str]], Mapping[str, Found]], deadline: float
 ) -> Mapping[str, Found | Fault]:

@@ -61,15 +61,25 @@ def build_loss(
     elif not records.most:
         code, text = "deletable-records", "No records currently exceed the new limits."
     else:
-        share = f"{100 * records.most / total:.3g}%" if total else ""
-        parts = [share if records.is_exact else f"up to {share}", "" if about is None else _about(about)]
-        note = ", ".join(part for part in parts if part)
         code = "deletable-records"
-        text = f"Kafka deletes {format_bounds(records)} of {format_count(total, 'record')} ({note})."
+        text = f"Kafka deletes {format_deleted(records, total, about)}."
         if kept_since_ms is not None:
             text += f" It keeps all records since {format_record_time(kept_since_ms)}."
     level = ObservationLevel.LOSS if records.most else ObservationLevel.INFO
     return Observation(resource, code, level, text, path, figures)
+
+
+def format_deleted(records: Bounds, total: int, about: int | None) -> str:
+    """Format a number of deleted records, with their share and their size.
+
+    records, total: the deleted records, at least one, and all records. about: the probable number of deleted
+    bytes; None if unknown.
+    """
+    share = f"{100 * records.most / total:.3g}%"
+    notes = [share if records.is_exact else f"up to {share}"]
+    if about is not None:
+        notes.append(f"about {format_size(about)}")
+    return f"{format_bounds(records)} of {format_count(total, 'record')} ({', '.join(notes)})"
 
 
 def build_compaction(resource: str, path: str | None) -> Observation:
@@ -206,7 +216,3 @@ def format_bounds(bounds: Bounds) -> str:
 def _format_amount(records: int, size: int | None) -> str:
     size_text = "" if size is None else f" ({format_size(size)})"
     return f"{format_count(records, 'record')}{size_text}"
-
-
-def _about(size: int) -> str:
-    return f"about {format_size(size)}"

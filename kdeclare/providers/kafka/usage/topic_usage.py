@@ -7,6 +7,7 @@ from dataclasses import field
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.progress import Progress
+from kdeclare.core.units import format_count, format_names
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.impact.deletable_records import count_unread
 from kdeclare.providers.kafka.impact.group_members import UnknownGroupsError
@@ -44,6 +45,11 @@ class Unknown:
     """A value that could not be determined. reason: why, as a clause without a period."""
 
     reason: str
+
+
+def get_known(value: int | Unknown | None) -> int | None:
+    """Return the value; None if it is unknown."""
+    return None if isinstance(value, Unknown) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,13 @@ class ClusterUsage:
     all_groups_visible: bool = True
     unknown_groups: tuple[str, ...] = ()
     unknown_storage: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def explain_unknown_groups(usage: ClusterUsage) -> str:
+    """Return a clause that names the groups, at least one, of which kdeclare does not know what they read."""
+    verb = "reads" if len(usage.unknown_groups) == 1 else "read"
+    groups = format_count(len(usage.unknown_groups), "group")
+    return f"kdeclare does not know which topics {groups} {verb} ({format_names(usage.unknown_groups)})"
 
 
 def read_usage(cluster: Cluster, topics: Mapping[str, Topic], progress: Progress) -> ClusterUsage:

@@ -11,7 +11,13 @@ from kdeclare.core.documents import Diagnostics, Second, publish_schemas
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.units import format_count, format_names
 from kdeclare.providers.kafka.usage.topic_purpose import TopicPurpose
-from kdeclare.providers.kafka.usage.topic_usage import ClusterUsage, TopicUsage, Unknown
+from kdeclare.providers.kafka.usage.topic_usage import (
+    ClusterUsage,
+    TopicUsage,
+    Unknown,
+    explain_unknown_groups,
+    get_known,
+)
 
 _Milliseconds = Field(description="Milliseconds since 1970; null if there are no records, or if unknown.")
 
@@ -172,19 +178,15 @@ def _build_topic_view(topic: TopicUsage) -> TopicUsageView:
         topic.name,
         topic.purpose,
         topic.partitions,
-        _get_known(topic.records),
-        _get_known(topic.size),
-        _get_known(topic.newest_ms),
-        _get_known(topic.producers),
+        get_known(topic.records),
+        get_known(topic.size),
+        get_known(topic.newest_ms),
+        get_known(topic.producers),
         None
         if isinstance(topic.groups, Unknown)
         else tuple(GroupUsageView(g.id, g.state, g.members, g.unread) for g in topic.groups),
         tuple(UnknownView(tuple(names), reason) for reason, names in unknown.items()),
     )
-
-
-def _get_known(value: int | Unknown | None) -> int | None:
-    return None if isinstance(value, Unknown) else value
 
 
 def _list_values(topic: TopicUsage) -> Iterator[tuple[str, object]]:
@@ -234,12 +236,10 @@ def _report_unknown(usage: ClusterUsage) -> Iterator[Diagnostic]:
             "Grant kdeclare the Describe permission on the cluster.",
         )
     if usage.unknown_groups:
-        groups = format_count(len(usage.unknown_groups), "group")
-        verb = "reads" if len(usage.unknown_groups) == 1 else "read"
         yield warning(
             "unknown-readers",
             "Some groups may read any topic",
-            f"kdeclare does not know which topics {groups} {verb} ({format_names(usage.unknown_groups)}). "
+            f"{explain_unknown_groups(usage)}. "
             "It cannot tell this for share groups, groups of an unknown type, and groups whose members wait "
             "for partitions.",
             "Run kdeclare group list to see the types and states of the groups.",

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import LiveState
+from kdeclare.core.plans.live_references import find_deleted_names
 from kdeclare.core.plans.observation import Observation
 from kdeclare.core.resources.changes import Change
 from kdeclare.core.resources.kind import DesiredResource
@@ -11,7 +12,6 @@ from kdeclare.providers.kafka.acl.collector import AclState
 from kdeclare.providers.kafka.impact.access.acl_impact import observe_revocations
 from kdeclare.providers.kafka.impact.access.quota_impact import find_lowered_quotas, observe_quotas
 from kdeclare.providers.kafka.impact.access.remaining_access import (
-    find_deleted_topics,
     find_planned_access,
     find_user_changes,
     observe_references,
@@ -37,7 +37,7 @@ def observe_access(
     quotas = find_lowered_quotas(operations, changes)
     planned = find_planned_access(operations)
     users = find_user_changes(changes, live.find(ScramState))
-    topics = find_deleted_topics(changes)
+    topics = find_deleted_names(changes, "Topic")
     yield from observe_quotas(reader, quotas)
     yield from observe_revocations(reader, live.find(AclState), planned.acls)
     yield from observe_remaining_access(reader, topics, users.deleted, planned)

@@ -11,12 +11,11 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_access
 from kdeclare.providers.kafka.acl.binding import (
     ALL,
-    ANY_NAME,
     ANY_PRINCIPAL,
     GROUP,
-    LITERAL,
     TOPIC,
     Binding,
+    PatternIndex,
 )
 from kdeclare.providers.kafka.acl.collector import AclState
 from kdeclare.providers.kafka.acl.operations import AclArgs, DeleteAcls, list_bindings
@@ -28,7 +27,6 @@ from kdeclare.providers.kafka.impact.access.affected_clients import (
     build_unknown_members,
     report_invisible_groups,
 )
-from kdeclare.providers.kafka.impact.access.quota_impact import get_address
 from kdeclare.providers.kafka.impact.group_members import GroupMembers
 from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
 
@@ -128,25 +126,13 @@ def _group_by_principal(bindings: Iterable[Binding]) -> Mapping[str, list[Bindin
     return by_principal
 
 
-class _Matcher:
-    """Quickly tells whether bindings are about an object."""
-
-    def __init__(self, bindings: Iterable[Binding], resource_type: str) -> None:
-        own = [binding for binding in bindings if binding.resource_type == resource_type]
-        self._names = {binding.name for binding in own if binding.pattern == LITERAL}
-        self._prefixes = tuple({binding.name for binding in own if binding.pattern != LITERAL})
-
-    def matches(self, name: str) -> bool:
-        return name in self._names or ANY_NAME in self._names or name.startswith(self._prefixes)
-
-
 def _observe_resource(
     resource: str, bindings: Sequence[Binding], members: GroupMembers, can_lose: _Comparison
 ) -> Iterator[Observation]:
     find_losers = _build_search(bindings, can_lose)
     losses: dict[str, _GroupLoss] = defaultdict(_GroupLoss)
     for group, member in members.list_members():
-        address = get_address(member)
+        address = member.address
         objects = [(GROUP, group), *((TOPIC, name) for name in _list_topics(member))]
         lost = {item: losers for item in objects if (losers := find_losers(*item, address))}
         if lost:
@@ -169,17 +155,15 @@ def _build_search(
 
     Members of large groups often read the same topics, so results are remembered.
     """
-    matchers = {
-        principal: {kind: _Matcher(own, kind) for kind in (GROUP, TOPIC)}
-        for principal, own in sorted(_group_by_principal(bindings).items())
-    }
+    own_bindings = sorted(_group_by_principal(bindings).items())
+    indexes = {principal: PatternIndex(own) for principal, own in own_bindings}
 
     @cache
     def find_losers(kind: str, name: str, address: str) -> Sequence[str]:
         return [
             principal
-            for principal, by_kind in matchers.items()
-            if by_kind[kind].matches(name) and can_lose(principal, kind, name, address)
+            for principal, index in indexes.items()
+            if index.matches(kind, name) and can_lose(principal, kind, name, address)
         ]
 
     return find_losers

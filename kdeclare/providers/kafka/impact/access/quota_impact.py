@@ -99,10 +99,5 @@ def _observe_clients(reader: ImpactReader, quota: LoweredQuota, clients: str) ->
 def _is_limited(quota: LoweredQuota, member: GroupMember) -> bool:
     ip = quota.names.get(EntityType.IP)
     if ip is not None:
-        return get_address(member) == ip
+        return member.address == ip
     return member.client_id == quota.names.get(EntityType.CLIENT_ID)
-
-
-def get_address(member: GroupMember) -> str:
-    """Return the IP address of a member. Brokers put a slash before it."""
-    return member.host.rpartition("/")[2]

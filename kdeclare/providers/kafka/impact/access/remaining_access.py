@@ -7,7 +7,6 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import Access
-from kdeclare.core.plans.live_references import find_deleted_names
 from kdeclare.core.plans.observation import Observation
 from kdeclare.core.resources.changes import Change
 from kdeclare.core.resources.kind import DesiredResource
@@ -58,11 +57,6 @@ def find_user_changes(changes: Sequence[Change], live: ScramState | None) -> Use
         if live is not None and not new and live.of(user).keys() <= gone:
             deleted.append(user)
     return UserChanges(tuple(deleted), tuple(changed))
-
-
-def find_deleted_topics(changes: Sequence[Change]) -> tuple[str, ...]:
-    """Return the topics that a plan deletes."""
-    return find_deleted_names(changes, _TOPIC_KIND)
 
 
 def observe_unknown_users(users: Mapping[str, str]) -> Iterator[Observation]:
