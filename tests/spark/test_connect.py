@@ -19,6 +19,7 @@ from kdeclare.fleet.spark.progress import report_progress
 from kdeclare.fleet.spark.session import spark_session
 from kdeclare.fleet.spark.tasks import read_clusters, ship_package
 from kdeclare.fleet.tables.storage import LocalStorage
+from tests.spark.changing_folders import read_files
 from tests.spark.connect_server import ConnectServer, start_connect_server
 from tests.spark.programs import run_program
 from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, accept_drift, make_real_fleet
@@ -77,8 +78,8 @@ def audit(fleet: RealFleet, out: Path, *engine: str) -> dict[str, Any]:
 def find_secrets(server: ConnectServer) -> list[str]:
     """Return the files of the server that contain a secret."""
     secrets = [text.encode() for text in (LITERAL, *SECRETS.values())]
-    files = [server.log, *(path for folder in (server.events, server.local) for path in folder.rglob("*"))]
-    return [str(path) for path in files if path.is_file() and any(s in path.read_bytes() for s in secrets)]
+    files = [(server.log, server.log.read_bytes()), *read_files(server.events), *read_files(server.local)]
+    return [str(path) for path, data in files if any(secret in data for secret in secrets)]
 
 
 def test_audit_has_same_findings_and_leaves_no_secret(
@@ -112,7 +113,7 @@ def test_audit_has_same_findings_and_leaves_no_secret(
     while find_secrets(server) and time.monotonic() < deadline:
         time.sleep(1)
     assert find_secrets(server) == []
-    assert not list(server.local.rglob("fleet.yaml"))
+    assert not [path for path, _ in read_files(server.local) if path.name == "fleet.yaml"]
 
 
 def test_history_and_diff_are_same(
@@ -152,21 +153,31 @@ def test_command_writes_same_files(
     assert list_written(tmp_path / "connect") == list_written(tmp_path / "local")
 
 
-def test_tasks_run_shipped_package(spark: SparkSession) -> None:
+def test_tasks_run_shipped_package(spark: SparkSession, tmp_path: Path) -> None:
     schema = pa.schema([(name, pa.string()) for name in ("cluster", "package")])
+    reported = tmp_path / "reported"
 
     def read(cluster: str) -> Iterator[pa.RecordBatch]:
         import kdeclare
 
+        # The server reports progress every few seconds, and says nothing about shorter requests.
+        deadline = time.monotonic() + 120
+        while not reported.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
         yield pa.RecordBatch.from_pylist([{"cluster": cluster, "package": kdeclare.__file__}], schema)
 
     ship_package(spark)
     calls: list[tuple[str, int, int]] = []
-    with report_progress(spark, lambda *call: calls.append(call), "Reading clusters"):
+
+    def handle_progress(*call: Any) -> None:
+        calls.append(call)
+        reported.touch()
+
+    with report_progress(spark, handle_progress, "Reading clusters"):
         rows = read_clusters(spark, ["a", "b", "c"], read, schema, max_concurrency=2).collect()
     assert sorted(row["cluster"] for row in rows) == ["a", "b", "c"]
     assert all(row["package"].endswith("kdeclare.zip/kdeclare/__init__.py") for row in rows)
-    # The server reports progress from time to time, so that the last report need not be about the end.
+    # The last report need not be about the end.
     text, done, total = calls[-1]
     assert (text, total) == ("Reading clusters", 2)
     assert 0 <= done <= 2
