@@ -1,5 +1,8 @@
 """Build the files of a release: wheel, source distribution, SBOM, their checksums and, if asked, the image.
 
+The wheel contains the compiled plug-in for Connect workers, so that users need no Java compiler. Building a
+release therefore needs JDK 17, and downloads the jars of Kafka Connect the first time.
+
 ``python -m scripts.release`` (``make dist``) builds the current commit from a clean copy, so that no local
 file gets into a release. The tag of the commit, such as ``v0.2.0``, ``kdeclare/version.py`` and the heading
 in the changelog must agree. ``--untagged`` builds without these checks, to try the build.
@@ -25,6 +28,7 @@ from scripts.dependencies import sbom
 
 ROOT = Path(__file__).parent.parent
 CHECKSUMS = "SHA256SUMS"
+PLUGIN_FOLDER = "kdeclare/providers/connect/client/plugin/released"
 _VERSION = re.compile(r'^VERSION = "([^"]+)"$', re.MULTILINE)
 
 
@@ -64,6 +68,18 @@ def export_commit(repository: Path, folder: Path) -> None:
     ).stdout
     with tarfile.open(fileobj=BytesIO(archive)) as content:
         content.extractall(folder, filter="data")
+
+
+def build_plugin(source: Path) -> None:
+    """Compile the plug-in for Connect workers into the package, with the source code itself.
+
+    Raises ReleaseError.
+    """
+    command = [sys.executable, "-m", "kdeclare", "connect", "plugin", "build", "--out", PLUGIN_FOLDER]
+    environ = {**os.environ, "PYTHONPATH": str(source)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=source, env=environ, check=False)
+    if done.returncode:
+        raise ReleaseError(f"The plug-in for Connect workers was not built:\n{done.stderr.strip()}")
 
 
 def build_packages(source: Path, out: Path, commit_time: str) -> None:
@@ -118,6 +134,7 @@ def make_release(repository: Path, out: Path, *, is_tagged: bool = True, image: 
             check_tag(version, tags, (source / "CHANGELOG.md").read_text("utf-8"))
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
+        build_plugin(source)
         build_packages(source, out, _read_git(repository, "log", "-1", "--format=%ct"))
         if sbom.main([str(out / f"kdeclare-{version}.cdx.json")]):
             raise ReleaseError("The SBOM could not be written.")

@@ -92,9 +92,10 @@ _HINT = f"Install a JDK, version {MINIMUM_VERSION} or later, and put its javac o
 def build(
     out: Path, progress: Progress = ignore_progress, environment: Mapping[str, str] | None = None
 ) -> Path:
-    """Compile the plug-in into a jar in the folder ``out``, and return the path of the jar.
+    """Write the plug-in's jar to the folder ``out``, and return the path of the jar.
 
-    The folder is created if it does not exist.
+    The folder is created if it does not exist. The plug-in is compiled unless kdeclare was installed from a
+    released package, which contains the compiled plug-in.
 
     Raises KdeclareError ``javac-missing``, ``plugin-build``, ``plugin-folder``, or an error of Java or
     Connect's jars.

@@ -11,7 +11,6 @@ from pathlib import Path
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 
-MIRROR_VARIABLE = "KDECLARE_MAVEN_MIRROR"
 SETTINGS_VARIABLE = "KDECLARE_IVY_SETTINGS"
 
 _TIMEOUT_SECONDS = 900
@@ -66,8 +65,10 @@ def get_ivy_jar() -> Path:
         error(
             "ivy-missing",
             "PySpark's Ivy jar was not found",
-            "Kafka's jars are resolved with the Ivy jar in PySpark, but PySpark is not installed.",
-            hint="Install it with `pip install 'kdeclare[fleet]'`, or set KAFKA_HOME to an installed Kafka.",
+            "Kafka's jars are downloaded with the Ivy jar in PySpark, but PySpark is not installed, and "
+            "KDECLARE_MAVEN_MIRROR does not contain the URL of a Maven repository.",
+            hint="Set KDECLARE_MAVEN_MIRROR to the URL of a Maven repository, or KAFKA_HOME to an installed "
+            "Kafka, or install PySpark with `pip install 'kdeclare[fleet]'`.",
         )
     )
 
@@ -100,17 +101,11 @@ def _quote(value: str) -> str:
     return f'"{html.escape(value)}"'
 
 
-def render_settings(address: str | None, *, reads_poms: bool = True) -> str:
-    """Render an ``ivysettings.xml`` with one Maven repository.
-
-    address: the address of the repository; None for Maven Central.
-    reads_poms: whether Ivy reads the POMs, which list the dependencies.
-    """
-    root = f" root={_quote(address)}" if address else ""
-    poms = "" if reads_poms else ' usepoms="false"'
+def render_settings_without_poms() -> str:
+    """Render an ``ivysettings.xml`` with Ivy's default repository, whose POMs are not read."""
     return (
         '<ivysettings>\n  <settings defaultResolver="repository"/>\n  <resolvers>\n'
-        f'    <ibiblio name="repository" m2compatible="true"{poms}{root}/>\n'
+        '    <ibiblio name="repository" m2compatible="true" usepoms="false"/>\n'
         "  </resolvers>\n</ivysettings>\n"
     )
 
@@ -123,8 +118,8 @@ def resolve(
 ) -> tuple[Path, ...]:
     """Download the dependencies into ``folder``, unless the folder already contains them. Return all jars.
 
-    Uses Ivy's default repository, unless ``environment`` sets a settings file or a mirror. Ivy's output is
-    written to ``ivy.log`` in the folder. Raises `ResolutionError`, or KdeclareError ``ivy-missing`` or
+    Uses Ivy's default repository, unless ``environment`` sets a settings file. Ivy's output is written to
+    ``ivy.log`` in the folder. Raises `ResolutionError`, or KdeclareError ``ivy-missing`` or
     ``ivy-settings``.
     """
     environment = os.environ if environment is None else environment
@@ -176,9 +171,8 @@ def _build_settings_arguments(folder: Path, environment: Mapping[str, str], *, r
                 )
             )
         return ["-settings", settings_file]
-    mirror = environment.get(MIRROR_VARIABLE)
-    if mirror or not reads_poms:
+    if not reads_poms:
         settings = folder / "ivysettings.xml"
-        settings.write_text(render_settings(mirror, reads_poms=reads_poms), "utf-8")
+        settings.write_text(render_settings_without_poms(), "utf-8")
         return ["-settings", str(settings)]
     return []

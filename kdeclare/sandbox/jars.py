@@ -5,19 +5,21 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import platformdirs
 
 from kdeclare import java
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.http.download import AlteredFilesError, DownloadError, download_files
 from kdeclare.sandbox import ivy
 from kdeclare.sandbox.folder_lock import hold_lock
 from kdeclare.sandbox.layout import write_atomically
 
 CACHE_VARIABLE = "KDECLARE_CACHE_DIR"
 HOME_VARIABLE = "KAFKA_HOME"
+MIRROR_VARIABLE = "KDECLARE_MAVEN_MIRROR"
 
 KAFKA_VERSION = "4.3.1"
 
@@ -29,7 +31,7 @@ DEPENDENCIES = (
     ivy.Dependency("org.apache.kafka", "kafka-tools", KAFKA_VERSION, transitive=False),
 )
 
-# The file with the SHA-256 of each jar by file name; written by pin.py.
+# The file with the SHA-256 of each jar by its path in a Maven repository; written by pin.py.
 PINS = Path(__file__).with_name("jars.json")
 
 Progress = Callable[[str], None]
@@ -44,8 +46,9 @@ class PinnedJars:
     """A set of jars with known hashes.
 
     name: the name of the file in the cache that lists the jars. what: the name of the jars in messages. size:
-        the download size for messages, such as "46 MB". pins: the SHA-256 of each jar in hexadecimal, by file
-        name. is_part_of_kafka: whether KAFKA_HOME can replace the download.
+        the download size for messages, such as "46 MB". dependencies: the artifacts from which Ivy finds all
+        jars. pins: the SHA-256 of each jar in hexadecimal, by its path in a Maven repository.
+        is_part_of_kafka: whether KAFKA_HOME can replace the download.
     """
 
     name: str
@@ -128,7 +131,7 @@ def get_cache_folder(environment: Mapping[str, str]) -> Path:
 
 
 def read_pins(file: Path | None = None) -> dict[str, str]:
-    """Return the SHA-256 of each jar in hexadecimal, by file name.
+    """Return the SHA-256 of each jar in hexadecimal, by its path in a Maven repository.
 
     file: the file with the hashes (default: the file for Kafka's jars).
     """
@@ -145,10 +148,11 @@ def hash_file(path: Path) -> str:
 def find_altered(paths: Iterable[Path], pins: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of jars that are missing, are not pinned, or do not match their pinned hash."""
     by_name = {p.name: p for p in paths}
-    altered_names = set(by_name) ^ set(pins)
-    for name in set(by_name) & set(pins):
+    pins_by_name = {PurePosixPath(path).name: pin for path, pin in pins.items()}
+    altered_names = by_name.keys() ^ pins_by_name.keys()
+    for name in by_name.keys() & pins_by_name.keys():
         try:
-            if hash_file(by_name[name]) != pins[name]:
+            if hash_file(by_name[name]) != pins_by_name[name]:
                 altered_names.add(name)
         except OSError:
             altered_names.add(name)
@@ -174,14 +178,54 @@ def _download(
         if path.name in altered_names and path.is_relative_to(record_file.parent):
             path.unlink(missing_ok=True)  # Ivy would reuse the altered file
     count = f"{len(pins)} jars, " if len(pins) > 1 else ""
-    progress(f"resolving {pinned_jars.what} ({count}{pinned_jars.size}, only the first time)")
+    progress(f"downloading {pinned_jars.what} ({count}{pinned_jars.size}, only the first time)")
+    mirror = environment.get(MIRROR_VARIABLE)
+    if mirror:
+        paths = _download_from_mirror(pinned_jars, mirror, record_file.parent, progress)
+    else:
+        paths = _resolve_with_ivy(pinned_jars, record_file.parent, environment)
+    write_atomically(record_file, json.dumps([str(p) for p in paths], indent=1) + "\n")
+    return paths
+
+
+def _download_from_mirror(
+    pinned_jars: PinnedJars, mirror: str, cache: Path, progress: Progress
+) -> tuple[Path, ...]:
+    what, file_count = pinned_jars.what, len(pinned_jars.pins)
+
+    def report(files: int, received: int) -> None:
+        progress(f"downloading {what}: {files} of {file_count} files complete, {received / 1e6:.0f} MB")
+
     try:
-        paths = ivy.resolve(
-            java.find_java(environment), pinned_jars.dependencies, record_file.parent / "ivy", environment
-        )
+        return download_files(pinned_jars.pins, cache / "jars", mirror, report)
+    except DownloadError as problem:
+        raise _build_unavailable_error(pinned_jars, str(problem), cache) from problem
+    except AlteredFilesError as problem:
+        raise KdeclareError(
+            error(
+                "jars-altered",
+                "Jars differ from the pinned jars",
+                f"These files of {what} do not match their pinned hashes, and were deleted: "
+                f"{', '.join(problem.names)}.",
+                hint=f"Check the mirror in {MIRROR_VARIABLE}, and any proxy between the mirror and this "
+                "machine. Then run the command again.",
+            )
+        ) from problem
+
+
+def _resolve_with_ivy(
+    pinned_jars: PinnedJars, cache: Path, environment: Mapping[str, str]
+) -> tuple[Path, ...]:
+    """Download the jars with the Ivy jar in PySpark, from Ivy's default repository."""
+    folder = cache / "ivy"
+    # Find Ivy first: without PySpark, an error about Java would be misleading.
+    ivy.get_ivy_jar()
+    try:
+        paths = ivy.resolve(java.find_java(environment), pinned_jars.dependencies, folder, environment)
     except ivy.ResolutionError as problem:
-        raise _build_unavailable_error(pinned_jars, str(problem), record_file.parent) from problem
-    altered_names = find_altered(paths, pins)
+        log_hint = f" See Ivy's output in {folder / 'ivy.log'}."
+        raise _build_unavailable_error(pinned_jars, str(problem), cache, log_hint) from problem
+    altered_names = find_altered(paths, pinned_jars.pins)
     if altered_names:
         raise KdeclareError(
             error(
@@ -189,15 +233,15 @@ def _download(
                 "Jars differ from the pinned jars",
                 f"These jars of {pinned_jars.what} are missing, unexpected, or do not match their pinned "
                 f"hashes: {', '.join(altered_names)}.",
-                hint=f"Check your Maven mirror or Ivy settings, delete the folder {record_file.parent}, and "
-                "run the command again.",
+                hint=f"Check your Ivy settings, delete the folder {cache}, and run the command again.",
             )
         )
-    write_atomically(record_file, json.dumps([str(p) for p in paths], indent=1) + "\n")
     return paths
 
 
-def _build_unavailable_error(pinned_jars: PinnedJars, reason: str, folder: Path) -> KdeclareError:
+def _build_unavailable_error(
+    pinned_jars: PinnedJars, reason: str, folder: Path, log_hint: str = ""
+) -> KdeclareError:
     reason_text = f" ({reason})" if reason else ""
     home_text = f" {HOME_VARIABLE} to an installed Kafka," if pinned_jars.is_part_of_kafka else ""
     return KdeclareError(
@@ -207,8 +251,8 @@ def _build_unavailable_error(pinned_jars: PinnedJars, reason: str, folder: Path)
             f"The jars of {pinned_jars.what} are not in the cache {folder} and could not be "
             f"downloaded{reason_text}.",
             hint=f"Run the command once while online, or set{home_text}"
-            f" {ivy.MIRROR_VARIABLE} to the address of a Maven mirror, or {ivy.SETTINGS_VARIABLE} to an"
-            f" ivysettings.xml. See Ivy's output in {folder / 'ivy' / 'ivy.log'}.",
+            f" {MIRROR_VARIABLE} to the URL of a Maven repository, or {ivy.SETTINGS_VARIABLE} to an"
+            f" ivysettings.xml.{log_hint}",
         )
     )
 

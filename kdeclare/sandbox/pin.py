@@ -1,15 +1,26 @@
 """Update the files with hashes after changing the pinned version of Kafka or of the schema registry.
 
-``python -m kdeclare.sandbox.pin`` resolves the jars and writes their hashes to ``jars.json``,
-``connect_jars.json`` and ``registry/archive.json``.
+``python -m kdeclare.sandbox.pin`` resolves the jars with the Ivy jar in PySpark. It writes their paths in a
+Maven repository and their hashes to ``jars.json``, ``connect_jars.json`` and ``registry/archive.json``.
 """
 
 import json
 import os
+from pathlib import Path
 
 from kdeclare import java
 from kdeclare.sandbox import connect_jars, ivy, jars
 from kdeclare.sandbox.registry import archive
+
+
+def find_repository_path(file: Path, cache: Path) -> str:
+    """Return the path in a Maven repository of a file in Ivy's cache.
+
+    The folders of the cache are ORGANISATION/NAME/TYPE, and the file is NAME-REVISION[-CLASSIFIER].EXTENSION.
+    """
+    organisation, name, *_ = file.relative_to(cache).parts
+    revision = file.name.removeprefix(f"{name}-").removesuffix(".jar").removesuffix(".tar.gz")
+    return "/".join([*organisation.split("."), name, revision.removesuffix("-all"), file.name])
 
 
 def pin() -> None:
@@ -17,7 +28,7 @@ def pin() -> None:
     for jars_module in (jars, connect_jars, archive):
         folder = jars.get_cache_folder(os.environ) / "ivy"
         paths = ivy.resolve(java.find_java(), jars_module.DEPENDENCIES, folder)
-        pins = {p.name: jars.hash_file(p) for p in paths}
+        pins = {find_repository_path(p, folder / "cache"): jars.hash_file(p) for p in paths}
         jars_module.PINS.write_text(json.dumps(pins, indent=2, sort_keys=True) + "\n", "utf-8")
 
 

@@ -29,7 +29,7 @@ DEPENDENCIES = (
     ivy.Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
 )
 
-# sha256 of each jar by file name
+# sha256 of each jar by its path in a Maven repository
 PINS = Path(__file__).with_name(f"kafka-{VERSION}.json")
 
 NO_GUARD = (

@@ -21,10 +21,9 @@ from tests.kafka.random_topics import shorten_intervals
 _JAR = Dependency(
     "org.apache.kafka", "kafka-storage", jars.KAFKA_VERSION, transitive=False, classifier="test"
 )
-# the SHA-256 of the jar, by file name
-_PINS = {
-    "kafka-storage-4.3.1-test.jar": "f3236936854c13815ffaa7f35a3f2d6861c125616cba5395b538b8680dded886",
-}
+# the SHA-256 of the jar, by its path in a Maven repository
+_JAR_PATH = f"org/apache/kafka/kafka-storage/{jars.KAFKA_VERSION}/kafka-storage-{jars.KAFKA_VERSION}-test.jar"
+_PINS = {_JAR_PATH: "f3236936854c13815ffaa7f35a3f2d6861c125616cba5395b538b8680dded886"}
 _STORAGE = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 _LISTENER = "PLAINTEXT"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
+from kdeclare.providers.connect.client.plugin import jar as plugin
 from kdeclare.providers.connect.client.plugin.jar import EXTENSION, get_jar_name
 from kdeclare.sandbox import connect_jars
 from tests.unit.test_sandbox_jars import create_connect_home, create_java_home
@@ -84,6 +85,16 @@ def test_jar_contains_service_and_version_and_is_built_once(tmp_path: Path) -> N
     jar.write_bytes(b"half a jar")
     connect_jars.build(tmp_path / "out", said.append, environment)
     assert jar.read_bytes() == before
+
+
+def test_released_jar_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = install_fake_compiler(tmp_path, "exit 0")
+    released_jar = connect_jars.build(tmp_path / "released", environment=environment)
+    monkeypatch.setattr(plugin, "RELEASED_JARS", released_jar.parent)
+    jar = connect_jars.build(tmp_path / "out", environment={"PATH": ""})
+    assert jar.read_bytes() == released_jar.read_bytes()
+    monkeypatch.setattr(plugin, "_hash_sources", lambda: "0" * 32)  # a jar from other sources is not used
+    assert catch_build_error({"PATH": ""}, tmp_path / "out").code == "java-missing"
 
 
 def test_install_replaces_other_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

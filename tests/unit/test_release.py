@@ -1,5 +1,6 @@
 """The files of a release: what is built, from which commit, and with which license."""
 
+import io
 import json
 import shutil
 import subprocess
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.providers.connect.client.plugin.jar import EXTENSION, get_jar_name
 from kdeclare.version import VERSION
-from scripts.release import CHECKSUMS, ReleaseError, check_tag, make_release, read_version
+from scripts.release import CHECKSUMS, PLUGIN_FOLDER, ReleaseError, check_tag, make_release, read_version
 
 ROOT = Path(__file__).parents[2]
 LICENSES = ("LICENSE", "NOTICE")
@@ -81,6 +83,9 @@ def test_release_has_licenses_sbom_and_checksums(
         assert "License-Expression: Apache-2.0" in content.read(f"{metadata}/METADATA").decode()
         assert "kdeclare/py.typed" in content.namelist()
         assert "kdeclare/local.json" not in content.namelist()
+        plugin = content.read(f"{PLUGIN_FOLDER}/{get_jar_name()}")
+    with zipfile.ZipFile(io.BytesIO(plugin)) as jar:
+        assert f"{EXTENSION.replace('.', '/')}.class" in jar.namelist()
     with tarfile.open(out / source) as archive:
         for name in LICENSES:
             member = archive.extractfile(f"kdeclare-{VERSION}/{name}")

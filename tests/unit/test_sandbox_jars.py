@@ -1,8 +1,12 @@
 """Finding Java and Kafka's jars, without a real one of either."""
 
 import hashlib
+import importlib.util
 import json
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +15,7 @@ import pytest
 from kdeclare import java
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.sandbox import connect_jars, ivy, jars
+from tests.http_servers import serve
 
 
 @pytest.mark.parametrize(
@@ -86,14 +91,8 @@ def test_ivy_file_lists_dependencies() -> None:
     ]
 
 
-def test_mirror_is_only_repository() -> None:
-    root = ElementTree.fromstring(ivy.render_settings("https://mirror.example/maven?a=1&b=2"))
-    assert [r.get("root") for r in root.iter("ibiblio")] == ["https://mirror.example/maven?a=1&b=2"]
-    assert [r.get("usepoms") for r in root.iter("ibiblio")] == [None]
-
-
-def test_settings_without_mirror_have_default_repository() -> None:
-    root = ElementTree.fromstring(ivy.render_settings(None, reads_poms=False))
+def test_settings_without_poms_have_default_repository() -> None:
+    root = ElementTree.fromstring(ivy.render_settings_without_poms())
     assert [dict(r.items()) for r in root.iter("ibiblio")] == [
         {"name": "repository", "m2compatible": "true", "usepoms": "false"}
     ]
@@ -138,7 +137,8 @@ def test_missing_ivy_settings_file_is_rejected(tmp_path: Path) -> None:
 
 def test_pins_are_hashes_for_pinned_kafka() -> None:
     pins = jars.read_pins()
-    assert f"kafka_2.13-{jars.KAFKA_VERSION}.jar" in pins
+    version = jars.KAFKA_VERSION
+    assert f"org/apache/kafka/kafka_2.13/{version}/kafka_2.13-{version}.jar" in pins
     assert all(re.fullmatch(r"[0-9a-f]{64}", h) for h in pins.values())
 
 
@@ -170,7 +170,7 @@ def test_jars_without_network_and_cache_give_hint(tmp_path: Path) -> None:
     (only,) = failed.value.diagnostics
     assert only.code == "jars-unavailable"
     assert only.detail.endswith("could not be downloaded (unknown host repo.example).")
-    for name in (jars.HOME_VARIABLE, ivy.MIRROR_VARIABLE, ivy.SETTINGS_VARIABLE):
+    for name in (jars.HOME_VARIABLE, jars.MIRROR_VARIABLE, ivy.SETTINGS_VARIABLE):
         assert name in only.hint
 
 
@@ -197,6 +197,69 @@ def test_changed_cached_jar_is_resolved_again(tmp_path: Path, monkeypatch: pytes
         jars.kafka_jars(environment=environment)
     assert failed.value.diagnostics[0].code == "jars-unavailable"
     assert not jar.exists()
+
+
+@contextmanager
+def serve_mirror(content: Mapping[str, bytes]) -> Iterator[str]:
+    """Serve files by their paths in a Maven repository, and yield the URL of the repository."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def respond(self) -> None:
+            data = content.get(self.path.removeprefix("/maven/"))
+            if data is None:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            """Keep the output of tests clean."""
+
+    with serve(Handler, ("GET",)) as url:
+        yield f"{url}/maven"
+
+
+@pytest.mark.parametrize("damage", ["", "altered", "missing"])
+def test_mirror_needs_neither_java_nor_pyspark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    content = {"org/a/1/a-1.jar": b"a", "org/b/2/b-2.jar": b"b"}
+    pins = {path: hashlib.sha256(data).hexdigest() for path, data in content.items()}
+    monkeypatch.setattr(jars, "read_pins", lambda: pins)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    if damage == "altered":
+        content["org/a/1/a-1.jar"] = b"x"
+    elif damage == "missing":
+        del content["org/a/1/a-1.jar"]
+    reports: list[str] = []
+    with serve_mirror(content) as url:
+        environment = {jars.CACHE_VARIABLE: str(tmp_path), jars.MIRROR_VARIABLE: url, "PATH": ""}
+        if not damage:
+            paths = jars.kafka_jars(reports.append, environment).paths
+            assert [path.read_bytes() for path in paths] == [b"a", b"b"]
+            assert reports == [f"downloading Kafka {jars.KAFKA_VERSION} (2 jars, 46 MB, only the first time)"]
+            assert jars.kafka_jars(reports.append, {**environment, jars.MIRROR_VARIABLE: ""}).paths == paths
+            return
+        with pytest.raises(KdeclareError) as failed:
+            jars.kafka_jars(reports.append, environment)
+        (only,) = failed.value.diagnostics
+        expected = {
+            "altered": ("jars-altered", "were deleted: a-1.jar."),
+            "missing": ("jars-unavailable", f"(HTTP status 404: {url}/org/a/1/a-1.jar)."),
+        }
+        assert (only.code, only.detail.endswith(expected[damage][1])) == (expected[damage][0], True)
+
+
+def test_missing_pyspark_names_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(KdeclareError) as failed:
+        jars.kafka_jars(environment={jars.CACHE_VARIABLE: str(tmp_path), "PATH": ""})
+    (only,) = failed.value.diagnostics
+    assert only.code == "ivy-missing"
+    assert only.hint.startswith(f"Set {jars.MIRROR_VARIABLE} to the URL of a Maven repository")
 
 
 def test_installed_kafka_is_used(tmp_path: Path) -> None:
@@ -250,7 +313,8 @@ def test_installed_kafka_without_connect_is_rejected(tmp_path: Path) -> None:
 
 def test_connect_pins_agree_with_broker_pins() -> None:
     brokers, workers = jars.read_pins(), jars.read_pins(connect_jars.PINS)
-    assert f"connect-runtime-{jars.KAFKA_VERSION}.jar" in workers
+    version = jars.KAFKA_VERSION
+    assert f"org/apache/kafka/connect-runtime/{version}/connect-runtime-{version}.jar" in workers
     shared = set(brokers) & set(workers)
-    assert f"kafka-clients-{jars.KAFKA_VERSION}.jar" in shared
+    assert f"org/apache/kafka/kafka-clients/{version}/kafka-clients-{version}.jar" in shared
     assert {name: brokers[name] for name in shared} == {name: workers[name] for name in shared}

@@ -409,11 +409,12 @@ def build(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write the jar to.")] = Path(),
     console: Console,
 ) -> ExitCode:
-    """Compile the workers' plug-in and print the path of its jar.
+    """Write the jar of the workers' plug-in, and print its path.
 
-    Requires JDK 17 or later. Compiles the plug-in against the jars of Kafka Connect in KAFKA_HOME. If
-    KAFKA_HOME is not set, the command downloads the jars the first time (37 MB). The plug-in runs in
-    unmodified workers of Kafka 4.0 and later.
+    Released packages of kdeclare contain the compiled plug-in. Otherwise, this command compiles it, which
+    requires JDK 17 or later and the jars of Kafka Connect in KAFKA_HOME. If KAFKA_HOME is not set, the
+    command downloads the jars the first time (37 MB). The plug-in runs in unmodified workers of Kafka 4.0
+    and later.
     """
     from kdeclare.sandbox import connect_jars
 
@@ -427,7 +428,7 @@ def install(
     plugin_path: Annotated[Path, typer.Option(metavar="DIR", help="A folder of the workers' plugin.path.")],
     console: Console,
 ) -> ExitCode:
-    """Compile the workers' plug-in into a folder.
+    """Install the workers' plug-in into a folder.
 
     Prints the configuration that workers need. Workers load the plug-in when they start, so restart each
     worker once. Afterwards, certificate changes do not require a restart. The plug-in accepts only the

@@ -27,6 +27,9 @@ ADMINS_EXAMPLE = "/etc/connect/kdeclare-admins.properties"
 
 SOURCES = Path(__file__).with_name("java")
 
+RELEASED_JARS = Path(__file__).with_name("released")
+"""The folder with the compiled plug-in. It is only in released packages, see scripts/release.py."""
+
 # The Java release that Connect 4 requires.
 _RELEASE = "17"
 _SERVICE = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtension"
@@ -71,15 +74,19 @@ class Compiler:
 
 
 def build(out: Path, find_compiler: Callable[[], Compiler], progress: Progress) -> Path:
-    """Compile the plug-in into a jar in the folder ``out``, and return the path of the jar.
+    """Write the plug-in's jar to the folder ``out``, and return the path of the jar.
 
-    The folder is created if it does not exist. An existing jar from the same sources is returned without a
-    call to ``find_compiler``. The same sources and the same compiler produce identical jars. Raises
-    KdeclareError ``plugin-build`` or ``plugin-folder``, and all errors of ``find_compiler``.
+    The folder is created if it does not exist. The plug-in is compiled only if neither ``out`` nor this
+    package contains a jar from the same sources. The same sources and the same compiler produce identical
+    jars. Raises KdeclareError ``plugin-build`` or ``plugin-folder``, and all errors of ``find_compiler``.
     """
     jar = out / get_jar_name()
     sources_hash = _hash_sources()
     if _read_sources_hash(jar) == sources_hash:
+        return jar
+    released_jar = RELEASED_JARS / jar.name
+    if _read_sources_hash(released_jar) == sources_hash:
+        _copy_jar(released_jar, out)
         return jar
     compiler = find_compiler()
     progress(f"compiling {jar.name} against Kafka Connect {compiler.version}")
@@ -101,18 +108,26 @@ def install(folder: Path, jar: Path) -> InstalledPlugin:
     Jars of other versions of the plug-in are removed, because a worker loads only one jar, and only its log
     shows which version it loaded. Raises KdeclareError ``plugin-folder``.
     """
+    installed_jar = _copy_jar(jar, folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary_jar = folder / f"{get_jar_name()}.new"
-        shutil.copyfile(jar, temporary_jar)
-        # Replace the jar atomically, so that a starting worker reads either the old jar or the new jar.
-        installed_jar = temporary_jar.replace(folder / get_jar_name())
         other_versions = tuple(sorted(p for p in folder.glob("kdeclare-connect-*.jar") if p != installed_jar))
         for other_jar in other_versions:
             other_jar.unlink()
     except OSError as problem:
         raise _build_folder_error(folder, problem) from problem
     return InstalledPlugin(installed_jar, other_versions)
+
+
+def _copy_jar(jar: Path, folder: Path) -> Path:
+    """Copy a jar of this version to a folder. Raises KdeclareError ``plugin-folder``."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary_jar = folder / f"{get_jar_name()}.new"
+        shutil.copyfile(jar, temporary_jar)
+        # Replace the jar atomically, so that a starting worker reads either the old jar or the new jar.
+        return temporary_jar.replace(folder / get_jar_name())
+    except OSError as problem:
+        raise _build_folder_error(folder, problem) from problem
 
 
 def compile_sources(compiler: Compiler, classes_folder: Path, *options: str) -> None:
