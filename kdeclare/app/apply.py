@@ -171,6 +171,7 @@ def roll_back(
     apply_options: ApplyOptions,
     *,
     allow_data_loss: bool = False,
+    recreates_deleted: bool = False,
     options: PlanOptions | None = None,
     out: Path | None = None,
     sign: SignMessage | None = None,
@@ -181,6 +182,7 @@ def roll_back(
 
     run_id: the run to undo; None means the last run. options: see `PlanScope`.
     allow_data_loss: whether to delete topics that the run created even if they hold records.
+    recreates_deleted: whether to re-create the topics that the run deleted, without their records.
     sign: signs the saved plan; None saves it without a signature.
     writes_manifests: whether to also write the restored values to the manifests.
     shows_impact: whether to read what the changes mean for records and clients.
@@ -199,7 +201,14 @@ def roll_back(
     ):
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         plan, recovery_notices = _recover_and_invert(
-            workspace, connections, run_id, apply_options, secrets, options, allow_data_loss=allow_data_loss
+            workspace,
+            connections,
+            run_id,
+            apply_options,
+            secrets,
+            options,
+            allow_data_loss=allow_data_loss,
+            recreates_deleted=recreates_deleted,
         )
         notices = (*active_policies.diagnostics, *recovery_notices)
         plan = prune_denied_operations(plan, connections, store.read(), active_policies, apply_options)
@@ -231,6 +240,7 @@ def _recover_and_invert(
     options: PlanOptions | None,
     *,
     allow_data_loss: bool,
+    recreates_deleted: bool,
 ) -> tuple[Plan, tuple[Diagnostic, ...]]:
     """Recover interrupted runs. Return the plan that undoes ``run_id``, and notices from the recovery.
 
@@ -251,6 +261,7 @@ def _recover_and_invert(
             secrets,
             options=complete_options(options or PlanOptions(), workspace.project),
             allow_data_loss=allow_data_loss,
+            recreates_deleted=recreates_deleted,
             patience=patience.less(time.monotonic() - started_at),
         )
         return plan, notices

@@ -225,6 +225,7 @@ class World:
         run_id: str | None = None,
         *,
         allow_data_loss: bool = False,
+        recreates_deleted: bool = False,
         options: PlanOptions = NO_OPTIONS,
         patience_s: float = 120.0,
     ) -> Plan:
@@ -238,6 +239,7 @@ class World:
             self.secrets,
             options=options,
             allow_data_loss=allow_data_loss,
+            recreates_deleted=recreates_deleted,
             patience=WaitPolicy(patience_s, monotonic=self.clock.monotonic, sleep=self.clock.sleep),
         )
         return require_consistent(plan)

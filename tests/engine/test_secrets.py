@@ -21,7 +21,7 @@ from kdeclare.core.resources.owned_record import narrow_record
 from kdeclare.core.secrets.secret_hashes import is_hash_of
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, SecretRef
 from kdeclare.engine.executor.progress_tracker import RunOptions
-from kdeclare.engine.executor.rollback import IRREVERSIBLE
+from kdeclare.engine.executor.recreation import IRREVERSIBLE
 from kdeclare.engine.planning.planfile import load_plan, render_plan_file
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.state.local_store import LocalStore

@@ -25,6 +25,7 @@ from kdeclare.core.exit_codes import ExitCode
 
 _EPILOG = build_epilog(
     "kdeclare rollback                       undo the last run",
+    "kdeclare rollback --recreate-deleted    re-create deleted topics, empty",
     "kdeclare rollback --out undo.plan       only save the plan, for kdeclare apply",
     codes=(0, 1, 3, 5, 6, 64, 130),
 )
@@ -52,6 +53,13 @@ def rollback(
         bool,
         typer.Option(
             "--allow-data-loss", help="Delete the resources that the run created, even if they contain data."
+        ),
+    ] = False,
+    recreate_deleted: Annotated[
+        bool,
+        typer.Option(
+            "--recreate-deleted",
+            help="Re-create the topics that the run deleted, without their records.",
         ),
     ] = False,
     write_manifest: Annotated[
@@ -107,6 +115,7 @@ def rollback(
             run_id,
             how,
             allow_data_loss=allow_data_loss,
+            recreates_deleted=recreate_deleted,
             options=options,
             out=out,
             sign=signer,

@@ -106,6 +106,19 @@ class UndoResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Recreation:
+    """How a rollback can re-create a deleted object without its contents.
+
+    inverse: the creation; None if the object cannot be re-created.
+    text: sentences for display: the settings that are restored and the contents that are lost, or the reason
+        why the object cannot be re-created.
+    """
+
+    inverse: Inverse | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class UnprovenDeletion:
     """The reason why an object is not deleted: kdeclare cannot prove that the run created the object.
 

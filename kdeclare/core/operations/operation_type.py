@@ -16,7 +16,14 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Explanation, Fault, Outcome
-from kdeclare.core.operations.operation import Arguments, Inverse, Operation, UndoResult, UnprovenDeletion
+from kdeclare.core.operations.operation import (
+    Arguments,
+    Inverse,
+    Operation,
+    Recreation,
+    UndoResult,
+    UnprovenDeletion,
+)
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.patterns import Pattern
 from kdeclare.core.plans.run import WORK_OVERRIDDEN, MoveProgress, OperationResult, Status
@@ -450,6 +457,14 @@ class OperationType(Protocol):
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Return the inverse of ``op``, which was executed completely or partially. now: the current view."""
+
+    def plan_recreation(self, op: Operation, now: View, live: LiveState) -> Recreation | None:
+        """Return how to re-create the object that ``op`` deleted, without its contents.
+
+        Return None if objects of this type cannot be re-created without their contents.
+        now: the current view.
+        """
+        return None
 
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions

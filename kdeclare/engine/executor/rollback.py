@@ -8,7 +8,13 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.endpoints import validate_endpoints
-from kdeclare.core.operations.operation import HAS_RECORDS, Operation, UndoResult, UnprovenDeletion
+from kdeclare.core.operations.operation import (
+    HAS_RECORDS,
+    Operation,
+    Recreation,
+    UndoResult,
+    UnprovenDeletion,
+)
 from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.plans.plan import Ownership, Plan, PlanBase, Summary
@@ -29,6 +35,7 @@ from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.expectations import find_unrevealable
 from kdeclare.engine.executor.ownership import compute_owned
+from kdeclare.engine.executor.recreation import IRREVERSIBLE, report_not_recreated, report_recreated
 from kdeclare.engine.observation import Observation, list_endpoints, observe_expected, select_all
 from kdeclare.engine.planning import operation_graph
 from kdeclare.engine.planning.prune_denied import (
@@ -41,7 +48,6 @@ from kdeclare.engine.planning.prune_denied import (
 )
 
 CONFLICT = "conflict"
-IRREVERSIBLE = "irreversible"
 PENDING = "pending"
 
 UNRESTORED_CODES = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS, PENDING})
@@ -57,6 +63,8 @@ class _UndoStep:
 
     inverse: None if there is nothing to undo or the operation cannot be undone.
     is_pending: whether the created object might exist although the system does not show it.
+    recreation: how the deleted object can be re-created without its contents. If it is, ``inverse`` is
+        the creation.
     unproven: the reason why the created object is not deleted.
     """
 
@@ -64,6 +72,7 @@ class _UndoStep:
     inverse: Operation | None
     undo: UndoResult
     is_pending: bool = False
+    recreation: Recreation | None = None
     unproven: UnprovenDeletion | None = None
 
 
@@ -76,12 +85,14 @@ def build_rollback_plan(
     *,
     options: PlanOptions,
     allow_data_loss: bool,
+    recreates_deleted: bool = False,
     patience: WaitPolicy | None = None,
 ) -> Plan:
     """Return the plan that undoes ``record``. Its diagnostics report the changes that cannot be undone.
 
     options: options for individual systems. patience: how long to wait for systems to show the objects that
-    the run created. Raises Fault.
+    the run created. recreates_deleted: whether to re-create deleted objects without their contents.
+    Raises Fault.
     """
     begun_ids = set(record.begun)
     begun_operations = [op for op in run.operations if op.id in begun_ids and _needs_undo(op, record)]
@@ -97,7 +108,13 @@ def build_rollback_plan(
     validate_endpoints(run.endpoints, list_endpoints(observation.live))
     steps = [
         _bind_step(step, record, observation.live, options)
-        for step in _build_steps(begun_operations, record, observation, allow_data_loss=allow_data_loss)
+        for step in _build_steps(
+            begun_operations,
+            record,
+            observation,
+            allow_data_loss=allow_data_loss,
+            recreates_deleted=recreates_deleted,
+        )
     ]
     steps, problems = _filter_possible(steps, connections, secrets)
     hooks = start_plan(PlanInputs((), state, observation.live, connections, options))
@@ -110,7 +127,14 @@ def build_rollback_plan(
     # Diagnostics about a rollback are reported, but do not stop it.
     problems += [replace(d, severity=Severity.WARNING) for hook in hooks for d in hook.preflight(operations)]
     problems += [
-        _report_unrestored(step, what, code) for step in steps for what, code in _list_unrestored(step.undo)
+        report_recreated(step.original, step.recreation)
+        for step in steps
+        if step.recreation is not None and step.inverse is not None
+    ]
+    problems += [
+        _report_unrestored(step, what, code, recreates_deleted=recreates_deleted)
+        for step in steps
+        for what, code in _list_unrestored(step.undo)
     ]
     problems += [_report_pending(step.original) for step in steps if step.is_pending]
     changes = _build_changes(operations)
@@ -154,6 +178,7 @@ def _build_steps(
     observation: Observation,
     *,
     allow_data_loss: bool,
+    recreates_deleted: bool,
 ) -> list[_UndoStep]:
     """Return the undo steps, from the last operation of the run to the first.
 
@@ -177,6 +202,11 @@ def _build_steps(
             element: overlay.get(claims.get(element, element), value) for element, value in view.items()
         }
         undo_result = operation_type.invert(op, current_view, allow_data_loss=allow_data_loss)
+        recreation = None
+        if undo_result.lost and operation_type.deletes:
+            recreation = operation_type.plan_recreation(op, current_view, live)
+        if recreates_deleted and recreation is not None and recreation.inverse is not None:
+            undo_result = UndoResult(recreation.inverse.verb, recreation.inverse.args)
         inverse = _build_inverse(op, undo_result, current_view, live)
         if inverse is not None:
             inverse_type = get_operation_type(inverse)
@@ -186,7 +216,7 @@ def _build_steps(
                 for e, claim in inverse_type.claims(inverse).items()
                 if e in expected_view
             }
-        steps.append(_UndoStep(op, inverse, undo_result))
+        steps.append(_UndoStep(op, inverse, undo_result, recreation=recreation))
     return steps
 
 
@@ -293,7 +323,7 @@ def _list_unrestored(undo_result: UndoResult) -> Iterable[tuple[str, str]]:
     yield from ((what, IRREVERSIBLE) for what in undo_result.lost)
 
 
-def _report_unrestored(step: _UndoStep, element: str, code: str) -> Diagnostic:
+def _report_unrestored(step: _UndoStep, element: str, code: str, *, recreates_deleted: bool) -> Diagnostic:
     resource = str(step.original.resource)
     if step.unproven is not None:
         return warning(
@@ -312,6 +342,10 @@ def _report_unrestored(step: _UndoStep, element: str, code: str) -> Diagnostic:
             hint="Change the value manually, or declare the value that you want and run kdeclare apply.",
             resource=resource,
             subject=element,
+        )
+    if step.recreation is not None:
+        return report_not_recreated(
+            step.original, step.recreation, element, recreates_deleted=recreates_deleted
         )
     is_deletion = get_operation_type(step.original).deletes
     contents = get_operation_type(step.original).contents

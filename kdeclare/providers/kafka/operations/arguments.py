@@ -33,6 +33,8 @@ class DeleteTopicArgs(TopicArgs):
         re-created with the same name is not deleted.
     require_empty: whether to keep the topic if it holds records.
     recreate: the creation that this deletion undoes, or None.
+    before: the topic when the deletion was planned, with its replicas and configs, so that a rollback can
+        re-create it. None if the configs could not be read.
 
     In journals of kdeclare 0.1, the arguments contain only the topic name.
     """
@@ -40,6 +42,7 @@ class DeleteTopicArgs(TopicArgs):
     topic_id: str | None = None
     require_empty: bool = False
     recreate: NewTopic | None = None
+    before: Annotated[NewTopic | None, OMIT_NONE] = None
 
 
 @dataclass(frozen=True, slots=True)

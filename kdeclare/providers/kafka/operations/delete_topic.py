@@ -6,7 +6,15 @@ from dataclasses import replace
 from kdeclare.core.diagnostics import Diagnostic, info, warning
 from kdeclare.core.live.faults import Fault, Result
 from kdeclare.core.operations.argument_binding import get_arguments
-from kdeclare.core.operations.operation import DATA_LOSS, HAS_RECORDS, Operation, UndoResult, UnprovenDeletion
+from kdeclare.core.operations.operation import (
+    DATA_LOSS,
+    HAS_RECORDS,
+    Inverse,
+    Operation,
+    Recreation,
+    UndoResult,
+    UnprovenDeletion,
+)
 from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.resources.ids import ResourceId
@@ -23,6 +31,14 @@ _MAX_NAMED = 5
 _HAS_RECORDS = "HAS_RECORDS"
 _NOT_VISIBLE = "NOT_VISIBLE"
 """The error code for a topic that is not deleted: no broker shows the topic, so it might hold records."""
+
+_RECREATED_EMPTY = "The rollback re-creates the topic, empty, with its earlier"
+_LOST = "The records and the committed offsets of the topic stay lost. ACLs are not changed."
+_NOT_RECORDED = (
+    "The record of the run does not contain the replicas and configs of the topic. Either an earlier version "
+    "of kdeclare made the run, or the configs could not be read."
+)
+"""Sentences about a deleted topic that a rollback re-creates, or cannot re-create."""
 
 _RECREATED, _NO_ID_KNOWN, _NO_IDS = "recreated", "unproven", "no-topic-ids"
 _NOT_PROVEN = {
@@ -58,7 +74,11 @@ class DeleteTopic(TopicOperationType):
 
     def is_confined(self, op: Operation) -> bool:
         """Return whether the operation belongs to its topic and deletes the expected topic id."""
-        return super().is_confined(op) and _get_args(op).topic_id in (None, op.expect.get(self.element))
+        args = _get_args(op)
+        is_own_topic = args.before is None or args.before.topic == args.topic
+        return (
+            super().is_confined(op) and is_own_topic and args.topic_id in (None, op.expect.get(self.element))
+        )
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
         """Return the id of the topic. A re-created topic with the same name has a different id."""
@@ -149,6 +169,33 @@ class DeleteTopic(TopicOperationType):
             UndoResult()
             if is_untouched and now[self.element] != "absent"
             else UndoResult(lost=("the topic's records",))
+        )
+
+    def plan_recreation(self, op: Operation, now: View, live: LiveState) -> Recreation:
+        """Return the creation of an empty topic with the replicas and configs of the deleted topic.
+
+        If a broker with replicas is no longer in the cluster, Kafka places the replicas.
+        """
+        if now[self.element] != "absent":
+            return Recreation(None, "A topic with the same name exists again.")
+        before = _get_args(op).before
+        if before is None:
+            return Recreation(None, _NOT_RECORDED)
+        replicas = before.assignments or {}
+        brokers = {broker.id for broker in live.get(KafkaState).cluster.brokers}
+        missing = sorted({broker for ids in replicas.values() for broker in ids} - brokers)
+        if not missing:
+            return Recreation(
+                Inverse("topic.create", before), f"{_RECREATED_EMPTY} replicas and configs. {_LOST}"
+            )
+        factor = max(map(len, replicas.values()))
+        counted = replace(before, partitions=len(replicas), replication_factor=factor, assignments=None)
+        missing_text = ", ".join(map(str, missing))
+        noun, verb = ("Broker", "is") if len(missing) == 1 else ("Brokers", "are")
+        return Recreation(
+            Inverse("topic.create", counted),
+            f"{_RECREATED_EMPTY} number of partitions, replication factor and configs. {noun} {missing_text} "
+            f"{verb} not in the cluster anymore, so Kafka places the replicas. {_LOST}",
         )
 
 

@@ -48,6 +48,16 @@ def get_topic_name(op: Operation) -> str:
     return get_arguments(op, TopicArgs).topic
 
 
+def list_overrides(topic: str, state: KafkaState) -> dict[str, str | list[str]]:
+    """Return the config overrides of a topic that are in ``state``."""
+    entries = state.configs.get(ConfigResource(ConfigScope.TOPIC, topic), {})
+    live_configs = LiveConfigs(
+        str(ResourceId(TOPIC, topic)), entries, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC)
+    )
+    overrides = {key: find_override(live_configs, key) for key in entries}
+    return {key: value for key, value in overrides.items() if value is not None}
+
+
 class TopicOperationType(KafkaOperationType):
     """The base class of operation types for a whole topic.
 
@@ -138,14 +148,7 @@ class CreateTopic(TopicOperationType):
             return self.ABSENT
         requested_count = get_arguments(op, NewTopic).count
         count = len(topic.partitions) if requested_count is not None else None
-        resource = ConfigResource(ConfigScope.TOPIC, topic.name)
-        catalog = load_catalog(ConfigScope.TOPIC)
-        live_configs = LiveConfigs(
-            str(op.resource), state.configs.get(resource, {}), ConfigSource.TOPIC, catalog
-        )
-        overrides = {key: find_override(live_configs, key) for key in live_configs.live}
-        configs = {key: value for key, value in overrides.items() if value is not None}
-        return {"topic": "present", "partitions": count, "configs": configs}
+        return {"topic": "present", "partitions": count, "configs": list_overrides(topic.name, state)}
 
     def expected_state(self, op: Operation) -> View:
         """Return the view of the topic after the creation."""

@@ -200,6 +200,12 @@ class Controller(TopicStore):
         for topic in self.topics.values():
             topic.partitions = [self._drop_lost_replicas(p) for p in topic.partitions]
 
+    def unregister_broker(self, broker: int) -> None:
+        """Remove a broker, which then leaves every ISR that has other members."""
+        del self.brokers[broker]
+        for topic in self.topics.values():
+            topic.partitions = [self._drop_lost_replicas(p) for p in topic.partitions]
+
     def _drop_lost_replicas(self, state: PartitionState) -> PartitionState:
         isr = tuple(r for r in state.isr if r in self.active) or state.isr[:1]
         return complete_move(replace(state, isr=isr), self.active)

@@ -239,6 +239,11 @@ class ClusterControls:
             self._state.configs.static.setdefault(broker, _build_properties(broker, rack, {}))
             self._state.set_broker(BrokerState(broker, rack, fenced, shutting_down))
 
+    def unregister_broker(self, broker: int) -> None:
+        """Remove a broker from the cluster."""
+        with self._lock:
+            self._state.unregister_broker(broker)
+
     def fence(self, broker: int, fenced: bool = True) -> None:
         """Fence or unfence a broker. The replicas of an unfenced broker catch up at the next tick."""
         with self._lock:

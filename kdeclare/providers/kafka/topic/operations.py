@@ -17,6 +17,8 @@ from kdeclare.core.resources.changes import Action, Change, Reason
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
+from kdeclare.providers.kafka.config.config_diff import NEVER_RESET
 from kdeclare.providers.kafka.config.config_ops import (
     build_config_operations,
     filter_config_fields,
@@ -32,7 +34,7 @@ from kdeclare.providers.kafka.operations.arguments import (
 )
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.kafka_operation_type import build_identity_view
-from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions
+from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions, list_overrides
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
@@ -63,7 +65,7 @@ def build_topic_operations(
     if topic is None:
         return ()
     if change.action is Action.DELETE:
-        return (_build_deletion(change.id, topic),)
+        return (_build_deletion(change.id, topic, live),)
     return _build_update(change, body or TopicBody(), live, topic, owned, placer)
 
 
@@ -90,16 +92,33 @@ def _build_creation(change: Change, body: TopicBody) -> Operation:
     return with_inverse(_CREATE, op)
 
 
-def _build_deletion(resource: ResourceId, topic: Topic) -> Operation:
+def _build_deletion(resource: ResourceId, topic: Topic, live: KafkaState) -> Operation:
     op = Operation(
         id=f"{_DELETE.name}:{resource}",
         verb=_DELETE.name,
         resource=resource,
-        args=DeleteTopicArgs(topic.name, topic.topic_id or None),
+        args=DeleteTopicArgs(topic.name, topic.topic_id or None, before=_record_topic(topic, live)),
         expect={"topic": topic.topic_id},
         irreversible=TOPIC_DELETED,
     )
     return with_inverse(_DELETE, op)
+
+
+def _record_topic(topic: Topic, live: KafkaState) -> NewTopic | None:
+    """Return the creation that restores the replicas and configs of a topic; None if configs are unknown.
+
+    Throttles are left out, because they belong to reassignments, which end with the topic.
+    """
+    resource = ConfigResource(ConfigScope.TOPIC, topic.name)
+    replicas = list_target_replicas(live, topic)
+    if resource not in live.configs or not all(replicas):
+        return None
+    configs = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in sorted(list_overrides(topic.name, live).items())
+        if key not in NEVER_RESET and value != SENSITIVE_MASK
+    }
+    return NewTopic(topic.name, None, None, dict(enumerate(replicas)), configs)
 
 
 def _build_update(

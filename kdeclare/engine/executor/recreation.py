@@ -1,0 +1,41 @@
+"""Report which deleted objects a rollback re-creates without their contents, and which it does not."""
+
+from kdeclare.core.diagnostics import Diagnostic, warning
+from kdeclare.core.operations.operation import Operation, Recreation
+from kdeclare.core.provider.registry import get_operation_type
+
+IRREVERSIBLE = "irreversible"
+RECREATED_EMPTY = "recreated-empty"
+
+
+def report_recreated(op: Operation, recreation: Recreation) -> Diagnostic:
+    """Return the warning about an object that the rollback re-creates. op: the deletion."""
+    resource = str(op.resource)
+    return warning(
+        RECREATED_EMPTY,
+        "Re-created without its contents",
+        f"{resource}: {recreation.text}",
+        resource=resource,
+    )
+
+
+def report_not_recreated(
+    op: Operation, recreation: Recreation, element: str, *, recreates_deleted: bool
+) -> Diagnostic:
+    """Return the warning about an object that the rollback does not re-create. op: the deletion.
+
+    element: what is lost. recreates_deleted: whether the user asked to re-create deleted objects.
+    """
+    resource = str(op.resource)
+    noun = op.resource.kind.lower()
+    contents = get_operation_type(op).contents
+    detail = f"{resource}: {element} cannot be restored."
+    if recreation.inverse is not None:
+        detail += f" The {noun} remains deleted, and kdeclare no longer owns it."
+        hint = f"To re-create the {noun} without its {contents}, roll back with --recreate-deleted."
+    else:
+        detail += f" kdeclare no longer owns the {noun}."
+        if recreates_deleted:
+            detail += f" It is not re-created. {recreation.text}"
+        hint = f"To create the {noun} without its {contents}, declare it and run kdeclare apply."
+    return warning(IRREVERSIBLE, "Cannot be undone", detail, hint=hint, resource=resource, subject=element)
