@@ -23,6 +23,7 @@ from kdeclare.core.resources.manifest_capabilities import (
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.manifests.checks import build_duplicate_resource_error
 from kdeclare.manifests.document_models import DocumentValidator, TextMap
+from kdeclare.manifests.for_each.generator import ManifestOrigin
 from kdeclare.manifests.overlays import (
     drop_identity,
     fill,
@@ -393,11 +394,13 @@ class Layers:
     overlays: the documents to merge over the manifest, in merge order.
     defaults: the values for fields that neither the manifest nor an overlay sets; the defaults with the
         highest priority come first.
+    origin: the ``forEach`` and the item that the manifest was generated from, if any.
     """
 
     base: Node = field(repr=False, compare=False)
     overlays: tuple[Node, ...] = field(default=(), repr=False, compare=False)
     defaults: tuple[InheritedDefaults, ...] = ()
+    origin: ManifestOrigin | None = None
 
     @cached_property
     def merged(self) -> Node:

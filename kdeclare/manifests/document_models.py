@@ -102,13 +102,20 @@ class Envelope(BaseModel):
     spec: Any
 
 
+class ResourceEnvelope(Envelope):
+    """A manifest of a resource. ``forEach`` is removed before the generated manifests are validated."""
+
+    forEach: list[Any] | dict[str, Any] | str | None = None  # noqa: N815
+
+
 def build_envelope_model(kind: Declarable) -> type[Envelope]:
     """Return the model of a complete document of this kind."""
     version: Any = Literal[find_api_version(kind.name)]
     name: Any = Literal[kind.name]
+    is_resource = hasattr(kind, "record")  # rules are not generated
     return create_model(
         kind.name,
-        __base__=Envelope,
+        __base__=ResourceEnvelope if is_resource else Envelope,
         apiVersion=(version, ...),
         kind=(name, ...),
         metadata=(ManifestMetadata, ...),

@@ -31,7 +31,7 @@ OVERLAY_SCHEMA_ID = "urn:kdeclare:overlay:v1"
 """The ``$id`` of the schema of all overlays."""
 
 _REFERENCE = "Reference"
-_REFERENCE_TYPES = ("integer", "number", "boolean")
+_REFERENCE_TYPES = ("integer", "number", "boolean", "object", "array")
 _FIELD_KEYWORDS = ("default", "description")
 """Schema keywords that describe a field, but do not restrict its value."""
 
@@ -58,11 +58,17 @@ def build_json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
     references, definitions = models_json_schema(
         [(model, mode) for model in models], schema_generator=_DescribedSchemaGenerator
     )
-    schemas = {name: _accept_references(schema) for name, schema in definitions["$defs"].items()}
+    schemas = {
+        name: {key: _accept_references(value) for key, value in schema.items()}
+        if "properties" in schema
+        else _accept_references(schema)
+        for name, schema in definitions["$defs"].items()
+    }
     schemas[_REFERENCE] = {
         "type": "string",
-        "pattern": r"^\$\{(var|env|file)\.[^{}:]+\}$",
-        "description": "${var.NAME}, ${env.NAME} or ${file.PATH}",
+        "pattern": r"^\$\{((var|env|file)\.[^{}:]+|each\.(key|value(\.[^{}:]+)?))\}$",
+        "description": "${var.NAME}, ${env.NAME} or ${file.PATH}; with forEach, also ${each.key} or "
+        "${each.value.FIELD}",
     }
     alternatives = [references[model, mode] for model in models]
     return {
@@ -123,7 +129,7 @@ def _describe_fields(model: type[BaseModel], schema: JsonSchemaValue) -> JsonSch
 
 
 def _accept_references(schema: Any) -> Any:
-    """Return a schema that also allows a reference (``${…}``) instead of a number or a boolean."""
+    """Return a schema that also allows a reference (``${…}``) instead of a value that is not a string."""
     if isinstance(schema, list):
         return [_accept_references(item) for item in schema]
     if not isinstance(schema, dict):

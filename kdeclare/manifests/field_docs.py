@@ -16,6 +16,8 @@ _ENVELOPE_DOCS = {
     "kind": "The kind of the resource or rule that the document declares.",
     "metadata": "The name and the labels of the resource or rule.",
     "spec": "The declared fields of the resource or rule, which depend on the kind.",
+    "forEach": "A list, a mapping, the path of a YAML or JSON file, or ${var.NAME}. One manifest is "
+    "generated for each item, with ${each.key}, ${each.value} and ${each.value.FIELD}.",
 }
 _POLICY_DOCS = {
     "severity": "deny blocks changes that violate the policy; warn only reports them.",

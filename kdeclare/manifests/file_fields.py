@@ -11,11 +11,14 @@ from typing import Any
 
 from yaml.nodes import Node, ScalarNode
 
-from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, error
 from kdeclare.core.resources.file_text import FileText, list_file_fields
 from kdeclare.manifests.document_models import Declarable
+from kdeclare.manifests.for_each.generator import FOR_EACH, Generator
+from kdeclare.manifests.for_each.items import find_item_file
+from kdeclare.manifests.syntax.file_locations import is_in_folder, locate_file
 from kdeclare.manifests.syntax.node_reader import BROKEN
-from kdeclare.manifests.syntax.nodes import compose, find_node, get_position
+from kdeclare.manifests.syntax.nodes import compose, find_child, find_node, find_position
 from kdeclare.manifests.syntax.reference_limits import check_file
 from kdeclare.manifests.syntax.substitution import ReferenceContext, format_os_error, read_regular_file
 
@@ -50,23 +53,21 @@ class FileFields:
         if not isinstance(spec, dict):
             return []
         for name in self._fields.get(data["kind"], ()):
-            node = find_node(root, ("spec", name))
-            if isinstance(spec.get(name), str) and node is not None:
-                content = self._read_file(str(spec[name]), node)
+            key = _find_field_key(root, name)
+            if isinstance(spec.get(name), str) and key is not None:
+                content = self._read_file(str(spec[name]), key, find_position(root, ("spec", name)))
                 if isinstance(content, Diagnostic):
                     problems.append(content)
                 spec[name] = BROKEN if isinstance(content, Diagnostic) else content
         return problems
 
-    def _read_file(self, written: str, node: Node) -> FileText | Diagnostic:
-        location = locate_file(written, node)
+    def _read_file(self, written: str, key: Node, position: SourcePosition) -> FileText | Diagnostic:
+        location = locate_file(written, key)
         if location in self._cached:
             return self._cached[location]
         refusal = self._check_location(location)
         if refusal is not None:
-            return error(
-                refusal.code, refusal.summary, refusal.detail, hint=refusal.hint, place=get_position(node)
-            )
+            return error(refusal.code, refusal.summary, refusal.detail, hint=refusal.hint, place=position)
         replacement = self._replacements.get(location)
         try:
             text = replacement.decode() if replacement is not None else read_regular_file(Path(location))
@@ -78,7 +79,7 @@ class FileFields:
                 f"'{location}' cannot be read: {reason}.",
                 hint="Correct the path. A relative path starts at the folder of the file that contains the "
                 "field.",
-                place=get_position(node),
+                place=position,
             )
         self._cached[location] = FileText(location, text)
         return self._cached[location]
@@ -86,8 +87,7 @@ class FileFields:
     def _check_location(self, location: str) -> Diagnostic | None:
         folder = Path(self._context.root or self._context.folder)
         limits = self._context.limits
-        real_folder, real_path = os.path.realpath(folder), os.path.realpath(location)
-        if Path(real_path).is_relative_to(real_folder) and ".git" not in Path(real_path).parts:
+        if is_in_folder(location, folder):
             return None
         return check_file(
             os.path.relpath(location, folder), Path(location), folder, limits, f"The file '{location}'"
@@ -100,23 +100,50 @@ def find_file_fields(kinds: Mapping[str, Declarable]) -> Mapping[str, tuple[str,
     return {name: names for name, names in fields.items() if names}
 
 
-def find_named_files(file: str, data: bytes, fields: Mapping[str, Collection[str]]) -> Iterator[Path]:
-    """Yield the locations of the files that the manifests in one YAML file name.
+def find_named_files(
+    file: str, data: bytes, fields: Mapping[str, Collection[str]], generator: Generator
+) -> Iterator[Path]:
+    """Yield the locations of the files that the manifests in one YAML file name in fields.
 
-    data: the content of the YAML file. fields: the result of `find_file_fields`. References in paths are not
-    resolved, and errors in the YAML file are ignored.
+    data: the content of the YAML file. fields: the result of `find_file_fields`. generator: generates the
+    manifests. Other references in paths are not resolved, and errors in the YAML file are ignored.
     """
-    if not any(kind.encode() in data for kind in fields):
+    if not has_for_each(data) and not any(kind.encode() in data for kind in fields):
         return
     for root in compose(file, data, []):
-        kind = find_node(root, ("kind",))
-        for name in fields.get(kind.value, ()) if isinstance(kind, ScalarNode) else ():
-            node = find_node(root, ("spec", name))
-            if isinstance(node, ScalarNode):
-                yield Path(locate_file(node.value, node))
+        for document in generator.expand(root, lambda _: False):
+            kind = find_node(document.root, ("kind",))
+            for name in fields.get(kind.value, ()) if isinstance(kind, ScalarNode) else ():
+                location = locate_field_file(document.root, name)
+                if location is not None:
+                    yield Path(location)
 
 
-def locate_file(written: str, node: Node) -> str:
-    """Return the location of a file. node: the scalar in the manifest, with the location of the manifest."""
-    folder = os.path.dirname(node.start_mark.name)  # noqa: PTH120  # keeps relative paths short
-    return os.path.normpath(os.path.join(folder, written))  # noqa: PTH118
+def find_item_files(file: str, data: bytes) -> Iterator[Path]:
+    """Yield the locations of the files with items for ``forEach`` that one YAML file names."""
+    for root in compose(file, data, []) if has_for_each(data) else ():
+        source = find_node(root, (FOR_EACH,))
+        item_file = find_item_file(source) if source is not None else None
+        if item_file is not None:
+            yield Path(item_file)
+
+
+def has_for_each(data: bytes) -> bool:
+    """Return whether a file could contain a document with ``forEach``."""
+    return FOR_EACH.encode() in data or data[:2] in (b"\xff\xfe", b"\xfe\xff")
+
+
+def locate_field_file(root: Node, name: str) -> str | None:
+    """Return the location of the file that a field of the spec names, or None if the field names no file.
+
+    A relative path starts at the folder of the file that contains the name of the field. If a reference to an
+    item is the value of the field, this is the file with ``forEach`` rather than the file with the items.
+    """
+    key, node = _find_field_key(root, name), find_node(root, ("spec", name))
+    return locate_file(node.value, key) if key is not None and isinstance(node, ScalarNode) else None
+
+
+def _find_field_key(root: Node, name: str) -> Node | None:
+    spec = find_node(root, ("spec",))
+    pair = find_child(spec, name) if spec is not None else None
+    return pair[0] if pair is not None else None

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from yaml.nodes import Node, ScalarNode
+from yaml.nodes import Node
 
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition, error, sort_diagnostics
 from kdeclare.core.frozen_dataclass import dataclass
@@ -19,6 +19,7 @@ from kdeclare.manifests.checks import ResourceCheck, build_duplicate_resource_er
 from kdeclare.manifests.defaults import DEFAULTS, Defaults, DefaultsKind, Layers, collect_inherited_defaults
 from kdeclare.manifests.document_models import Declarable, DocumentValidator
 from kdeclare.manifests.file_fields import FileFields
+from kdeclare.manifests.for_each.generator import GeneratedDocument, Generator, ManifestOrigin
 from kdeclare.manifests.overlays import Overlays, identify
 from kdeclare.manifests.presence import PresenceFilter
 from kdeclare.manifests.project import PROJECT_FILE, Project, find_manifest_roots
@@ -26,6 +27,7 @@ from kdeclare.manifests.rule_filter import RuleFilter
 from kdeclare.manifests.syntax.files import STREAM, FileContents, FileFinder, read_file
 from kdeclare.manifests.syntax.node_reader import NodeReader
 from kdeclare.manifests.syntax.nodes import compose
+from kdeclare.manifests.syntax.streams import check_stream, is_empty_document
 from kdeclare.manifests.syntax.substitution import ReferenceContext
 
 _BATCH_SIZE = 16
@@ -101,7 +103,7 @@ def load_project_manifests(
         loader.load_defaults()
         loader.manifests()
         if stream is not None:
-            loader.diagnostics += _check_stream(stream)
+            loader.diagnostics += check_stream(stream)
         if is_partial:
             loader.search()
         elif project.file is None:
@@ -209,9 +211,12 @@ class _Loader:
             project.file, project.all_overlays, project.stated, foreign=project.foreign_manifests
         )
         self._presence = PresenceFilter(project.environment.name, project.environments, self._reader)
+        root = project.folder if project.file is not None else None
+        self._generator = Generator(self._reader, root, replacements)
         self._requested_files: list[str] = []
         self._other_files: list[str] = []
         self._places: dict[ResourceId, SourcePosition | None] = {}
+        self._origins: dict[ResourceId, ManifestOrigin] = {}
 
     def find(self, asked: Sequence[Path], rest: Sequence[Path], *, has_stream: bool = False) -> None:
         """Find the files to load and the files to search.
@@ -242,8 +247,10 @@ class _Loader:
     def _load_files(self, files: Iterable[str]) -> None:
         documents = (root for file in files for root in self._compose_documents(file))
         while batch := list(islice(documents, _BATCH_SIZE)):
-            for root in batch:
-                self._load_document(root)
+            for document in batch:
+                self._load_document(document)
+        self.diagnostics += self._generator.diagnostics
+        self._generator.diagnostics.clear()
 
     def search(self) -> None:
         """Find the rules in the files that are not loaded, and report only the problems of rules."""
@@ -251,8 +258,8 @@ class _Loader:
         for file in self._other_files:
             if given and os.path.realpath(file) in given:
                 continue
-            for root in self._compose_documents(file, rules_only=True):
-                self._load_document(root)
+            for document in self._compose_documents(file, rules_only=True):
+                self._load_document(document)
 
     def sort_rules(self) -> tuple[DesiredResource, ...]:
         """Return the rules in an order that does not depend on the files."""
@@ -302,10 +309,10 @@ class _Loader:
         self.count += not rules_only
         is_spelled_out = self._rule_filter.has_kind_name(data)
         for root in compose(file, data, self.diagnostics):
-            if not _is_empty(root):
+            if not is_empty_document(root):
                 yield root, is_spelled_out
 
-    def _compose_documents(self, file: str, *, rules_only: bool = False) -> Iterable[Node]:
+    def _compose_documents(self, file: str, *, rules_only: bool = False) -> Iterator[GeneratedDocument]:
         for root, is_spelled_out in self._compose_file(file, rules_only=rules_only):
             kind = self._rule_filter.find_rule_kind(root)
             if kind is not None:
@@ -313,14 +320,16 @@ class _Loader:
                 self.diagnostics += self._rule_filter.hidden(kind, root, seen=is_spelled_out)
             elif rules_only:
                 self.diagnostics += self._rule_filter.check_misspelled_kind(root, self._validator)
-            if kind != DEFAULTS and (kind is not None or not rules_only):
-                yield root
+            if kind is None and not rules_only:
+                yield from self._generator.expand(root, self._presence.excludes)
+            elif kind is not None and kind != DEFAULTS:
+                yield GeneratedDocument(root)
 
-    def _load_document(self, root: Node) -> None:
-        reader = self._reader
+    def _load_document(self, document: GeneratedDocument) -> None:
+        root, origin, reader = document.root, document.origin, self._reader
         if self._project.file is None:
             self._reference_context.folder = os.path.dirname(root.start_mark.name)  # noqa: PTH120  # cheap
-        if self._presence.excludes(root):
+        if self._presence.excludes(root) or not document.is_usable:
             self.overlays.mark_used(identify(root, reader))
             return
         base = merged = root
@@ -335,7 +344,7 @@ class _Loader:
         is_readable = not reader.broken and not file_problems
         declared, problems = self._validator.check(data, root, readable=is_readable)
         if reader.problems or problems or file_problems:
-            self._add_diagnostics(reader.problems + file_problems + problems, data)
+            self._add_diagnostics(reader.problems + file_problems + problems, data, origin)
             reader.problems, reader.broken = [], False
         # A document can only be Defaults here if it has a second 'kind' field, which has been reported.
         if declared is None or declared.id.kind == DEFAULTS:
@@ -343,40 +352,31 @@ class _Loader:
         resource, source = declared.id, declared.source
         is_rule = resource.kind in self._rule_filter.kinds
         if resource in self._places:
-            first_position = self._places[resource]
-            self.diagnostics.append(
-                build_duplicate_resource_error(resource, source, first_position, is_rule=is_rule)
+            duplicate = build_duplicate_resource_error(
+                resource, source, self._places[resource], is_rule=is_rule
             )
+            origins = [found for found in (origin, self._origins.get(resource)) if found is not None]
+            texts = "".join(f" {resource} is generated for {found}." for found in origins)
+            self.diagnostics.append(replace(duplicate, detail=duplicate.detail + texts))
             return
         self._places[resource] = source
+        if origin is not None:
+            self._origins[resource] = origin.without_references()
         if resource == self._traced_resource:
             inherited_defaults = collect_inherited_defaults(resource, merged, self.defaults, reader)
-            self.layers = Layers(base, self.overlays.of(resource), inherited_defaults)
+            self.layers = Layers(base, self.overlays.of(resource), inherited_defaults, origin)
         target = self._rules if is_rule else self.desired
         target.append(declared)
 
-    def _add_diagnostics(self, problems: Iterable[Diagnostic], data: object) -> None:
+    def _add_diagnostics(
+        self, problems: Iterable[Diagnostic], data: object, origin: ManifestOrigin | None
+    ) -> None:
         name = _find_resource_name(data)
-        self.diagnostics += [replace(p, resource=name) if p.resource is None else p for p in problems]
-
-
-def _check_stream(stream: bytes) -> Iterator[Diagnostic]:
-    """Yield an error for a stream without documents, which would be planned as if nothing had changed."""
-    problems: list[Diagnostic] = []
-    if any(not _is_empty(root) for root in compose(STREAM, stream, problems)) or problems:
-        return
-    yield error(
-        "empty-stream",
-        "No manifests on standard input",
-        "Standard input ended without a manifest. The program that writes the manifests may have failed.",
-        hint="Check the output of that program. In a bash script, 'set -eo pipefail' stops the script "
-        "when any command in a pipeline fails.",
-        place=SourcePosition(STREAM, 1, 1),
-    )
-
-
-def _is_empty(root: Node) -> bool:
-    return isinstance(root, ScalarNode) and not root.value and not root.style and root.tag is None
+        for problem in problems:
+            described = self._generator.describe(problem, origin)
+            if described is not None:
+                resource = described.resource or name
+                self.diagnostics.append(replace(described, resource=resource))
 
 
 def _find_resource_name(data: object) -> str | None:

@@ -110,10 +110,10 @@ def merge(base: Node, overlay: Node) -> Node:
 
 
 def drop_identity(overlay: Node) -> Node:
-    """Return an overlay without apiVersion, kind and name, which identify the resource."""
+    """Return an overlay without apiVersion, kind and name, which identify the resource, and ``forEach``."""
     pairs = [
         (key, _drop_keys(value, ("name",)) if key.value == "metadata" else value)
-        for key, value in _drop_keys(overlay, ("apiVersion", "kind")).value
+        for key, value in _drop_keys(overlay, ("apiVersion", "kind", "forEach")).value
     ]
     return MappingNode(overlay.tag, pairs, overlay.start_mark, overlay.end_mark)
 
@@ -126,13 +126,25 @@ def _drop_keys(node: Node, keys: Sequence[str]) -> Node:
 
 
 def _check_overlay(root: Node, resource: ResourceId | None, reader: NodeReader) -> list[Diagnostic]:
-    """Return the problems of an overlay that merging would hide: duplicate keys and a wrong apiVersion."""
+    """Return the problems that merging would hide: duplicate keys, ``forEach`` and a wrong apiVersion."""
     name = str(resource) if resource is not None else None
-    duplicate_keys = [replace(p, resource=name) for p in reader.find_duplicate_keys(root)]
+    problems = [replace(p, resource=name) for p in reader.find_duplicate_keys(root)]
+    for_each = find_child(root, "forEach")
+    if for_each is not None:
+        problems.append(
+            error(
+                "bad-for-each",
+                "Overlay cannot have forEach",
+                "'forEach' generates manifests. An overlay changes one manifest, which can be generated.",
+                hint="Remove 'forEach', and write an overlay for each resource that differs.",
+                place=find_position(root, ("forEach",), key=True),
+                resource=name,
+            )
+        )
     version = find_child(root, "apiVersion")
     expected = find_api_version(resource.kind) if resource is not None else API_VERSION
     if version is None or reader.peek(version[1]) == expected:
-        return duplicate_keys
+        return problems
     version_error = error(
         "bad-value",
         "Value not allowed",
@@ -141,7 +153,7 @@ def _check_overlay(root: Node, resource: ResourceId | None, reader: NodeReader) 
         place=find_position(root, ("apiVersion",)),
         resource=name,
     )
-    return [*duplicate_keys, version_error]
+    return [*problems, version_error]
 
 
 def _build_nameless_error(root: Node) -> Diagnostic:

@@ -27,12 +27,13 @@ from kdeclare.manifests.defaults import (
     Layers,
     collect_inherited_defaults,
 )
+from kdeclare.manifests.for_each.generator import Generator, ManifestOrigin
 from kdeclare.manifests.overlays import drop_identity, identify
 from kdeclare.manifests.presence import PresenceFilter
 from kdeclare.manifests.project import Project, find_manifest_roots
 from kdeclare.manifests.syntax.files import FileFinder, read_file
 from kdeclare.manifests.syntax.node_reader import UNIFORM, Modes, NodeReader, parse_scalar
-from kdeclare.manifests.syntax.nodes import compose, find_node, find_position
+from kdeclare.manifests.syntax.nodes import compose, find_node, find_position, walk_distinct_nodes
 from kdeclare.manifests.syntax.substitution import ReferenceContext, find_reference_names, is_single_reference
 
 NodePath = tuple[str | int, ...]
@@ -44,11 +45,13 @@ class SourceDocument:
     """One document of a file.
 
     index: the index of the document in the file, from 0. Empty documents count as well.
+    origin: the ``forEach`` and the item that the document was generated from, if any.
     """
 
     file: str
     index: int
     root: Node = field(repr=False, compare=False, hash=False)
+    origin: ManifestOrigin | None = field(default=None, repr=False, compare=False, hash=False)
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ class Source:
     @cached_property
     def layers(self) -> Layers:
         """The layers that make up the resource."""
-        return Layers(self.base.root, tuple(overlay.root for overlay in self.overlays), self.defaults)
+        overlays = tuple(overlay.root for overlay in self.overlays)
+        return Layers(self.base.root, overlays, self.defaults, self.base.origin)
 
     def at(self, path: NodePath) -> Node | None:
         """Return the node at a path in the manifest with its overlays, or None if the path is not set."""
@@ -149,6 +153,7 @@ class _DocumentFinder:
         self.diagnostics: list[Diagnostic] = []
         self._reader = build_reader(project, environ)
         self._presence = PresenceFilter(project.environment.name, (), self._reader)
+        self._generator = Generator(self._reader, project.folder if project.file is not None else None)
 
     def within(self, files: FileFinder, roots: Sequence[Path]) -> list[tuple[ResourceId, SourceDocument]]:
         """Return all documents in these files and folders, with the ids of their resources.
@@ -162,9 +167,12 @@ class _DocumentFinder:
     def _compose_documents(self, file: str) -> Iterator[tuple[ResourceId, SourceDocument]]:
         data = read_file(file, self.diagnostics)
         for index, root in enumerate(compose(file, data, self.diagnostics) if data is not None else ()):
-            resource = identify(root, self._reader)
-            if resource is not None and not self._presence.excludes(root):
-                yield resource, SourceDocument(file, index, root)
+            for document in self._generator.expand(root, self._presence.excludes):
+                resource = identify(document.root, self._reader)
+                if resource is not None and not self._presence.excludes(document.root):
+                    yield resource, SourceDocument(file, index, document.root, document.origin)
+        self.diagnostics += self._generator.diagnostics
+        self._generator.diagnostics.clear()
 
 
 def build_reader(project: Project, environ: Mapping[str, str]) -> NodeReader:
@@ -212,8 +220,10 @@ class FieldSource:
 class Reference:
     """A reference in the value of a field, such as ``${var.NAME}``."""
 
-    name: Annotated[str, Field(description="var.NAME, env.NAME or file.PATH")]
-    place: Annotated[SourcePosition | None, Field(description="The position of a variable.")] = None
+    name: Annotated[str, Field(description="var.NAME, env.NAME, file.PATH, or a part of an item (each.…)")]
+    place: Annotated[
+        SourcePosition | None, Field(description="The position of the variable or the part of the item.")
+    ] = None
 
 
 def _as_texts(path: NodePath) -> list[str]:
@@ -291,9 +301,12 @@ def collect_field_origins(
         is_hidden = is_secret(path) and not _is_single_reference(value)
         is_from_outside = not is_hidden and _is_from_outside(value)
         effective_source, *overridden_sources = _find_statements(ordered_layers, [key.value for key in keys])
-        references = tuple(
-            Reference(name, variables.get(name.removeprefix("var.")))
-            for name in _collect_reference_names(node)
+        references = (
+            *_collect_item_references(node, resource_layers.origin),
+            *(
+                Reference(name, variables.get(name.removeprefix("var.")))
+                for name in _collect_reference_names(node)
+            ),
         )
         shown_value = None if is_hidden else _restore_references(value, as_written=is_from_outside)
         field_origins.append(
@@ -386,6 +399,14 @@ def _restore_references(value: Any, *, as_written: bool) -> JsonValue:
     if isinstance(value, Referenced):
         return value.reference
     return value.replace("${", "$${") if as_written and isinstance(value, str) else value
+
+
+def _collect_item_references(node: Node, origin: ManifestOrigin | None) -> Iterator[Reference]:
+    """Yield the references to the item of ``forEach`` at or below a node, each of them once."""
+    if origin is not None:
+        nodes = walk_distinct_nodes(node)
+        found = (one for inner in nodes for one in origin.references.get(id(inner), ()))
+        yield from (Reference(name, place) for name, place in dict.fromkeys(found))
 
 
 def _collect_reference_names(node: Node) -> Iterator[str]:

@@ -26,10 +26,12 @@ from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
 from kdeclare.engine.executor.entries import read_run
 from kdeclare.engine.executor.propagation import VISIBLE_WITHIN_S
 from kdeclare.engine.state.local_store import PLAN, RUNS, STATE, LocalStore
-from kdeclare.manifests.file_fields import find_file_fields, find_named_files
+from kdeclare.manifests.file_fields import find_file_fields, find_item_files, find_named_files, has_for_each
 from kdeclare.manifests.fleet import Fleet, open_cluster_project
 from kdeclare.manifests.fleet.fleet_file import list_task_texts
+from kdeclare.manifests.for_each.generator import Generator
 from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, read_project
+from kdeclare.manifests.provenance import build_reader
 from kdeclare.manifests.syntax.files import FileFinder
 from kdeclare.manifests.syntax.reference_limits import CI_VARIABLE
 
@@ -100,6 +102,7 @@ class _ArchiveContents:
         self._environ, self._options, self._needs = environ, options, needs
         self._file_fields = find_file_fields(KINDS)
         self._visited: set[object] = set()
+        self._templates: dict[object, list[Path]] = {}
 
     def add(self, file: Path | None) -> None:
         if file is not None and file.is_file():
@@ -173,20 +176,32 @@ class _ArchiveContents:
                         self.add(path)
 
     def _add_tree(self, project: Project, roots: tuple[Path, ...], excluded: tuple[Path, ...]) -> None:
-        if self._is_first_visit((project.folder, roots, excluded)):
+        tree = project.folder, roots, excluded
+        if self._is_first_visit(tree):
             finder = FileFinder(project.file, excluded, foreign=project.foreign_manifests)
             files = [Path(file) for file in finder.find(roots)]
+            self._templates[tree] = [
+                file for file in files if file.is_file() and has_for_each(file.read_bytes())
+            ]
             for file in files:
                 self.text(file, project.folder)
-                self._add_named_files(file)
+                if file not in self._templates[tree]:
+                    self._add_named_files(file, project)
             for root in roots:
                 if root.is_dir() and not any(file.is_relative_to(root) for file in files):
                     self.empty_folders.add(os.path.abspath(root))  # noqa: PTH100  does not resolve links
 
-    def _add_named_files(self, manifest: Path) -> None:
-        """Add the files that the resources in a manifest name, such as the file of a schema."""
-        if self._file_fields and manifest.is_file():
-            for file in find_named_files(str(manifest), manifest.read_bytes(), self._file_fields):
+        for file in self._templates[tree]:  # variables of each environment can generate other manifests
+            self._add_named_files(file, project)
+
+    def _add_named_files(self, manifest: Path, project: Project) -> None:
+        """Add the files that the manifests in a file name, such as the file of a schema."""
+        if manifest.is_file():
+            generator = Generator(build_reader(project, self._environ), project.folder)
+            data = manifest.read_bytes()
+            for file in find_item_files(str(manifest), data):
+                self.text(file, project.folder)
+            for file in find_named_files(str(manifest), data, self._file_fields, generator):
                 self.add(file)
 
     def _is_first_visit(self, item: object) -> bool:

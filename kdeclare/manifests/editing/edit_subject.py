@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from kdeclare.core.diagnostics import KdeclareError, SourcePosition, error
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.ids import ResourceId
@@ -16,6 +16,7 @@ from kdeclare.core.resources.manifest_capabilities import (
 )
 from kdeclare.manifests.editing.edits import AppendEdit, DropEdit, Edit, NodePath, PutEdit
 from kdeclare.manifests.editing.text_splice import is_null
+from kdeclare.manifests.for_each.generator import ManifestOrigin
 from kdeclare.manifests.provenance import Source, SourceDocument
 from kdeclare.manifests.schema_errors import format_path
 from kdeclare.manifests.syntax.node_reader import NodeReader
@@ -65,8 +66,11 @@ class EditSubject:
         """Return an edit of a document.
 
         Raises KdeclareError if the edit would change a field that is shared by a YAML anchor
-        (``aliased-field``) or whose value is a reference (``field-by-reference``).
+        (``aliased-field``) or whose value is a reference (``field-by-reference``), or if the manifest is
+        generated (``generated-manifest``).
         """
+        if document.origin is not None:
+            raise KdeclareError(build_generated_error(self.id, document.origin, edit.path))
         self._validate_not_shared(document, edit.path)
         node = find_node(document.root, edit.path)
         if isinstance(edit, PutEdit) and node is not None:
@@ -147,6 +151,21 @@ class EditSubject:
                 subject=format_path(path),
             )
         )
+
+
+def build_generated_error(resource: ResourceId, origin: ManifestOrigin, path: NodePath) -> Diagnostic:
+    """Return the error for an edit of a manifest that is generated with ``forEach``."""
+    edited_field = f"'{format_path(path)}' of {resource}" if path else f"The manifest of {resource}"
+    return error(
+        "generated-manifest",
+        "Manifest is generated",
+        f"{edited_field} is not written, because the manifest is generated for {origin}. An edit could "
+        "also change other resources.",
+        hint="Edit the item or the manifest yourself, or change the resource in an overlay.",
+        place=origin.item_place,
+        resource=str(resource),
+        subject=format_path(path) or None,
+    )
 
 
 def _find_key_position(document: SourceDocument, path: NodePath) -> SourcePosition:

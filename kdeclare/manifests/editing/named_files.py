@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from yaml.nodes import Node, ScalarNode
+from yaml.nodes import ScalarNode
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.provider.registry import KINDS
@@ -12,11 +12,10 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.manifest_capabilities import FileEdit as NamedFileEdit
 from kdeclare.manifests.editing.documents import FileEdit
 from kdeclare.manifests.editing.edit_subject import EditSubject
-from kdeclare.manifests.file_fields import find_file_fields, locate_file
+from kdeclare.manifests.file_fields import find_file_fields, locate_field_file
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.provenance import Source
 from kdeclare.manifests.syntax.files import build_unreadable_error
-from kdeclare.manifests.syntax.nodes import find_node
 from kdeclare.manifests.syntax.substitution import find_reference_names
 
 
@@ -35,7 +34,8 @@ def build_named_file_edit(
         raise KdeclareError(
             _refuse(subject, edit, "field-by-reference", "Value is a reference", "its path is a reference")
         )
-    location = locate_file(node.value, node)
+    location = locate_field_file(subject.source.layers.merged, str(edit.path[0]))
+    assert location is not None
     folder = os.path.realpath(project.folder)
     if not Path(os.path.realpath(location)).is_relative_to(folder):
         reason = f"it is not in the folder of the project, {folder}"
@@ -61,12 +61,8 @@ def _find_users(sources: Mapping[ResourceId, Source], location: str) -> Iterator
     for id_, source in sources.items():
         for name in fields.get(id_.kind, ()):
             roots = [document.root for document in (source.base, *source.overlays, *source.elsewhere)]
-            nodes: list[Node | None] = [find_node(root, ("spec", name)) for root in roots]
-            if any(
-                isinstance(node, ScalarNode)
-                and os.path.realpath(locate_file(node.value, node)) == real_location
-                for node in nodes
-            ):
+            locations = [locate_field_file(root, name) for root in roots]
+            if any(found is not None and os.path.realpath(found) == real_location for found in locations):
                 yield id_
 
 

@@ -18,7 +18,7 @@ from kdeclare.core.resources.manifest_capabilities import (
 from kdeclare.core.resources.manifest_capabilities import FileEdit as NamedFileEdit
 from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.manifests.editing.documents import EditRejected, FileEdit, rewrite_file
-from kdeclare.manifests.editing.edit_subject import EditSubject, LocatedEdit
+from kdeclare.manifests.editing.edit_subject import EditSubject, LocatedEdit, build_generated_error
 from kdeclare.manifests.editing.edits import Edit
 from kdeclare.manifests.editing.fields import locate_edits, validate_not_secret
 from kdeclare.manifests.editing.named_files import build_named_file_edit
@@ -175,6 +175,9 @@ class _EditCollector:
         if source is None:
             return
         self._problems += [problem for problem in self._sources.diagnostics if problem.is_error]
+        if source.base.origin is not None:
+            self._problems.append(build_generated_error(resource, source.base.origin, ()))
+            return
         self._shared.add(source.base.file)
         for document in (source.base, *source.overlays, *source.elsewhere):
             self._removed[document.file].add(document.index)

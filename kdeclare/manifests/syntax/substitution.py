@@ -174,6 +174,15 @@ def _resolve_match(match: re.Match[str], context: ReferenceContext) -> str:
                 "string or a number.",
             )
         )
+    if name.startswith("each."):
+        raise UnresolvedReference(
+            error(
+                "bad-reference",
+                "Reference to an item outside of forEach",
+                f"'${{{name}}}' has a value only in a manifest with forEach.",
+                hint="Add forEach to the manifest. Overlays, Defaults, policies and items cannot use it.",
+            )
+        )
     raise UnresolvedReference(
         error(
             "bad-reference",
@@ -255,8 +264,8 @@ def _resolve_environment_variable(reference: str, context: ReferenceContext) -> 
     )
 
 
-def read_regular_file(path: Path) -> str:
-    """Return the contents of a regular file of at most 1 MiB.
+def read_regular_file(path: Path, max_bytes: int = _MAX_FILE_BYTES) -> str:
+    """Return the contents of a regular file of at most ``max_bytes`` (default: 1 MiB).
 
     Raises OSError, or ValueError if the contents are not UTF-8.
 
@@ -267,9 +276,9 @@ def read_regular_file(path: Path) -> str:
     with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(0, "It is not a regular file")
-        data = stream.read(_MAX_FILE_BYTES + 1)
-    if len(data) > _MAX_FILE_BYTES:
-        raise OSError(0, f"It is larger than {_MAX_FILE_BYTES:,} bytes")
+        data = stream.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise OSError(0, f"It is larger than {max_bytes:,} bytes")
     return data.decode()
 
 

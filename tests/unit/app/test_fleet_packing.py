@@ -166,6 +166,22 @@ def test_archive_contains_all_files_that_tasks_read(driver_folder: Path) -> None
     }
 
 
+def test_archive_contains_files_of_for_each(driver_folder: Path) -> None:
+    """These are files with items, what they reference, and the files that generated manifests name."""
+    folder = driver_folder / "payments"
+    (folder / "items.json").write_text('{"a": {"secret": "${env.OTHER}"}, "b": {}}')
+    for name in ("a", "b", "c"):
+        (folder / f"{name}.avsc").write_text('"string"')
+    text = 'apiVersion: kdeclare/v1\nkind: Schema\nforEach: ../items.json\nmetadata: {name: "${each.key}"}\n'
+    (folder / "manifests" / "each.yaml").write_text(text + 'spec: {file: "../${each.key}.avsc"}\n')
+    before = {"files/payments/" + name for name in ("items.json", "a.avsc", "b.avsc")}
+    archive = pack_fleet()
+    assert before <= list_names(archive)
+    assert "files/payments/c.avsc" not in list_names(archive)
+    with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
+        assert json.loads(zipped.read("environ.json"))["variables"]["OTHER"] == "secret"
+
+
 def test_archive_contains_no_secrets_of_notifications(driver_folder: Path) -> None:
     """Neither a comment nor an alias changes which references tasks resolve."""
     file = driver_folder / "ops" / "fleet.yaml"

@@ -13,8 +13,10 @@ from kdeclare.core.resources.kind import SpecProblem
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.manifests.document_models import Declarable
 from kdeclare.manifests.file_fields import find_file_fields, find_named_files
+from kdeclare.manifests.for_each.generator import Generator
 from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests
 from kdeclare.manifests.project import open_project
+from kdeclare.manifests.syntax.node_reader import NodeReader
 
 
 class NoteSpec(BaseModel):
@@ -147,10 +149,11 @@ def test_named_files_are_found_without_loading() -> None:
     fields = find_file_fields(kinds)
     assert fields == {"Note": ("file", "other")}
     data = write_note("file: texts/x\n  other: ../y")
-    found = find_named_files("shop/manifests/a.yaml", data.encode(), fields)
+    generator = Generator(NodeReader(None), None)
+    found = find_named_files("shop/manifests/a.yaml", data.encode(), fields, generator)
     assert list(map(str, found)) == ["shop/manifests/texts/x", "shop/y"]
-    assert not list(find_named_files("a.yaml", b"kind: [Note", fields))
-    assert not list(find_named_files("a.yaml", b"kind: Topic\nspec: {file: x}", fields))
+    assert not list(find_named_files("a.yaml", b"kind: [Note", fields, generator))
+    assert not list(find_named_files("a.yaml", b"kind: Topic\nspec: {file: x}", fields, generator))
 
 
 def test_file_field_accepts_only_a_read_file() -> None:

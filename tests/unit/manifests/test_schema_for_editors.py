@@ -29,7 +29,7 @@ def test_field_docs_describe_only_existing_fields() -> None:
 
 def get_config_keys(spec: str) -> dict[str, Any]:
     """Return the config keys in the schema of a spec."""
-    found: dict[str, Any] = MODELS[spec]["configs"]["properties"]
+    found: dict[str, Any] = MODELS[spec]["configs"]["anyOf"][0]["properties"]
     return found
 
 
@@ -154,3 +154,15 @@ def test_references_are_resolved_within_schema_with_id() -> None:
         validator = jsonschema.Draft202012Validator(build_manifest_schema(kind))
         assert validator.is_valid({**manifest, "spec": {"partitions": 3}})
         assert not validator.is_valid({**manifest, "spec": {"partitions": []}})
+
+
+def test_schema_accepts_for_each_in_manifests_of_resources_only() -> None:
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    head = {"apiVersion": "kdeclare/v1", "metadata": {"name": "${each.key}"}}
+    spec = {"partitions": "${each.value.partitions}", "configs": "${each.value.configs}"}
+    for source in (["a"], {"a": {"partitions": 1}}, "topics.yaml", "${var.topics}"):
+        assert validator.is_valid({**head, "kind": "Topic", "forEach": source, "spec": spec})
+    assert not validator.is_valid({**head, "kind": "Topic", "forEach": 1, "spec": spec})
+    defaults = {"kind": "Topic", "defaults": {}}
+    assert validator.is_valid({**head, "kind": "Defaults", "spec": defaults})
+    assert not validator.is_valid({**head, "kind": "Defaults", "forEach": ["a"], "spec": defaults})
