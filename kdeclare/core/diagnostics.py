@@ -49,7 +49,11 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourcePosition:
-    """A position in a file. Line and column start at 1."""
+    """A position in a file. Line and column start at 1.
+
+    file: the path of the file, or ``--var NAME`` for a value on the command line. Messages show the option
+    without line and column.
+    """
 
     schema_name = "PlaceDocument"
 
@@ -58,7 +62,8 @@ class SourcePosition:
     column: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+        is_option = self.file.startswith("--var ")
+        return self.file if is_option else f"{self.file}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True, slots=True)

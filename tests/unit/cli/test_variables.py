@@ -240,3 +240,15 @@ def test_open_project_reports_all_problems_together(kdeclare: CommandLine) -> No
         ("wrong-variable-type", "b"),
         ("unknown-variable", "c"),
     }
+
+
+@pytest.mark.parametrize(
+    "assignment", ["partitions=many", "partitions=[1", "unknown=1", "partitions=${env.NONE}"]
+)
+def test_errors_about_options_name_the_option_without_a_line(kdeclare: CommandLine, assignment: str) -> None:
+    write_project(kdeclare, {"partitions": {"type": "integer"}, "retention": {"default": "7d"}})
+    ran = kdeclare("validate", "--var", assignment)
+    assert ran.code == 1
+    option = f"--var {assignment.partition('=')[0]}"
+    assert re.search(rf"^ *{option}($| )", ran.out + ran.err, re.MULTILINE), ran.out + ran.err
+    assert f"{option}:" not in ran.out + ran.err
