@@ -223,8 +223,8 @@ class KafkaBed(Bed):
         self._bootstrap = bootstrap
 
     def eventually(self, check: Callable[[], None]) -> None:
-        """Repeat the check for up to ten seconds."""
-        deadline = time.monotonic() + 10
+        """Repeat the check for up to a minute."""
+        deadline = time.monotonic() + 60
         while True:
             try:
                 return check()

@@ -202,7 +202,7 @@ class CanaryRunner:
         watcher = threading.Thread(target=self._watch, args=(process.pid, ended))
         watcher.start()
         try:
-            out, err = process.communicate(timeout=240)
+            out, err = process.communicate(timeout=600)
         finally:
             ended.set()
             watcher.join()

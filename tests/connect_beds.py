@@ -33,7 +33,7 @@ class ConnectBed:
         self._numbers = itertools.count(1)
         self._names: set[str] = set()
 
-    def eventually(self, check: Callable[[], None], timeout_s: float = 30.0) -> None:
+    def eventually(self, check: Callable[[], None], timeout_s: float = 90.0) -> None:
         """Repeat the check until it succeeds."""
         deadline = time.monotonic() + timeout_s
         while True:

@@ -52,7 +52,7 @@ def open_git_objects(
     url: str,
     *,
     environ: Mapping[str, str] = SETUP_ENVIRON,
-    timeout_s: float = 20.0,
+    timeout_s: float = 60.0,
     project: str = "shop",
     environment: str = "lab",
 ) -> ConditionalObjects:

@@ -44,7 +44,7 @@ class TerminalSession:
         for key in keys:
             self._process.send(key)
 
-    def wait_for(self, text: str, seconds: float = 20) -> None:
+    def wait_for(self, text: str, seconds: float = 60) -> None:
         """Wait until this text is on the screen."""
         deadline = time.monotonic() + seconds
         while text not in self.screen:
@@ -53,13 +53,13 @@ class TerminalSession:
 
     def interrupt(self, then: str) -> None:
         """Press Ctrl-C, repeatedly if needed: Python can miss one just before it starts to wait."""
-        for seconds in (2, 2, 20):
+        for seconds in (2, 2, 60):
             self.type(CTRL_C)
             with suppress(AssertionError):
                 return self.wait_for(then, seconds)
         raise AssertionError(f"no {then!r} in:\n{self.screen}")
 
-    def enter(self, line: str, *, then: str, seconds: float = 20) -> None:
+    def enter(self, line: str, *, then: str, seconds: float = 60) -> None:
         """Type a line on an empty screen, and wait for its output and for the next prompt."""
         self.type("\x0c")  # Ctrl-L, so that earlier output does not count
         self.type(line, "\r")
@@ -68,14 +68,14 @@ class TerminalSession:
 
     def wait_for_prompt(self) -> None:
         """Wait for an empty prompt."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not self.screen.endswith(">"):
             assert time.monotonic() < deadline, f"no prompt in:\n{self.screen}"
             self.read_output()
 
     def wait_for_exit(self) -> int:
         """Wait for the end and return the exit code."""
-        self._process.expect(pexpect.EOF, timeout=20)
+        self._process.expect(pexpect.EOF, timeout=60)
         return int(self._process.wait())  # its terminal closes slightly before the process ends
 
     def kill(self) -> None:

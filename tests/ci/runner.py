@@ -65,7 +65,7 @@ class Runner:
             cwd=self.checkout,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
 

@@ -280,7 +280,7 @@ def test_slow_systems_do_not_delay_the_plan(world_of_orders: World, monkeypatch:
     monkeypatch.setattr(MemoryConnectCluster, "list_connectors", wait)
     started_s = time.monotonic()
     texts = list_texts(observe(world_of_orders, scope=DELETING), "not-determined")
-    assert time.monotonic() - started_s < 10
+    assert time.monotonic() - started_s < 25
     is_over.set()
     assert texts == [
         "Topic/orders: unknown: kdeclare could not determine which connectors of Connect cluster 'eu' refer "

@@ -70,4 +70,4 @@ class KafkaTools:
         """End the JVM."""
         assert self._jvm.stdin is not None
         self._jvm.stdin.close()
-        self._jvm.wait(timeout=30)
+        self._jvm.wait(timeout=120)

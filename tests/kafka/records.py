@@ -367,7 +367,7 @@ class RunningCommand:
             self.process.kill()
             raise AssertionError(f"it does not end: {self.lines} {self._out}") from None
         for reader in self._readers:
-            reader.join(10)
+            reader.join(60)
         said = "\n".join(self.lines)
         assert "Traceback" not in said, said
         return Ran(ExitCode(code), "\n".join(self._out), said)

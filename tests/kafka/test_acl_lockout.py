@@ -22,7 +22,7 @@ from tests.unit.acl.acl_strategies import bindings
 pytestmark = pytest.mark.kafka
 
 USER = f"User:{READER}"
-_LAG_S = 5.0
+_LAG_S = 90.0
 _OPERATIONS = ("ALTER", "DESCRIBE", "ALL", "CREATE")
 
 

@@ -48,7 +48,7 @@ class Project:
         return self.admin.acls([USER])
 
     def wait_until_own_bindings_are(self, expected: frozenset[Binding]) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while self.read_own_bindings() != expected:
             assert time.monotonic() < deadline, self.read_own_bindings()
             time.sleep(0.05)

@@ -220,7 +220,7 @@ def test_reads_continue_after_broker_failure(
         assert [owner.name for owner in owners if isinstance(part[owner], Fault)] == ["3"]
     finally:
         kafka_sandbox.start_broker(sandbox.folder, 3)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 90
     while sorted(kafka.log_dirs([])) != [1, 2, 3]:
         assert time.monotonic() < deadline
         time.sleep(0.05)

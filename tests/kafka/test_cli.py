@@ -79,7 +79,7 @@ class TerminalProcess:
             os.environ["TERM"] = "xterm"
             os.execv(sys.executable, [*PROGRAM, *arguments])
 
-    def wait_for(self, text: str, seconds: float = 60) -> None:
+    def wait_for(self, text: str, seconds: float = 180) -> None:
         """Read until it has been said."""
         deadline = time.monotonic() + seconds
         while text not in self.said:
@@ -90,7 +90,7 @@ class TerminalProcess:
         """Press keys; ``\\x03`` is Ctrl-C."""
         os.write(self._terminal, text.encode())
 
-    def end(self, seconds: float = 60) -> int:
+    def end(self, seconds: float = 180) -> int:
         """The exit code."""
         deadline = time.monotonic() + seconds
         while self._read(0.2):

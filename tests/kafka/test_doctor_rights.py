@@ -35,7 +35,7 @@ SPECS = {
 
 
 def wait_for(is_done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while not is_done():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -162,7 +162,7 @@ class BothTools:
             yield
         finally:
             consumer.terminate()  # a consumer that is killed stays a member until its session times out
-            consumer.wait(timeout=30)
+            consumer.wait(timeout=120)
 
     def is_stable(self, group: str) -> bool:
         """Whether a group is Stable. The first member in a cluster waits for the coordinators."""
@@ -188,7 +188,7 @@ class BothTools:
             self.bed.eventually(lambda: self.expect_state(group, "Stable"))
             yield
         finally:
-            errors, _ = member.communicate("leave\n", timeout=30)
+            errors, _ = member.communicate("leave\n", timeout=120)
         assert member.returncode == 0, errors
 
     def expect_state(self, group: str, state: str) -> None:

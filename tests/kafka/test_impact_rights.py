@@ -61,7 +61,7 @@ def replace_rights(admin: KafkaCluster, *bindings: Binding) -> None:
     now = admin.acls([USER])
     admin.delete_acls(sorted(now - wanted))
     admin.create_acls(sorted(wanted - now))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while admin.acls([USER]) != wanted:
         assert time.monotonic() < deadline, admin.acls([USER])
         time.sleep(0.05)

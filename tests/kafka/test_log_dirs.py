@@ -50,7 +50,7 @@ def list_paths(kafka: KafkaCluster, broker: int) -> list[str]:
 
 def find_log_dir(kafka: KafkaCluster, at: TopicPartition, broker: int) -> LogDir | None:
     """Return the directory of a replica, once it is in one and not moving to another."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
         dirs = kafka.log_dirs([at.topic])[broker]
         if any(at in found.sizes for found in dirs) and not any(found.arriving for found in dirs):
@@ -75,7 +75,7 @@ def test_replica_moves_between_log_directories(kafka: KafkaCluster, two_dirs: Sa
     assert kafka.move_log_dirs({(AT, 1): other}) == {(AT, 1): None}
 
     after = before
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while after.path != other and time.monotonic() < deadline:
         found = find_log_dir(kafka, AT, 1)
         assert found is not None

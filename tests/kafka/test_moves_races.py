@@ -234,7 +234,7 @@ class ThrottledMove:
         """Kill an apply during its moves; its throttle is still set."""
         process = self.start()
         process.process.send_signal(signal.SIGKILL)
-        process.process.wait(30)
+        process.process.wait(120)
         assert self.stage.in_flight(self.topic), "the moves finished before it was killed"
         followers = self.stage.bed.overrides(topic_resource(self.topic))[FOLLOWER_REPLICAS_KEY]
         assert "0:3" in (followers or "").split(",")

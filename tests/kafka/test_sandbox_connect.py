@@ -151,7 +151,7 @@ def test_one_change_rotates_certificates_of_all_workers(running: SandboxStatus) 
 
 def wait_for_task_states(now: SandboxStatus, worker_id: int, connector: str) -> list[str]:
     """Return the states of a connector's tasks, once there are some and none is unassigned."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     states: list[str] = []
     while time.monotonic() < deadline and (not states or "UNASSIGNED" in states):
         time.sleep(0.2)

@@ -83,7 +83,7 @@ class Shell:
         """End the shell."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(60)
 
 
 def find_broken_promise(promised: Sequence[str], said: Sequence[str]) -> str | None:

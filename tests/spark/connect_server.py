@@ -14,7 +14,7 @@ import pyspark
 from tests.ports import reserve_port
 from tests.spark.programs import SHORT_LIVED
 
-_START_SECONDS = 90
+_START_SECONDS = 180
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Settings for many queries of few rows, see `tests.spark.sharing`."""

@@ -47,7 +47,7 @@ def wait_for_program(program: "subprocess.Popen[str]") -> "subprocess.CompletedP
     """Wait for a program, and kill it if it hangs."""
     with program:
         try:
-            said, errors = program.communicate(timeout=300)
+            said, errors = program.communicate(timeout=900)
         finally:
             program.kill()
     return subprocess.CompletedProcess(program.args, program.returncode, said, errors)

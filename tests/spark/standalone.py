@@ -23,7 +23,7 @@ ENCRYPTED = AUTHENTICATED | {"spark.network.crypto.enabled": "true"}
 """Settings of a Spark cluster; the driver needs the same."""
 
 _HOME = Path(pyspark.__file__).parent
-_START_SECONDS = 60
+_START_SECONDS = 180
 _OWN_DISK = 'for folder in $FOLDERS; do mount -t tmpfs tmpfs "$folder" || exit 1; done; exec "$@"'
 
 

@@ -109,7 +109,7 @@ def test_audit_has_same_findings_and_leaves_no_secret(
     assert documents[0] == documents[1]
     assert {finding["cluster"] for finding in documents[0]["fixed"]} == {"lab"}
     # Spark ends the processes of a session's tasks a minute after the last task. Then, their files are gone.
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while find_secrets(server) and time.monotonic() < deadline:
         time.sleep(1)
     assert find_secrets(server) == []
@@ -251,7 +251,7 @@ def test_unusable_server_is_refused(server: ConnectServer, monkeypatch: pytest.M
     started = time.monotonic()
     item = catch_diagnostic(lambda: open_session("sc://127.0.0.1:1"))
     assert (item.code, "Connection refused" in item.detail) == ("spark-unreachable", True)
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 240
 
 
 def test_master_takes_precedence_over_variable(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def find_secrets(standalone: StandaloneSpark) -> list[str]:
 
 def wait_until_cleaned(standalone: StandaloneSpark) -> list[str]:
     """Return the files that remain after the worker had time to clean up a finished application."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while (found := find_secrets(standalone)) and time.monotonic() < deadline:
         time.sleep(0.2)
     return found
@@ -249,7 +249,7 @@ def list_unpacked(standalone: StandaloneSpark) -> list[Path]:
 
 
 def wait_for_removal(folder: Path) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while folder.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     return not folder.exists()

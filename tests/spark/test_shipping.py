@@ -65,7 +65,7 @@ with spark_session("local-cluster[2,1,1024]", settings) as spark:
         rounds.append([row.asDict() for row in table.collect()])
         KILLED.unlink()
         EXITED.unlink()
-for _ in range(100):
+for _ in range(600):
     mine = [p for p in psutil.process_iter(["cwd", "name"]) if (p.info["cwd"] or "").startswith(os.getcwd())]
     left = [p.pid for p in mine if p.info["name"] == "java"]
     if not left:

@@ -72,7 +72,7 @@ def test_connect_to_silent_server_times_out() -> None:
     with run_server(kept.append) as address:
         begun = time.monotonic()
         found = catch_connect_error(address, timeout_s=0.5)
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 25
     assert f"{address}: connected, but no response in time" in found.detail
 
 
@@ -81,7 +81,7 @@ def test_connect_with_silent_tls_handshake_times_out() -> None:
     with run_server(kept.append) as address:
         begun = time.monotonic()
         found = catch_connect_error(address, {"security.protocol": "SSL"}, timeout_s=0.5)
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 25
     assert "in time" in found.detail
 
 

@@ -116,7 +116,7 @@ def test_log_dirs_omit_silent_broker_in_time(silence: Any) -> None:
     with run_cluster(*answers, request_timeout_s=0.5) as (kafka, _):
         begun = time.monotonic()
         assert list(kafka.log_dirs()) == [1]
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 25
 
 
 def test_log_dirs_without_any_response_is_fault() -> None:

@@ -121,9 +121,9 @@ def test_hold_lock_is_exclusive_after_file_is_deleted(tmp_path: Path) -> None:
     with hold_lock(path, pytest.fail):
         other = threading.Thread(target=hold_second)
         other.start()
-        assert waits.wait(5)
+        assert waits.wait(60)
         order.append("first")
         path.unlink()
-    other.join(5)
+    other.join(60)
     assert order == ["first", "second"]
     assert path.exists()

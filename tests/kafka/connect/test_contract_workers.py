@@ -56,7 +56,7 @@ class Bed:
 
     def settled(self, wanted: dict[str, str]) -> GroupSnapshot:
         """Return all workers once they have applied the change."""
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 90
         while True:
             seen = read_workers(self.workers)
             late = find_unconverged(seen, wanted)

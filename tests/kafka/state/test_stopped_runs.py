@@ -75,7 +75,7 @@ class Scenario:
             self._wait_until_stopped(stopped)
             self._take_over(cluster)
             stopped.send_signal(signal.SIGCONT)
-            _, err = stopped.communicate(timeout=60)
+            _, err = stopped.communicate(timeout=300)
         finally:
             stopped.kill()
         assert stopped.returncode == ExitCode.LOCKED, err

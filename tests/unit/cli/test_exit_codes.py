@@ -321,5 +321,5 @@ def test_signal_interrupts_command_that_waits_for_cluster(tmp_path: Path, number
         connection, _ = silent.accept()
         with connection:
             process.send_signal(number)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (ExitCode.INTERRUPTED, "error: Interrupted\n")

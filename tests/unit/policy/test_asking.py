@@ -102,10 +102,10 @@ def test_time_limit_excludes_time_of_reads() -> None:
     reading = [True]
 
     def wait_and_read() -> None:
-        time.sleep(0.5)
+        time.sleep(1.5)
         reading[0] = False
 
-    with PolicyEvaluator(0.2, is_busy=lambda: reading[0]) as asking:
+    with PolicyEvaluator(1.0, is_busy=lambda: reading[0]) as asking:
         assert asking.ask(make_policy(wait_and_read), REQUEST) is None
 
 

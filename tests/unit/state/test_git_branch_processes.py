@@ -102,7 +102,7 @@ def test_writes_of_concurrent_processes_are_all_kept(tmp_path: Path) -> None:
         assert writer.stdin is not None
         writer.stdin.write("\n")
         writer.stdin.flush()
-    conflicts = [int(writer.communicate(timeout=120)[0]) for writer in writers]
+    conflicts = [int(writer.communicate(timeout=600)[0]) for writer in writers]
     assert [writer.returncode for writer in writers] == [0] * 4
     assert sum(conflicts) >= 3, "only one process can have created the list"
     objects = open_git_objects(url)
@@ -133,7 +133,7 @@ def kill_during_push(tmp_path: Path, *, is_pushed: bool) -> SharedStore:
     )
     environ = {**SETUP_ENVIRON, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{SETUP_ENVIRON['PATH']}"}
     victim = start(VICTIM, url, str(trap), environ={**environ, "TMPDIR": str(tmp_path)})
-    victim.communicate(timeout=60)
+    victim.communicate(timeout=300)
     assert victim.returncode == -signal.SIGKILL
     return SharedStore(lambda: open_git_objects(url), LeaseTiming(3.0))
 
@@ -175,6 +175,6 @@ def test_command_leaves_no_temporary_files(tmp_path: Path) -> None:
     objects.close()
     temporary.mkdir()
     reader = start(READER, url, environ={**SETUP_ENVIRON, "TMPDIR": str(temporary)})
-    reader.communicate(timeout=60)
+    reader.communicate(timeout=300)
     assert reader.returncode == 0
     assert list(temporary.iterdir()) == []

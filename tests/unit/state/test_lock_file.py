@@ -69,7 +69,7 @@ def test_lock_held_by_other_process_names_holder(tmp_path: Path) -> None:
         with pytest.raises(KdeclareError, match=f"pid {process.pid}") as caught, store.lock("mine"):
             pytest.fail("two holders")
         assert caught.value.exit_code is ExitCode.LOCKED
-        process.communicate("\n", timeout=10)
+        process.communicate("\n", timeout=60)
         assert store.read_holder() is None
 
 
@@ -77,7 +77,7 @@ def test_lock_is_free_after_holder_is_killed(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     with hold_lock_in_process(tmp_path) as process:
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
         assert (tmp_path / "lock").read_text() != ""  # the info that it wrote is still there
         assert store.read_holder() is None
         with store.lock("mine"):
@@ -88,7 +88,7 @@ def test_lock_serializes_processes(tmp_path: Path) -> None:
     (tmp_path / "number").write_text("0")
     workers = [subprocess.Popen([sys.executable, "-c", COUNT, str(tmp_path)]) for _ in range(3)]
     try:
-        assert [worker.wait(timeout=60) for worker in workers] == [0, 0, 0]
+        assert [worker.wait(timeout=300) for worker in workers] == [0, 0, 0]
     finally:
         for worker in workers:
             worker.kill()

@@ -40,7 +40,7 @@ def fail(url: str, request: str, timeout_s: float = 10.0) -> Diagnostic:
     started_at = time.monotonic()
     with pytest.raises(KdeclareError) as caught:
         REQUESTS[request](objects)
-    assert time.monotonic() - started_at < 2.5 * timeout_s + 3.0
+    assert time.monotonic() - started_at < 2.5 * timeout_s + 30.0
     (diagnostic,) = caught.value.diagnostics
     assert SECRET_KEY not in f"{diagnostic}"
     assert diagnostic.hint

@@ -118,7 +118,7 @@ def test_call_returns_result_and_error_in_time() -> None:
     with pytest.raises(Fault, match=re.escape("committing took more than 0 s")) as caught:
         call_within(0.05, never.wait, "committing")
     assert caught.value.kind is FaultKind.UNKNOWN
-    assert time.monotonic() - started_at < 2
+    assert time.monotonic() - started_at < 30
     never.set()
 
 

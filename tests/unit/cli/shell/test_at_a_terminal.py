@@ -57,7 +57,7 @@ def test_shell_reconnects_after_broker_restart(tmp_path: Path, broker: TopicBrok
         for _ in range(5):
             assert shell.read_output()
         assert shell.screen == shown, "what nobody asked for is not told"
-        shell.enter("status", then="Cluster unreachable", seconds=6)
+        shell.enter("status", then="Cluster unreachable", seconds=20)
         again = TopicBroker(["orders"], port=broker.port)
         try:
             shell.enter("status", then=QUIET)
