@@ -4,6 +4,7 @@ import ast
 import io
 import re
 import tokenize
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -61,7 +62,8 @@ def _read_module(file: Path) -> Iterator[Text]:
     name, source = str(file.relative_to(ROOT)), file.read_text()
     tree = ast.parse(source)
     documented: set[int] = set()
-    for body in _find_bodies(tree):
+    nodes = list(ast.walk(tree))
+    for body in _find_bodies(nodes):
         for statement in body:
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
                 value = statement.value.value
@@ -72,7 +74,6 @@ def _read_module(file: Path) -> Iterator[Text]:
         text = " / ".join(filter(None, (render(part) for part in diagnostic.parts)))
         yield Text(name, diagnostic.line, TextKind.DIAGNOSTIC, text)
         documented |= {id(node) for part in diagnostic.parts for node in ast.walk(part)}
-    nodes = list(ast.walk(tree))
     documented |= {id(node) for node in _find_types(nodes)}
     documented |= {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in nodes:
@@ -126,8 +127,8 @@ def read_page(source: str, name: str) -> Iterator[Text]:
             paragraph.append(stripped)
 
 
-def _find_bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
-    for node in ast.walk(tree):
+def _find_bodies(nodes: Iterable[ast.AST]) -> Iterator[list[ast.stmt]]:
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.body
 
@@ -162,21 +163,24 @@ class DiagnosticCall:
 
 def find_diagnostics(tree: ast.Module) -> Iterator[DiagnosticCall]:
     """Yield the calls of a module that make diagnostics."""
-    nodes = list(ast.walk(tree))
-    scopes: dict[int, ast.AST] = {}
-    if any(isinstance(node, ast.Name) and node.id in DIAGNOSTICS for node in nodes):
-        for scope in nodes:
-            if isinstance(scope, ast.Module | ast.FunctionDef):
-                scopes |= {id(node): scope for node in ast.walk(scope)}
-    for node in nodes:
+    for node, scope in _walk_with_scopes(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in DIAGNOSTICS:
             arguments = node.args[2:] if node.func.id == "Diagnostic" else node.args[1:]
             named = {keyword.arg: keyword.value for keyword in node.keywords}
             given = dict(zip(("summary", "detail", "hint"), arguments, strict=False)) | named
-            scope = scopes[id(node)]
             yield DiagnosticCall(
                 node.lineno, given.get("summary"), given.get("detail"), given.get("hint"), scope
             )
+
+
+def _walk_with_scopes(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Yield each node with the innermost function or module that contains it, in the order of `ast.walk`."""
+    waiting: deque[tuple[ast.AST, ast.AST]] = deque([(tree, tree)])
+    while waiting:
+        node, scope = waiting.popleft()
+        yield node, scope
+        inner = node if isinstance(node, ast.FunctionDef) else scope
+        waiting.extend((child, inner) for child in ast.iter_child_nodes(node))
 
 
 def render(node: ast.expr) -> str:
