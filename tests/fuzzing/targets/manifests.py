@@ -26,12 +26,44 @@ _ENVIRON = {"X": "x", "A_PASSWORD": "secret-of-a-test"}
 _PROJECT = (
     "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: p}\nspec:\n  environments:\n    lab: {}\n"
 )
+_ITEMS = """\
+orders: {team: shop, partitions: 12, environments: [lab], configs: {retention.ms: 7d}}
+returns: {team: shop, partitions: 3, environments: [prod], configs: {cleanup.policy: compact}}
+"""
+_GENERATED = """\
+apiVersion: kdeclare/v1
+kind: Topic
+forEach: %s
+metadata:
+  name: events.${each.key}
+  labels: {team: "${each.value.team}"}
+  only: ${each.value.environments}
+spec:
+  partitions: ${each.value.partitions}
+  replicationFactor: 1
+  configs: ${each.value.configs}
+"""
+_GENERATED_FROM_LIST = """\
+apiVersion: kdeclare/v1
+kind: ClientQuota
+forEach: %s
+metadata: {name: "u${each.key}", labels: {of: "${each.value}"}}
+spec: {entity: {user: "${each.value}"}, limits: {consumer_byte_rate: 1}}
+"""
+_FOR_EACH_SEEDS = (
+    _GENERATED % "../items.yaml",
+    _GENERATED % "{a: {team: '${env.X}', partitions: 1, environments: [lab], configs: {retention.ms: 1d}}}",
+    _GENERATED_FROM_LIST % "[a, 1, true]",
+    _GENERATED_FROM_LIST % "${var.topics}",
+)
 
 
 @cache
 def _make_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="fuzz-manifests-"))
-    (folder / "kdeclare.yaml").write_text(_PROJECT)
+    variables = "  variables:\n    topics: {type: list, default: [a, b]}\n"
+    (folder / "kdeclare.yaml").write_text(_PROJECT + variables)
+    (folder / "items.yaml").write_text(_ITEMS)
     (folder / "manifests").mkdir()
     return folder
 
@@ -86,10 +118,10 @@ def read_accepted_drift(data: bytes) -> None:
 
 
 def make_manifests() -> Sequence[bytes]:
-    """Return the manifests of the cases and examples."""
+    """Return the manifests of the cases and examples, and manifests for many resources."""
     files = [*ROOT.glob("tests/cases/*/manifests/**/*.yaml"), *ROOT.glob("examples/**/manifests/**/*.yaml")]
     files += ROOT.glob("examples/policies/policies/*.yaml")
-    return [file.read_bytes() for file in sorted(files)]
+    return [*(file.read_bytes() for file in sorted(files)), *map(str.encode, _FOR_EACH_SEEDS)]
 
 
 def make_projects() -> Sequence[bytes]:
