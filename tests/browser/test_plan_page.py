@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.synthetic.plans import big_plan
 from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.plan_origin import PlanOrigin
 from kdeclare.core.provider.provider import PlanSection, SectionLine
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.browser
 
 MANY = 5_000
 CHUNK = 100
+LONG = 320  # more changes than a printed page shows with all fields
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +287,10 @@ def test_plan_page_ignores_invalid_link(desktop: WatchedPage, plan_file: Path, l
 def test_plan_graph_shows_steps_and_critical_path(desktop: WatchedPage, plan_file: Path, plan: Plan) -> None:
     page = desktop.open(plan_file)
     drawn = build_graph_layout(plan.operations)
-    assert page.locator("#graph .node").count() == len(drawn.nodes)
+    joined = {at for edge in drawn.edges for at in (edge.source, edge.target)}
+    apart = [node for at, node in enumerate(drawn.nodes) if at not in joined and not node.critical]
+    assert page.locator("#graph .node").count() == len(drawn.nodes) - len(apart)
+    assert page.locator("#apart .node").count() == len(apart) == 5
     assert page.locator("#graph .node.critical").count() == sum(node.critical for node in drawn.nodes)
     assert page.locator("#graph .edge").count() == len(drawn.edges)
     steps = len(list_levels(plan.operations))
@@ -293,6 +298,7 @@ def test_plan_graph_shows_steps_and_critical_path(desktop: WatchedPage, plan_fil
     page.locator("#critical").click()
     by_id = {o.id: f"{o.verb} {o.resource}" for o in plan.operations}
     path = [by_id[id_] for id_ in find_critical_path(plan.operations)]
+    assert page.locator("#path li").all_inner_texts() == path
     assert page.locator("#drawer li .plain").all_inner_texts() == path
 
 
@@ -380,7 +386,7 @@ def test_run_page_shows_times_and_outcomes_of_operations(
     expect(bar).to_be_focused()
     page.locator("#f-status").select_option(label="failed · 1")
     assert list_resources(page) == ["Topic/checkout.orders"]
-    expect(page.locator("#graph .node.k-failed")).to_have_count(1)
+    expect(page.locator("#graph-panel .node.k-failed")).to_have_count(1)
 
 
 def test_plan_page_filters_five_thousand_changes_without_requests(
@@ -390,7 +396,7 @@ def test_plan_page_filters_five_thousand_changes_without_requests(
     assert big_file.stat().st_size < 5_000_000
     page = desktop.open(big_file)
     assert desktop.read_count() == "5,000 of 5,000 changes"
-    assert page.locator("#graph .node").count() < 20
+    assert page.locator("#graph-panel .node").count() < 20
     page.locator("#q").fill("ledger refunds zstd v01")
     page.locator("#q").fill("ledger refunds v01")
     expected = [
@@ -406,7 +412,7 @@ def test_plan_rows_are_rendered_on_scroll(desktop: WatchedPage, big_file: Path) 
     assert rows.count() <= 3 * CHUNK
     seen = rows.count()
     for _ in range(1000):
-        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        page.locator("#list").evaluate("one => one.scrollTo(0, one.scrollHeight)")
         page.wait_for_timeout(20)  # rows can turn out higher than estimated, so keep scrolling
         now = rows.count()
         assert now - seen <= 5 * CHUNK
@@ -443,7 +449,7 @@ def test_plan_page_shows_hostile_names_as_text(desktop: WatchedPage, folder: Pat
         page = desktop.open(write_page(folder, "hostile", text))
         assert list_resources(page) == [f"Topic/{sanitize_for_terminal(name)}"]
         page.locator("#list .toggle").click()
-        page.locator("#graph .node").first.press("Enter")
+        page.locator("#graph-panel .node").first.press("Enter")
         assert sanitize_for_terminal(name) in (page.locator("#drawer-title").text_content() or "")
         assert page.locator("img").count() == 0
         assert page.locator("script").count() == 2
@@ -455,7 +461,7 @@ def test_plan_page_opens_every_sample_plan(desktop: WatchedPage, folder: Path, n
         page = desktop.open(write_page(folder, "sample", text))
         for toggle in page.locator("#list .toggle").all():
             toggle.click()
-        for node in page.locator("#graph .node").all():
+        for node in page.locator("#graph-panel .node:visible").all():
             node.press("Enter")
             page.keyboard.press("Escape")
         said = page.locator("body").inner_text()
@@ -474,7 +480,7 @@ def test_plan_page_fits_narrow_windows(
     page = watched.open(file)
     page.locator("#list .toggle").first.click()
     page.locator("#list .toggle").nth(2).click()
-    page.locator("#graph .node").first.press("Enter")
+    page.locator("#graph-panel .node").first.press("Enter")
     box = page.locator("#drawer").bounding_box()
     assert box is not None
     assert box["x"] >= 0
@@ -487,7 +493,7 @@ def test_plan_page_fits_narrow_windows(
 def test_plan_page_text_has_enough_contrast(themed_page: Page, plan_file: Path, run_file: Path) -> None:
     for file, link in ((plan_file, "#open=0,1,2,3"), (run_file, "#open=0,1")):
         themed_page.goto(f"{file.as_uri()}{link}")
-        themed_page.locator("#graph .node").first.press("Enter")
+        themed_page.locator("#graph-panel .node").first.press("Enter")
         assert find_weak_texts(themed_page) == []
 
 
@@ -523,7 +529,7 @@ def test_plan_page_shows_all_risks_without_scrollbar(chromium: Browser, folder: 
     assert items.count() == 251
     assert "Topic/zz-gone" in items.first.inner_text()
     assert items.nth(1).locator(".tag").all_inner_texts() == ["irreversible", "destructive"]
-    assert "destructive: They go. (retention.ms)" in items.nth(1).inner_text()
+    assert "destructive: They go.\nretention.ms 9 → 1" in items.nth(1).inner_text()
     clipped = "one => one.scrollHeight > one.clientHeight + 1 || getComputedStyle(one).maxHeight !== 'none'"
     assert not page.locator("#risky-list").evaluate(clipped)
     wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
@@ -532,6 +538,107 @@ def test_plan_page_shows_all_risks_without_scrollbar(chromium: Browser, folder: 
     tags = page.locator("#list .row").nth(1).locator(".risks .tag").all_text_contents()
     assert tags == ["irreversible", "destructive"]
     context.close()
+
+
+def test_plan_page_has_risks_changes_replicas_and_order_in_this_order(
+    desktop: WatchedPage, plan_file: Path, run_file: Path
+) -> None:
+    ids = "all => all.filter(one => !one.hidden).map(one => one.id)"
+    page = desktop.open(plan_file)
+    expected = ["tiles", "risky", "changes", "moves-panel", "graph-panel", "notes"]
+    assert page.locator("main > section").evaluate_all(ids) == expected
+    page = desktop.open(run_file)
+    expected = ["tiles", "risky", "changes", "moves-panel", "times-panel", "graph-panel"]
+    assert page.locator("main > section").evaluate_all(ids) == expected
+    page.locator("#jumps button", has_text="Order of execution").click()
+    expect(page.locator("#graph-title")).to_be_in_viewport()
+
+
+def test_plan_page_copies_the_whole_id(chromium: Browser, plan: Plan, folder: Path) -> None:
+    id_ = "0123456789abcdef" * 4
+    origin = PlanOrigin("2026-01-31T12:00:00Z", "Ann <b>", "a" * 40, has_local_changes=True)
+    file = write_page(folder, "origin", render_plan_page(plan, id_, origin))
+    for permissions in (["clipboard-read", "clipboard-write"], []):
+        context = chromium.new_context(permissions=permissions)
+        page = context.new_page()
+        if not permissions:
+            page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        page.goto(file.as_uri())
+        facts = page.locator("#facts").inner_text()
+        assert id_[:12] in facts
+        assert id_ not in facts
+        assert "2026-01-31 12:00:00Z" in facts
+        assert f"{'a' * 12}, with local changes" in facts
+        assert "Ann <b>" in facts
+        page.get_by_role("button", name="Copy the id of the plan").click()
+        if permissions:
+            expect(page.locator("#facts .plain")).to_have_text("Copied")
+            assert page.evaluate("navigator.clipboard.readText()") == id_
+        else:
+            expect(page.locator("#facts .whole")).to_be_visible()
+            assert page.evaluate("String(getSelection())") == id_
+        context.close()
+
+
+def test_plan_page_shows_changes_without_scripts(
+    chromium: Browser, plan_file: Path, run_file: Path, plan: Plan
+) -> None:
+    for file in (plan_file, run_file):
+        context = chromium.new_context(java_script_enabled=False)
+        page = context.new_page()
+        page.goto(file.as_uri())
+        rows = page.locator(".static tbody tr")
+        assert rows.count() == len(plan.changes)
+        expect(rows.first).to_contain_text("Topic/legacy.events")
+        expect(page.locator("tr", has_text="Topic/checkout.orders")).to_contain_text("partitions 5 → 12")
+        clipped = "one => one.scrollHeight > one.clientHeight + 1"
+        assert not page.locator("#static-risks").evaluate(clipped)
+        context.close()
+
+
+@pytest.mark.parametrize("page_of", ["plan", "run"])
+def test_plan_page_truncates_nothing_at_794_pixels(
+    chromium: Browser, plan_file: Path, run_file: Path, page_of: str
+) -> None:
+    context = chromium.new_context(viewport={"width": 794, "height": 1123})
+    page = context.new_page()
+    page.goto({"plan": plan_file, "run": run_file}[page_of].as_uri())
+    assert page.evaluate(_TRUNCATED) == []
+    assert not [text for text in page.locator("svg text").all_text_contents() if "…" in text]
+    context.close()
+
+
+@pytest.mark.parametrize("page_of", ["plan", "run", "long"])
+def test_plan_page_prints_all_rows(
+    chromium: Browser, plan_file: Path, run_file: Path, folder: Path, page_of: str
+) -> None:
+    long_file = write_page(folder, "long", render_plan_page(big_plan(LONG)))
+    context = chromium.new_context(viewport={"width": 794, "height": 1123})
+    page = context.new_page()
+    page.goto({"plan": plan_file, "run": run_file, "long": long_file}[page_of].as_uri())
+    before = page.locator("#list .row").count()
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    is_long = page_of == "long"
+    assert page.locator("#list .row").count() == (LONG if is_long else 14)
+    assert page.locator("#list .detail").count() == (0 if is_long else 14)
+    assert page.evaluate(_TRUNCATED) == []
+    for selector in ("#jumps", ".switches", ".toolbar", "#facts .brief", "#facts .plain"):
+        expect(page.locator(selector).first).to_be_hidden()
+    expect(page.locator("#facts .whole")).to_be_visible()
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("#list .row").count() == before
+    assert page.locator("#list .detail").count() == 0
+    context.close()
+
+
+_TRUNCATED = """() => [...document.querySelectorAll("main *, header *")].filter((one) => {
+  const style = getComputedStyle(one);
+  return one.checkVisibility() && style.overflowX === "hidden" && one.tagName !== "SELECT"
+    && one.scrollWidth > one.clientWidth + 1;
+}).map((one) => one.textContent)"""
+"""The texts that their elements cut off."""
 
 
 def test_plan_page_picture_of_five_thousand_changes(chromium: Browser, big_file: Path) -> None:

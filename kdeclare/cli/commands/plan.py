@@ -25,6 +25,7 @@ from kdeclare.core.exit_codes import ExitCode
 if TYPE_CHECKING:
     from kdeclare.app.workspace import WorkspaceOptions
     from kdeclare.core.plans.plan import Plan
+    from kdeclare.core.plans.plan_origin import PlanOrigin
 
 
 _PLAN_EPILOG = build_epilog(
@@ -70,6 +71,7 @@ def plan(
     change. Changes nothing.
     """
     import os
+    from datetime import UTC, datetime
 
     from kdeclare.app.plan import make_plan, save_plan
     from kdeclare.app.signatures import load_signer
@@ -92,7 +94,13 @@ def plan(
     is_saved = out is not None and not new_plan.has_errors
     if out is not None and is_saved:
         save_plan(new_plan, out, signer)
-    show_plan(console, new_plan, graph=graph)
+    origin = None
+    if console.output == "html":
+        from kdeclare.app.plan_origin import find_plan_origin
+
+        folder = options.project.parent if options.project else Path.cwd()
+        origin = find_plan_origin(folder, os.environ, datetime.now(UTC))
+    show_plan(console, new_plan, graph=graph, origin=origin)
     if out is not None and is_saved:
         announce_saved_plan(console, out, is_signed=signer is not None)
     elif out is not None:
@@ -124,6 +132,7 @@ def show(
     import os
 
     from kdeclare.app.signatures import describe_signature
+    from kdeclare.core.plans.plan_origin import PlanOrigin
     from kdeclare.engine.planning.planfile import load_plan
 
     console.concerns(project)
@@ -132,7 +141,8 @@ def show(
         console.out(file.read_text(encoding="utf-8-sig"))
     else:
         status = describe_signature(saved_plan.signed_content, project, saved_plan.plan.env, os.environ)
-        show_plan(console, saved_plan.plan, graph=graph, identity=saved_plan.plan_id)
+        origin = PlanOrigin(saved_plan.created_at or "")
+        show_plan(console, saved_plan.plan, graph=graph, identity=saved_plan.plan_id, origin=origin)
         if status is not None and output in ("text", "markdown"):
             from kdeclare.report.plan.signature_text import render_signature_markdown, render_signature_text
 
@@ -156,8 +166,18 @@ def announce_saved_plan(console: Console, file: Path, *, is_signed: bool = False
     console.note(f"The plan was {done} to {file}. To apply exactly this plan: {command_line}")
 
 
-def show_plan(console: Console, plan: "Plan", *, graph: bool = False, identity: str | None = None) -> None:
-    """Write a plan to stdout in the chosen format. identity: the plan's id if it was read from a file."""
+def show_plan(
+    console: Console,
+    plan: "Plan",
+    *,
+    graph: bool = False,
+    identity: str | None = None,
+    origin: "PlanOrigin | None" = None,
+) -> None:
+    """Write a plan to stdout in the chosen format.
+
+    identity: the plan's id if it was read from a file. origin: its time and commit, for an HTML page.
+    """
     if console.output == "json":
         console.write_plan(plan)
     elif console.output == "sarif":
@@ -171,7 +191,7 @@ def show_plan(console: Console, plan: "Plan", *, graph: bool = False, identity: 
     elif console.output == "html":
         from kdeclare.report.plan.plan_page import render_plan_page
 
-        console.write_page(render_plan_page(plan, identity))
+        console.write_page(render_plan_page(plan, identity, origin))
     else:
         from kdeclare.report.plan.plan_text import plan_text
 

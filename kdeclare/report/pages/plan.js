@@ -6,10 +6,15 @@ function filter(change, go = true) {
   if (go) byId("changes").scrollIntoView({ block: "start" });
 }
 
+const LONG = 100; // a longer list scrolls in its own box, so that the sections below stay in reach
+
 function show() {
   const rows = passing();
   byId("list").replaceChildren();
-  lazily(byId("list"), rows.length, (i) => changeRow(rows[i]));
+  byId("list").scrollTop = 0;
+  const long = rows.length > LONG;
+  byId("list").classList.toggle("long", long);
+  lazily(byId("list"), rows.length, (i) => changeRow(rows[i]), long ? byId("list") : null);
   if (!rows.length) byId("list").append(el("p", { class: "nothing" },
     CHANGES.length ? "No change matches these filters." : "There are no changes."));
   byId("count").textContent = `${number.format(rows.length)} of ${plural(CHANGES.length, "change")}`;
@@ -73,9 +78,43 @@ function facts() {
   byId("what").textContent = DATA.page;
   byId("headline").classList.toggle("quiet", DATA.quiet);
   byId("facts").replaceChildren(...DATA.facts.map(([name, text]) =>
-    el("div", {}, el("dt", {}, name), el("dd", { class: name === "plan" ? "long" : "" }, text))));
+    el("div", {}, el("dt", {}, name), name === "plan" ? planId(text) : el("dd", {}, text))));
   byId("foot").textContent = `kdeclare ${DATA.version}`;
   byId("l-status").hidden = !RUN;
+}
+
+/** The first characters of a plan's id, with a button that copies the id. Printed pages have the whole id. */
+function planId(id) {
+  const whole = el("span", { class: "whole" }, id);
+  const copy = el("button", { type: "button", class: "plain", "aria-label": "Copy the id of the plan", onclick: async () => {
+    try {
+      await navigator.clipboard.writeText(id);
+      copy.textContent = "Copied";
+    } catch { // the browser forbids it: show the whole id, selected
+      copy.parentElement.classList.add("shown");
+      getSelection().selectAllChildren(whole);
+    }
+  } }, "Copy");
+  return el("dd", { class: "long" }, el("span", { class: "brief", title: id }, id.slice(0, 12)), whole, " ", copy);
+}
+
+/** Links to the sections that are shown. */
+function jumps() {
+  const panels = [...document.querySelectorAll("main > section[id][aria-labelledby]")].filter((panel) => !panel.hidden);
+  byId("jumps").replaceChildren(...panels.map((panel) => el("button", { type: "button", class: "plain",
+    onclick: () => panel.scrollIntoView({ block: "start" }) }, panel.querySelector("h2").textContent)));
+}
+
+// A printed page has all rows with their fields, and no scroll boxes.
+const MOST_PRINTED = 300;
+
+function print() {
+  const rows = passing();
+  const all = rows.length <= MOST_PRINTED;
+  lazy.get(byId("list"))?.disconnect();
+  byId("list").replaceChildren(...rows.map((row) => changeRow(row, all)));
+  for (const id of ["times", "notes-list"]) byId(id).scrollTop = 0;
+  if (RUN) times(RUN.bars.length);
 }
 
 function said(id, { items, left, others }, title) {
@@ -110,6 +149,7 @@ function start() {
   choices("risk", "All risks", ["blocked", ...DATA.risks]);
   choices("verb", "All operations");
   choices("status", "All results", WORST);
+  byId("changes").hidden = false;
   byId("q").addEventListener("input", (event) => filter({ q: event.target.value }, false));
   shortcuts("changes");
   byId("list").addEventListener("click", (event) => {
@@ -129,6 +169,12 @@ function start() {
   graph();
   moves();
   show();
+  jumps();
+  addEventListener("beforeprint", print);
+  addEventListener("afterprint", () => {
+    times();
+    show();
+  });
 }
 
 start();

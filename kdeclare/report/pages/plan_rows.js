@@ -9,10 +9,9 @@ function gist(row) {
   return said.join(" · ") + (fields.length > 3 ? ` · ${number.format(fields.length - 3)} more` : "");
 }
 
-function changeRow(row) {
+function changeRow(row, open = state.open.has(row)) {
   const [action, risks, why] = [actionOf(row), risksOf(row), CHANGES.text(row, "why")];
   const status = statusOf(operationsOf[row]);
-  const open = state.open.has(row);
   const said = status === null ? action : `${action}: ${status}`;
   const toggle = el("button", { type: "button", class: "toggle", "aria-expanded": String(open), "data-row": row,
     "aria-label": `${CHANGES.resource(row)}, ${said}, ${risks.join(", ")}` },

@@ -6,7 +6,7 @@ function ticks(seconds) {
   return Array.from({ length: Math.floor(seconds / step) + 1 }, (_, i) => i * step).filter((at) => at <= 0.93 * seconds);
 }
 
-function times() {
+function times(chunk = 100) {
   byId("times-panel").hidden = !RUN?.bars.length;
   if (!RUN?.bars.length) return;
   const whole = Math.max(RUN.span, 0.001);
@@ -16,7 +16,7 @@ function times() {
     return mark;
   }));
   byId("times").replaceChildren(el("div", { class: "axis", "aria-hidden": "true" }, el("span", {}), axis, el("span", {})));
-  lazily(byId("times"), RUN.bars.length, (at) => timeRow(at, whole), byId("times"));
+  lazily(byId("times"), RUN.bars.length, (at) => timeRow(at, whole), byId("times"), chunk);
   const never = RUN.status.length - sum(RUN.steps.map((steps) => steps.length));
   byId("times-note").textContent = `from ${RUN.began}, ${duration(RUN.seconds)}`
     + (never ? `; ${plural(never, "operation")} not started` : "");

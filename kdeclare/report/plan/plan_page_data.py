@@ -131,7 +131,7 @@ def _build_field_columns(plan: Plan, changes: Sequence[Change], strings: StringT
         denied_paths = denied_fields.get(str(change.id), ())
         adopted_paths = find_adopted_fields(change)
         for item in change.fields:
-            before, after = _format_sides(change, item)
+            before, after = format_field_sides(change, item)
             columns["path"].append(strings.place(sanitize_for_terminal(strip_configs_prefix(item.path))))
             columns["op"].append(strings.place(None if item.op is FieldOp.CHANGE else item.op.value))
             columns["before"].append(strings.place(before))
@@ -145,7 +145,7 @@ def _build_field_columns(plan: Plan, changes: Sequence[Change], strings: StringT
     return columns
 
 
-def _format_sides(change: Change, field: FieldChange) -> tuple[str | None, str | None]:
+def format_field_sides(change: Change, field: FieldChange) -> tuple[str | None, str | None]:
     """Return the values of a field before and after the change.
 
     The first value is None if the change creates the resource. The second value is None if the change removes

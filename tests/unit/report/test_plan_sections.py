@@ -60,7 +60,7 @@ def test_every_report_shows_sections_for_reviews() -> None:
     assert "### Access\n\n- **+** ann gains keys\n- **-** ben loses keys\n- **=** cat keeps keys\n" in text
     assert "Moves" not in text
     page = render_plan_page(plan)
-    assert ElementReader("h2", page).found[1:2] == [("", "Access")]
+    assert ("", "Access") in ElementReader("h2", page).found
     assert ElementReader("li", page).found == [
         ("gained", "+ ann gains keys"),
         ("lost", "- ben loses keys"),
