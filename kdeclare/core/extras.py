@@ -20,6 +20,10 @@ class Extra:
 _FLEET = Extra("fleet", "Fleet commands")
 
 _EXTRAS: Mapping[str, tuple[str, Extra]] = {
+    "aws_msk_iam_sasl_signer": (
+        "aws-msk-iam-sasl-signer-python",
+        Extra("msk-iam", "Logins to Amazon MSK with IAM"),
+    ),
     "cel_expr_python": ("cel-expr-python", Extra("policies", "The rules of policies")),
     "py4j": ("pyspark", _FLEET),
     "pyarrow": ("pyarrow", _FLEET),

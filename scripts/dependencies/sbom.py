@@ -27,7 +27,7 @@ from packageurl import PackageURL
 from packaging.requirements import Requirement
 
 PACKAGE = "kdeclare"
-EXTRAS = ("compression", "fleet", "object-storage", "policies", "spark-connect")
+EXTRAS = ("compression", "fleet", "msk-iam", "object-storage", "policies", "spark-connect")
 """The extras for users. Their packages are optional components."""
 
 _TIMEOUT_S = 600

@@ -1,6 +1,5 @@
 """Secured brokers: every way to authenticate, and the errors of failed attempts."""
 
-import base64
 import json
 import os
 import socket
@@ -27,6 +26,7 @@ from kdeclare.sandbox.security import ADMIN, MECHANISMS, READER, get_password
 from kdeclare.sandbox.settings import HOST
 from tests.beds import all_created
 from tests.conftest import free_port
+from tests.token_providers import build_token, install_token_provider, write_token_command
 from tests.unit.report.golden_files import check_golden
 from tests.unit.test_kafka_oauth import run_endpoint
 
@@ -38,6 +38,9 @@ _TOPIC = "there"
 _TIME_OUT_S = 300.0
 _AT_MOST_S = 120.0
 """How long a failure may take: clearly less than the time-out of requests."""
+
+_REAUTH_MS = 2000
+"""The milliseconds after which clients with a token must authenticate again (KIP-368)."""
 
 _IN_A_ROW = 4
 """Connections after which each of the two network threads of a sandbox listener has accepted one."""
@@ -118,6 +121,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBrokers
         return usual(files) | {
             "listener.name.sasl_plaintext.sasl.enabled.mechanisms": ",".join((*MECHANISMS, "OAUTHBEARER")),
             "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": f"{_BEARER} required;",
+            "listener.name.sasl_plaintext.oauthbearer.connections.max.reauth.ms": f"{_REAUTH_MS}",
         }
 
     try:
@@ -213,7 +217,7 @@ def test_client_connects_with_oauth_client_credentials(
     secured: SecuredBrokers, run_command: CommandRunner
 ) -> None:
     with run_endpoint() as at:
-        at.answer = {"access_token": _build_token(60), "expires_in": 60}
+        at.answer = {"access_token": build_token(ADMIN, 60), "expires_in": 60}
         login = {
             "sasl.mechanism": "OAUTHBEARER",
             "sasl.oauthbearer.token.endpoint.url": at.url,
@@ -223,16 +227,63 @@ def test_client_connects_with_oauth_client_credentials(
         assert (
             run_command(secured.properties("SASL_PLAINTEXT") | login, "plan").code == 0
         )  # as an administrator
-        at.answer = {"access_token": _build_token(-60)}
+        at.answer = {"access_token": build_token(ADMIN, -60)}
         ran = run_command(secured.properties("SASL_PLAINTEXT") | login, "plan")
         assert (ran.code, "authentication failed" in ran.err) == (1, True), ran
 
 
-def _build_token(lives_s: int) -> str:
-    """An unsecured token (RFC 7515, alg none), which these brokers accept."""
-    now = int(time.time())
-    parts = ({"alg": "none"}, {"sub": ADMIN, "iat": now - 120, "exp": now + lives_s})
-    return "".join(base64.urlsafe_b64encode(json.dumps(p).encode()).decode().rstrip("=") + "." for p in parts)
+def test_client_connects_with_token_from_command_file_and_installed_provider(
+    secured: SecuredBrokers, run_command: CommandRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login = secured.properties("SASL_PLAINTEXT") | {"sasl.mechanism": "OAUTHBEARER"}
+    folder = run_command.folder
+    line, _ = write_token_command(folder, ADMIN, 60)
+    (folder / "token").write_text(build_token(ADMIN, 60))
+    install_token_provider(folder / "site", "corp", f"return Token(build_token({ADMIN!r}, 60), 60.0)")
+    monkeypatch.syspath_prepend(str(folder / "site"))
+    for source in (
+        {"kdeclare.token.command": line},
+        {"sasl.oauthbearer.token.endpoint.url": (folder / "token").as_uri()},
+        {"kdeclare.token.provider": "corp"},
+    ):
+        expect_list_and_plan(run_command, login | source)
+    (folder / "token").write_text(build_token(ADMIN, -60))
+    expired = {"sasl.oauthbearer.token.endpoint.url": (folder / "token").as_uri()}
+    ran = run_command(login | expired, "plan")
+    assert (ran.code, "authentication failed" in ran.err) == (1, True), ran
+
+
+def test_client_authenticates_again_with_a_new_token(secured: SecuredBrokers, tmp_path: Path) -> None:
+    """The broker closes a connection at the first request after the limit, and `connect` does not retry."""
+    line, runs = write_token_command(tmp_path, ADMIN, 15)
+    login = {"sasl.mechanism": "OAUTHBEARER", "kdeclare.token.command": line}
+    cluster = connect(secured.at("SASL_PLAINTEXT"), secured.properties("SASL_PLAINTEXT") | login)
+    try:
+        deadline = time.monotonic() + _AT_MOST_S
+        while len(runs.read_text()) < 3:
+            assert time.monotonic() < deadline
+            assert cluster.describe().brokers
+            time.sleep(0.1)
+    finally:
+        cluster.close()
+
+
+def test_token_command_is_refused_in_project_file_and_with_references(
+    secured: SecuredBrokers, run_command: CommandRunner
+) -> None:
+    login = secured.properties("SASL_PLAINTEXT") | {"sasl.mechanism": "OAUTHBEARER"}
+    ran = run_command(login | {"kdeclare.token.command": "get-token ${env.HOME}"}, "plan")
+    assert (ran.code, "the command contains a reference" in ran.err) == (1, True), ran
+    (run_command.folder / "kdeclare.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\n"
+        "spec: {environments: {lab: {bootstrapServers: 'localhost:1', "
+        "clientConfig: {kdeclare.token.command: touch made}}}}\n"
+    )
+    ran = run_command(login, "plan")
+    assert (ran.code, "allowed only in client properties files" in " ".join(ran.err.split())) == (1, True), (
+        ran
+    )
+    assert not (run_command.folder / "made").exists()
 
 
 def test_client_connects_with_referenced_secrets(

@@ -58,6 +58,7 @@ def test_sbom_lists_every_runtime_dependency(text: str) -> None:
         "pyarrow",
         "pyspark",
         *_OF_COMPRESSION,
+        *_OF_MSK_IAM,
         *_OF_SPARK_CONNECT,
     }
     assert {name for name, scope in scopes.items() if scope == "optional"} == optional
@@ -66,6 +67,11 @@ def test_sbom_lists_every_runtime_dependency(text: str) -> None:
 
 
 _OF_COMPRESSION = frozenset({"cramjam", "lz4", "python-snappy", "zstandard"})
+_OF_MSK_IAM = frozenset(
+    """
+    aws-msk-iam-sasl-signer-python boto3 botocore click jmespath python-dateutil s3transfer six urllib3
+    """.split()  # noqa: SIM905
+)
 _OF_SPARK_CONNECT = frozenset(
     """
     googleapis-common-protos grpcio grpcio-status numpy pandas protobuf python-dateutil pytz six tzdata

@@ -5,8 +5,6 @@ Determine the addresses and client properties, and resolve secret references.
 
 import logging
 import re
-import shlex
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
@@ -19,14 +17,15 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.retry import RetryPolicy
 from kdeclare.core.provider.connection import ConnectionContext, ConnectionType, References, SettingsFile
 from kdeclare.core.secrets.scrubber import SCRUBBER
+from kdeclare.core.secrets.secret_command import SecretCommandError, run_secret_command
 from kdeclare.core.secrets.secret_refs import is_sensitive_key
 from kdeclare.providers.kafka.port import QUOTA_EXCEEDED, QUOTA_HINT, Cluster
+from kdeclare.providers.kafka.property_names import TOKEN_COMMAND_KEY
 
 _REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")
 """A reference that kdeclare resolves. Any other ``${…}`` is a Kafka placeholder or part of a password."""
 _UNFINISHED_REFERENCE = re.compile(r"\$\{(env|file|command)\.")
 _JAAS = "sasl.jaas.config"
-_COMMAND_TIMEOUT_S = 30.0
 
 
 def read_client_config(file: Path, references: References, environ: Mapping[str, str]) -> dict[str, str]:
@@ -40,7 +39,19 @@ def read_client_config(file: Path, references: References, environ: Mapping[str,
     from kdeclare.providers.kafka.client import read_properties  # Most commands do not connect to a cluster.
 
     resolver = _ReferenceResolver(file, references, environ)
-    return {name: resolver.value(name, value) for name, value in read_properties(file).items()}
+    properties = read_properties(file)
+    if "${" in properties.get(TOKEN_COMMAND_KEY, ""):
+        raise KdeclareError(
+            error(
+                "client-properties",
+                "Client property cannot be used",
+                f"{file}, {TOKEN_COMMAND_KEY}: the command contains a reference, but all users of a machine "
+                "can see the arguments of a command.",
+                hint="Put the command into a script that reads the secret. The script inherits the "
+                "environment variables of kdeclare.",
+            )
+        )
+    return {name: resolver.value(name, value) for name, value in properties.items()}
 
 
 class _ReferenceResolver:
@@ -80,36 +91,9 @@ class _ReferenceResolver:
 def _run_command(line: str, environ: Mapping[str, str]) -> str:
     """Return the output of a command without the last newline. The command inherits stderr."""
     try:
-        words = shlex.split(line)
-        if not words:
-            raise KdeclareError(_report_failed_command(line, "the command is empty"))
-        completed = subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            env=dict(environ),
-            timeout=_COMMAND_TIMEOUT_S,
-            check=False,
-        )
-        if completed.returncode:
-            raise KdeclareError(
-                _report_failed_command(line, f"the command exited with status {completed.returncode}")
-            )
-        return completed.stdout.decode().removesuffix("\n").removesuffix("\r")
-    except OSError as problem:
-        raise KdeclareError(
-            _report_failed_command(line, (problem.strerror or "the command cannot be run").lower())
-        ) from problem
-    except subprocess.TimeoutExpired as problem:
-        raise KdeclareError(
-            _report_failed_command(line, f"the command did not finish within {_COMMAND_TIMEOUT_S:.0f} s")
-        ) from problem
-    except UnicodeDecodeError as problem:
-        raise KdeclareError(
-            _report_failed_command(line, "the output of the command is not UTF-8 text")
-        ) from problem
-    except ValueError as problem:
-        raise KdeclareError(_report_failed_command(line, str(problem).lower())) from problem
+        return run_secret_command(line, environ).removesuffix("\n").removesuffix("\r")
+    except SecretCommandError as problem:
+        raise KdeclareError(_report_failed_command(line, str(problem))) from problem
 
 
 def _report_bad_reference(location: str, scheme: str) -> Diagnostic:
@@ -209,6 +193,17 @@ def read_client_properties(settings: KafkaSettings, surroundings: ConnectionCont
     Raises KdeclareError if a file cannot be read or a reference in it cannot be resolved.
     """
     config = dict(settings.client_config)
+    if TOKEN_COMMAND_KEY in config:
+        raise KdeclareError(
+            error(
+                "client-properties",
+                "Client property cannot be used",
+                f"The project file sets {TOKEN_COMMAND_KEY}, which is allowed only in client properties "
+                "files: every user who can change the project file could run commands on this machine.",
+                hint="Move the property to a client properties file, and set clientConfigFile or pass "
+                "--command-config.",
+            )
+        )
     config_option = surroundings.options.get(CONFIG_OPTION)
     for file in (settings.client_config_file, Path(config_option) if config_option is not None else None):
         if file is not None:

@@ -69,6 +69,11 @@ def build_property_error(name: str, detail: str, *, hint: str = "") -> KdeclareE
     return KdeclareError(error("client-properties", "Client property cannot be used", text, hint=hint))
 
 
+def build_no_token_error(source: str, reason: str, hint: str) -> KdeclareError:
+    """Build the error for a token that cannot be obtained. source: where the token is from."""
+    return KdeclareError(error("no-token", "No OAUTHBEARER token", f"{source}: {reason}.", hint=hint))
+
+
 def build_unreachable_error(problems: Mapping[str, AddressProblem]) -> KdeclareError:
     """Build the error for a cluster that cannot be reached. problems: the problem of each address."""
     detail = "; ".join(f"{address}: {it.what}" for address, it in problems.items())

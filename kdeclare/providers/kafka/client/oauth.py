@@ -1,10 +1,13 @@
-"""Tokens for SASL OAUTHBEARER, from the client credentials grant (RFC 6749, KIP-768) or from a file."""
+"""Tokens for SASL OAUTHBEARER: where they are from, and when they are renewed.
+
+Tokens are from the client credentials grant (RFC 6749, KIP-768), a file, a command, or an installed package.
+"""
 
 import base64
 import http.client
 import io
 import json
-import math
+import os
 import socket
 import ssl
 import threading
@@ -16,35 +19,40 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafka import errors as client_errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, warning
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.secrets.child_environ import build_child_environ
 from kdeclare.core.secrets.scrubber import SCRUBBER
-from kdeclare.providers.kafka.client.connection_problems import build_property_error
+from kdeclare.core.secrets.secret_command import SecretCommandError, run_secret_command
+from kdeclare.providers.kafka.client.connection_problems import build_no_token_error, build_property_error
 from kdeclare.providers.kafka.client.tls import build_ssl_context
+from kdeclare.providers.kafka.client.tokens.installed import (
+    fetch_installed_token,
+    find_token_provider,
+)
+from kdeclare.providers.kafka.client.tokens.token import (
+    DEFAULT_LIFETIME_S,
+    MAX_TOKEN_BYTES,
+    Token,
+    TokenRequest,
+    parse_token,
+    parse_token_document,
+    read_jwt_lifetime_s,
+)
+from kdeclare.providers.kafka.property_names import TOKEN_COMMAND_KEY, TOKEN_PROVIDER_KEY
 
 _TOKEN_URL_KEY = "sasl.oauthbearer.token.endpoint.url"
 _CREDENTIALS_PREFIX = "sasl.oauthbearer.client.credentials."
 _RETRIEVERS = ("", "DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 _REFRESH_FACTOR = 0.8
 """kdeclare renews a token after this fraction of its lifetime (sasl.login.refresh.window.factor)."""
-_DEFAULT_LIFETIME_S = 300.0
-"""The assumed lifetime of a token in seconds, if the endpoint does not report the lifetime."""
 _MAX_TIMEOUT_MS = (1 << 31) - 1
 """The largest timeout that Kafka accepts, in milliseconds."""
-_MAX_RESPONSE_BYTES = 1 << 20
-"""The largest accepted response, in bytes."""
-
-
-class Token(NamedTuple):
-    """A token, and its lifetime in seconds."""
-
-    text: str
-    lifetime_s: float
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
@@ -118,7 +126,7 @@ class _Endpoint:
             handlers.append(DeadlineHttpsHandler(build_ssl_context(self.properties), self.timeout_s))
         try:
             with urllib.request.build_opener(*handlers).open(request, timeout=self.timeout_s) as answer:
-                content = answer.read(_MAX_RESPONSE_BYTES + 1)
+                content = answer.read(MAX_TOKEN_BYTES + 1)
         except urllib.error.HTTPError as exc:
             raise _build_no_token_error(
                 self.url, f"the endpoint responded with {exc.code} {_explain_http_error(exc)}".rstrip()
@@ -135,20 +143,12 @@ class _Endpoint:
             ) from exc
         except (OSError, OverflowError, ValueError) as exc:
             raise _build_no_token_error(self.url, str(exc)) from exc
-        if len(content) > _MAX_RESPONSE_BYTES:
-            raise _build_no_token_error(self.url, f"the response is larger than {_MAX_RESPONSE_BYTES} bytes")
-        return _parse_token(self.url, content)
-
-
-def _parse_token(url: str, content: bytes) -> Token:
-    try:
-        document = json.loads(content)
-        text, lifetime_s = document["access_token"], float(document.get("expires_in") or _DEFAULT_LIFETIME_S)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as exc:
-        raise _build_no_token_error(url, "the response is not JSON with an access_token") from exc
-    if not isinstance(text, str) or not text.strip():
-        raise _build_no_token_error(url, "the access_token in the response is empty or not a string")
-    return Token(text, lifetime_s if math.isfinite(lifetime_s) else _DEFAULT_LIFETIME_S)
+        if len(content) > MAX_TOKEN_BYTES:
+            raise _build_no_token_error(self.url, f"the response is larger than {MAX_TOKEN_BYTES} bytes")
+        try:
+            return parse_token_document(content)
+        except ValueError as exc:
+            raise _build_no_token_error(self.url, str(exc)) from exc
 
 
 def warn_plain_http(properties: Mapping[str, str]) -> tuple[Diagnostic, ...]:
@@ -175,6 +175,14 @@ def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str])
             hint="Remove this property. kdeclare requests a token with client credentials, or reads "
             "a token from a file (file:///PATH).",
         )
+    extensions = {
+        name.removeprefix("extension_"): value
+        for name, value in jaas.items()
+        if name.startswith("extension_")
+    }
+    fetch = _find_own_source(properties)
+    if fetch is not None:
+        return TokenProvider(fetch, extensions)
     url = properties.get(_TOKEN_URL_KEY, "").strip()
     try:
         parts = urllib.parse.urlsplit(url)
@@ -182,11 +190,6 @@ def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str])
     except ValueError as exc:
         raise build_property_error(_TOKEN_URL_KEY, f"'{url}' is not a URL ({exc})") from exc
     scheme = parts.scheme
-    extensions = {
-        name.removeprefix("extension_"): value
-        for name, value in jaas.items()
-        if name.startswith("extension_")
-    }
     if scheme == "file":
         path = Path(urllib.parse.unquote(parts.path))
         return TokenProvider(lambda: _read_token_file(path), extensions)
@@ -195,10 +198,47 @@ def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str])
             _TOKEN_URL_KEY,
             f"'{url}' is not the URL of a token endpoint" if url else "the property is missing",
             hint="Set the property to an endpoint that issues tokens for client credentials (https://…), or "
-            "to a file that contains a token (file:///PATH).",
+            "to a file that contains a token (file:///PATH). You can also set kdeclare.token.command or "
+            "kdeclare.token.provider.",
         )
     endpoint = _build_endpoint(properties, jaas, url)
     return TokenProvider(endpoint.ask, extensions)
+
+
+def _find_own_source(properties: Mapping[str, str]) -> Callable[[], Token] | None:
+    """Return the function that gets a token as the properties of kdeclare say; None if they are not set.
+
+    Raises KdeclareError if several properties state where tokens are from.
+    """
+    keys = [
+        key
+        for key in (_TOKEN_URL_KEY, TOKEN_COMMAND_KEY, TOKEN_PROVIDER_KEY)
+        if properties.get(key, "").strip()
+    ]
+    if len(keys) > 1:
+        raise build_property_error(
+            keys[-1], f"{keys[0]} is also set", hint="Keep only the property that you want to use."
+        )
+    if properties.get(TOKEN_PROVIDER_KEY, "").strip():
+        point = find_token_provider(properties[TOKEN_PROVIDER_KEY].strip())
+        prefix = f"{TOKEN_PROVIDER_KEY}."
+        options = {k.removeprefix(prefix): v for k, v in properties.items() if k.startswith(prefix)}
+        servers = tuple(
+            part.strip() for part in properties.get("bootstrap.servers", "").split(",") if part.strip()
+        )
+        return partial(fetch_installed_token, point, TokenRequest(options, servers))
+    line = properties.get(TOKEN_COMMAND_KEY, "").strip()
+    return partial(_run_token_command, line) if line else None
+
+
+def _run_token_command(line: str) -> Token:
+    try:
+        return parse_token(run_secret_command(line, build_child_environ(os.environ)))
+    except (SecretCommandError, ValueError) as exc:
+        hint = (
+            "Run the command in a terminal. It must print a token, or JSON with access_token and expires_in."
+        )
+        raise build_no_token_error(TOKEN_COMMAND_KEY, str(exc), hint) from None
 
 
 def _build_endpoint(properties: Mapping[str, str], jaas: Mapping[str, str], url: str) -> _Endpoint:
@@ -249,7 +289,9 @@ def _read_token_file(path: Path) -> Token:
         raise _build_no_token_error(f"file {path}", str(reason)) from exc
     if not text:
         raise _build_no_token_error(f"file {path}", "the file is empty")
-    return Token(text, _DEFAULT_LIFETIME_S)
+    lifetime_s = read_jwt_lifetime_s(text)
+    # Other programs replace the file before the token expires, so kdeclare reads it again after a while.
+    return Token(text, DEFAULT_LIFETIME_S if lifetime_s is None else min(DEFAULT_LIFETIME_S, lifetime_s))
 
 
 def _explain_http_error(exc: urllib.error.HTTPError) -> str:
@@ -258,22 +300,15 @@ def _explain_http_error(exc: urllib.error.HTTPError) -> str:
     If the body is unreadable, return the HTTP reason phrase.
     """
     try:
-        content = json.loads(exc.read(_MAX_RESPONSE_BYTES))
+        content = json.loads(exc.read(MAX_TOKEN_BYTES))
         return ": ".join(str(content[name]) for name in ("error", "error_description") if name in content)
     except (OSError, ValueError, TypeError, RecursionError, http.client.HTTPException):
         return str(exc.reason)
 
 
 def _build_no_token_error(source: str, reason: str) -> KdeclareError:
-    return KdeclareError(
-        error(
-            "no-token",
-            "No OAUTHBEARER token",
-            f"{source}: {reason}.",
-            hint=f"Check the values of {_TOKEN_URL_KEY}, and of clientId and clientSecret in "
-            "sasl.jaas.config.",
-        )
-    )
+    hint = f"Check the values of {_TOKEN_URL_KEY}, and of clientId and clientSecret in sasl.jaas.config."
+    return build_no_token_error(source, reason, hint)
 
 
 class _DeadlineReader(io.RawIOBase):

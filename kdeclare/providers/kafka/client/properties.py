@@ -12,7 +12,9 @@ from typing import Any
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
 from kdeclare.providers.kafka.client.connection_problems import build_property_error
+from kdeclare.providers.kafka.client.jaas import BEARER, parse_jaas_line
 from kdeclare.providers.kafka.client.tls import build_ssl_context
+from kdeclare.providers.kafka.client.tokens.msk_properties import convert_msk_properties
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -190,7 +192,8 @@ _HANDLED = re.compile(
     r"ssl\.(enabled\.protocols|endpoint\.identification\.algorithm|cipher\.suites|engine\.factory\.class)|"
     r"ssl\.(provider|secure\.random\.implementation)|sasl\.(mechanism|jaas\.config)|"
     r"sasl\.login\.(callback\.handler\.class|(connect|read)\.timeout\.ms)|"
-    r"sasl\.oauthbearer\.(token\.endpoint\.url|scope|client\.credentials\..*|header\.urlencode|jwt\.retriever\.class)"
+    r"sasl\.oauthbearer\.(token\.endpoint\.url|scope|client\.credentials\..*|header\.urlencode|jwt\.retriever\.class)|"
+    r"kdeclare\.token\.(command|provider(\..+)?)"
 )
 _IGNORED = re.compile(
     r"retries|retry\.backoff(\.max)?\.ms|default\.api\.timeout\.ms|(send|receive)\.buffer\.bytes|"
@@ -209,7 +212,7 @@ def build_client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any
 
     Raises KdeclareError for an unsupported property. Error messages never contain a secret.
     """
-    properties = resolve_config_providers(properties)
+    properties = convert_msk_properties(resolve_config_providers(properties))
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in _PROTOCOLS:
         raise build_property_error("security.protocol", f"'{protocol}' is not one of {', '.join(_PROTOCOLS)}")
@@ -250,23 +253,16 @@ def build_client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any
     return arguments, tuple(warnings)
 
 
-_BEARER = "OAUTHBEARER"
 _LOGIN_MODULES = {
     "PLAIN": "PlainLoginModule",
     "SCRAM-SHA-256": "ScramLoginModule",
     "SCRAM-SHA-512": "ScramLoginModule",
-    _BEARER: "OAuthBearerLoginModule",
+    BEARER: "OAuthBearerLoginModule",
 }
 _CALLBACK_HANDLER = re.compile(
     r"org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?OAuthBearerLoginCallbackHandler"
 )
 """The supported callback handlers: Kafka's own handlers that request tokens from an endpoint (KIP-768)."""
-_JAAS = re.compile(
-    r"\s*(?P<module>[\w.]+)\s+(?:required|requisite|sufficient|optional)(?P<options>\s.*)?;\s*", re.DOTALL
-)
-_OPTION = re.compile(
-    r"""\s*([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""", re.DOTALL
-)
 
 
 def _build_sasl_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
@@ -280,14 +276,15 @@ def _build_sasl_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
             hint=f"Use one of {', '.join(_LOGIN_MODULES)}.",
         )
     handler = properties.get("sasl.login.callback.handler.class", "").strip()
-    if handler and not (mechanism == _BEARER and _CALLBACK_HANDLER.fullmatch(handler)):
+    if handler and not (mechanism == BEARER and _CALLBACK_HANDLER.fullmatch(handler)):
         raise build_property_error(
             "sasl.login.callback.handler.class",
             f"kdeclare does not support {handler} for {mechanism}",
-            hint="Use PLAIN or SCRAM, or OAUTHBEARER with sasl.oauthbearer.token.endpoint.url.",
+            hint="Use PLAIN or SCRAM, or OAUTHBEARER with sasl.oauthbearer.token.endpoint.url, "
+            "kdeclare.token.command or kdeclare.token.provider.",
         )
-    options = _parse_jaas_line(properties, mechanism, module)
-    if mechanism == _BEARER:
+    options = parse_jaas_line(properties, mechanism, module)
+    if mechanism == BEARER:
         # imported here because few clients need its HTTP modules
         from kdeclare.providers.kafka.client.oauth import build_token_provider
 
@@ -311,33 +308,3 @@ def _build_sasl_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
         "sasl_plain_username": options["username"],
         "sasl_plain_password": options["password"],
     }
-
-
-def _parse_jaas_line(properties: Mapping[str, str], mechanism: str, module: str) -> dict[str, str]:
-    line = properties.get("sasl.jaas.config", "")
-    if mechanism == _BEARER and not line.strip():
-        return {}  # properties can replace the JAAS config (KIP-1139)
-    match = _JAAS.fullmatch(line)
-    if match is None:
-        example = 'clientId="…" clientSecret="…"' if mechanism == _BEARER else 'username="…" password="…"'
-        raise build_property_error(
-            "sasl.jaas.config",
-            "the property is missing"
-            if not line.strip()
-            else "the value is not of the form MODULE required KEY=VALUE …;",
-            hint=f"Write the value on one line, including the semicolon: {module} required {example};",
-        )
-    if match["module"].rpartition(".")[2] != module:
-        raise build_property_error(
-            "sasl.jaas.config",
-            f"{match['module']} cannot be used with {mechanism}",
-            hint=f"Use {module}, or change sasl.mechanism.",
-        )
-    return _parse_options(match["options"] or "")
-
-
-def _parse_options(text: str) -> dict[str, str]:
-    options = {}
-    for name, double, single, bare in _OPTION.findall(text):
-        options[name] = bare or re.sub(r"\\(.)", r"\1", double or single, flags=re.DOTALL)
-    return options

@@ -1,0 +1,1 @@
+"""Tokens for SASL OAUTHBEARER from commands and from installed token providers."""
