@@ -68,6 +68,10 @@ class DoctorDocument:
     ]
     exit_code: int
     checks: tuple[CheckDocument, ...]
+    manifests: Annotated[
+        tuple[str, ...],
+        Field(description="Manifests with the ACLs that kdeclare lacks for this project, as YAML."),
+    ] = ()
 
 
 def build_doctor_document(view: DoctorView) -> DoctorDocument:
@@ -77,7 +81,8 @@ def build_doctor_document(view: DoctorView) -> DoctorDocument:
         for section in view.sections
         for check in section.checks
     )
-    return DoctorDocument(view.worst_status.value, int(view.exit_code), tuple(checks))
+    manifests = tuple(section.manifest for section in view.sections if section.manifest)
+    return DoctorDocument(view.worst_status.value, int(view.exit_code), tuple(checks), manifests)
 
 
 def build_doctor_schemas() -> Mapping[str, dict[str, Any]]:
@@ -127,7 +132,9 @@ def _render_section(section: CheckSection, name_width: int, style: Style, width:
     lines = [style.bold(section.title)]
     for check in section.checks:
         lines += _render_check(check, name_width, style, width)
-    return "".join(f"{line}\n" for line in lines)
+    # A manifest is not indented, so that it can be copied to a file.
+    manifest = "".join(f"{sanitize_for_terminal(line)}\n" for line in section.manifest.splitlines())
+    return "".join(f"{line}\n" for line in lines) + (f"\n{manifest}" if manifest else "")
 
 
 def _render_check(check: Check, name_width: int, style: Style, width: int | None) -> list[str]:

@@ -62,6 +62,16 @@ class Doctor:
         assert set(self.admin.create_acls(bindings).values()) == {None}
         wait_for(lambda: self.admin.acls().issuperset(bindings))
 
+    def apply_missing_acls(self) -> None:
+        """Apply the manifest that the doctor prints, as an administrator."""
+        self.capsys.readouterr()
+        main(["doctor", "--format", "json", "--command-config", str(self.security.client(READER))])
+        (manifest,) = json.loads(self.capsys.readouterr().out)["manifests"]
+        Path("acls.yaml").write_text(manifest)
+        admin = ["--command-config", str(self.security.client(ADMIN))]
+        assert main(["apply", "acls.yaml", "--yes", *admin]) == ExitCode.OK
+        Path("acls.yaml").unlink()
+
     def make_group(self) -> None:
         """Create a group by committing an offset. The first commit waits for the coordinator."""
         offsets = {GROUP: {TopicPartition(TOPIC, 0): CommittedOffset(0)}}
@@ -138,3 +148,29 @@ def test_doctor_reports_rights_of_the_group_commands(doctor: Doctor) -> None:
     doctor.grant("ALL group:*")
     _, standings, texts = doctor(READER, "--kind", "Group")
     assert [standings[name] for name in GROUP_CHECKS] == ["ok"] * 3, texts
+
+
+PREFIX = "pay-"
+
+
+def test_doctor_prints_the_acls_that_a_team_lacks(doctor: Doctor) -> None:
+    for file in Path("manifests").iterdir():
+        file.unlink()
+    doctor.admin.create_topics([NewTopic(f"{PREFIX}orders", 1, 1, None, {})])
+    try:
+        wait_for(lambda: f"{PREFIX}orders" in doctor.admin.topics())
+        for name in ("orders", "new"):
+            write(f"manifests/{name}.yaml", "Topic", {"partitions": 1}, f"{PREFIX}{name}")
+        code, _, texts = doctor(READER)
+        assert code == ExitCode.OK
+        assert texts["Read declared topics"] == f"permitted on 2 topics ({PREFIX}new, {PREFIX}orders)"
+        assert texts["Create declared topics"] == f"not permitted on 1 topic ({PREFIX}new): CREATE"
+        assert texts["Alter topic configs"].endswith(": ALTER_CONFIGS")
+        assert texts["Add partitions"] == f"not permitted on 1 topic ({PREFIX}orders): ALTER"
+
+        doctor.apply_missing_acls()
+        names = ("Read declared topics", "Create declared topics", "Alter topic configs", "Add partitions")
+        wait_for(lambda: {doctor(READER)[1][name] for name in names} == {"ok"})
+        assert f"{PREFIX}new" not in doctor.admin.topics(), "the doctor changes nothing"
+    finally:
+        doctor.admin.delete_topics({f"{PREFIX}orders": None})

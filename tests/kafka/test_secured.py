@@ -300,7 +300,28 @@ def test_verbose_log_contains_no_password(secured: SecuredBrokers, run_command: 
     assert "Connected" in ran.err  # -v logs something
 
 
-def test_doctor_reports_missing_permissions(secured: SecuredBrokers, run_command: CommandRunner) -> None:
+@pytest.mark.parametrize(
+    ("declares_topic", "lacking"),
+    [
+        (True, {"Create declared topics", "Alter topic configs"}),
+        (
+            False,
+            {
+                "Create topics",
+                "Alter the cluster",
+                "Alter broker configs",
+                "Alter topic configs",
+                "Add partitions",
+                "Delete topics",
+            },
+        ),
+    ],
+)
+def test_doctor_reports_missing_permissions(
+    secured: SecuredBrokers, run_command: CommandRunner, declares_topic: bool, lacking: set[str]
+) -> None:
+    if not declares_topic:
+        (run_command.folder / "manifests" / "orders.yaml").unlink()
     validator = Draft202012Validator(build_doctor_schemas()["doctor"])
     stands = {}
     for user in (ADMIN, READER):
@@ -309,16 +330,9 @@ def test_doctor_reports_missing_permissions(secured: SecuredBrokers, run_command
         validator.validate(document := json.loads(ran.out))
         stands[user] = {check["name"]: check["standing"] for check in document["checks"]}
         assert stands[user]["Broker 1"] == "ok"
-    kept_from = {name for name, standing in stands[READER].items() if standing == "warning"}
-    assert kept_from == {
-        "Create topics",
-        "Alter the cluster",
-        "Alter broker configs",
-        "Alter topic configs",
-        "Add partitions",
-        "Delete topics",
-    }
-    assert {stands[ADMIN][name] for name in kept_from} == {"ok"}
+        assert bool(document["manifests"]) == (declares_topic and user == READER)
+    assert {name for name, standing in stands[READER].items() if standing == "warning"} == lacking
+    assert {stands[ADMIN][name] for name in lacking} == {"ok"}
     features = ["Incremental config changes", "Replication factor guard", "Disk capacity"]
     assert [stands[ADMIN][name] for name in features] == ["ok"] * 3
     ran = run_command(secured.properties("SASL_SSL", "PLAIN", secret="wrong"), "doctor")

@@ -57,10 +57,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CheckSection:
-    """A group of related checks."""
+    """A group of related checks.
+
+    manifest: a manifest whose application makes checks of this section succeed; empty if there is none.
+    """
 
     title: str
     checks: tuple[Check, ...]
+    manifest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from kdeclare.core.provider.provider import (
     build_error_check,
 )
 from kdeclare.providers.kafka.connection import KafkaSettings, find_servers, read_client_properties
-from kdeclare.providers.kafka.doctor_rights import check_kinds, check_rights
+from kdeclare.providers.kafka.doctor_declared import check_declared, has_topics_or_broker_configs
+from kdeclare.providers.kafka.doctor_rights import MissingRights, check_kinds, check_rights
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
 from kdeclare.providers.kafka.port import Examinable, Examination
 
@@ -106,10 +107,17 @@ def _examine_reached(
         return ExaminationResult((CheckSection("Cluster", (*property_checks, refused_check)),))
     network_checks = _check_network(info, servers, try_address)
     cluster_checks = (*property_checks, _check_identity(info), *network_checks)
-    kind_checks = check_kinds(cluster, examination.on_cluster, request.desired, request.kinds)
+    missing = MissingRights()
+    right_checks = (
+        tuple(check_declared(cluster, examination, request.desired, missing))
+        if has_topics_or_broker_configs(request.desired)
+        else check_rights(examination)
+    )
+    kind_checks = check_kinds(cluster, examination.on_cluster, request.desired, request.kinds, missing)
+    permission_checks = (*right_checks, *kind_checks)
     sections = (
         CheckSection("Cluster", cluster_checks),
-        CheckSection("Permissions", (*check_rights(examination), *kind_checks)),
+        CheckSection("Permissions", permission_checks, missing.render_manifest(info.principal)),
         CheckSection("Features", check_features(examination)),
     )
     return ExaminationResult(sections, info.id)

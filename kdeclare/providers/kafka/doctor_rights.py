@@ -7,7 +7,19 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.provider.provider import Check, CheckStatus
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.manifest_text import render_manifest, scalar
 from kdeclare.core.units import format_count
+from kdeclare.providers.kafka.acl.binding import (
+    ALLOW,
+    ANY_HOST,
+    CLUSTER,
+    CLUSTER_NAME,
+    LITERAL,
+    Binding,
+)
+from kdeclare.providers.kafka.acl.binding import GROUP as GROUP_RESOURCE
+from kdeclare.providers.kafka.acl.expansion import Right
+from kdeclare.providers.kafka.acl.manifests import make_manifest_name, render_rights
 from kdeclare.providers.kafka.consumer_group.group import KIND as GROUP
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import NOT_PERMITTED
@@ -56,6 +68,40 @@ ON_GROUPS = (
 """The ACL operations that the ``kdeclare group`` commands require on existing groups."""
 
 
+class MissingRights:
+    """Collects the ACL operations that the project requires and that are not granted."""
+
+    def __init__(self) -> None:
+        self._rights: set[Right] = set()
+
+    def add(self, resource_type: str, name: str, operation: str, *, is_granted: bool) -> None:
+        """Add an operation on a resource, unless it is granted."""
+        if not is_granted:
+            self._rights.add(Right(resource_type, name, LITERAL, operation, ALLOW))
+
+    def render_manifest(self, principal: str | None) -> str:
+        """Return a manifest that grants the operations.
+
+        Empty if no operation is missing, or if the principal is unknown.
+        """
+        if not self._rights or principal is None:
+            return ""
+        bindings = [
+            Binding(
+                right.resource_type, right.name, right.pattern, principal, ANY_HOST, right.operation, ALLOW
+            )
+            for right in sorted(self._rights)
+        ]
+        spec = [f"principal: {scalar(principal)}", *render_rights(bindings)]
+        return render_manifest("Acl", make_manifest_name(principal), spec, _COMMENTS)
+
+
+_COMMENTS = (
+    "The ACLs that kdeclare lacks for this project.",
+    "To apply this manifest, you need the Alter permission on the cluster.",
+)
+
+
 class KindRights(NamedTuple):
     """The ACL operations that plans and applies of one kind require on the cluster or on groups."""
 
@@ -76,7 +122,7 @@ GROUP_CONFIG = KindRights("GroupConfig", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
 def check_rights(examination: Examination) -> tuple[Check, ...]:
     """Check the ACL operations that are granted on the cluster and on topics."""
     return (
-        *(_check_cluster_right(right, examination.on_cluster) for right in ON_CLUSTER),
+        *(check_cluster_right(right, examination.on_cluster) for right in ON_CLUSTER),
         *(_check_objects_right(right, examination.on_topics, "topic") for right in ON_TOPICS),
     )
 
@@ -86,11 +132,13 @@ def check_kinds(
     on_cluster: frozenset[str] | None,
     desired: Sequence[DesiredResource],
     requested: Collection[str],
+    missing: MissingRights,
 ) -> Iterator[Check]:
     """Check the ACL operations that the declared kinds and the requested kinds require.
 
     on_cluster: the operations that are granted on the cluster; None if unknown. requested: the names of kinds
         to check although no manifest declares them. ``Group`` stands for the ``kdeclare group`` commands.
+    missing: receives the operations that the declared kinds require and that are not granted.
     """
     names: dict[str, list[str]] = {}
     for item in desired:
@@ -98,8 +146,11 @@ def check_kinds(
     for rights in KINDS_ON_CLUSTER:
         if rights.kind in names or rights.kind in requested:
             yield _check_kind(rights, on_cluster, is_declared=rights.kind in names)
+        if rights.kind in names and on_cluster is not None:
+            for operation in (rights.read, rights.write):
+                missing.add(CLUSTER, CLUSTER_NAME, operation, is_granted=operation in on_cluster)
     if GROUP_CONFIG.kind in names or GROUP_CONFIG.kind in requested:
-        yield from _check_group_configs(cluster, sorted(names.get(GROUP_CONFIG.kind, ())))
+        yield from _check_group_configs(cluster, sorted(names.get(GROUP_CONFIG.kind, ())), missing)
     if GROUP in requested:
         yield from _check_groups(cluster)
 
@@ -110,23 +161,25 @@ def _check_kind(rights: KindRights, granted: frozenset[str] | None, *, is_declar
     The check fails if kdeclare cannot read a declared kind.
     """
     if granted is None:
-        return _build_unknown_check(rights.kind, "plan and apply")
+        return build_unknown_check(rights.kind, "plan and apply")
     missing = [name for name in (rights.read, rights.write) if name not in granted]
     if not missing:
         return Check(rights.kind, CheckStatus.OK, "permitted", "plan and apply")
     can_plan = rights.read not in missing
-    detail = f"not permitted: {_join_operations(missing)} on the cluster"
+    detail = f"not permitted: {join_operations(missing)} on the cluster"
     standing = CheckStatus.WARNING if can_plan or not is_declared else CheckStatus.FAILED
     return Check(
         rights.kind,
         standing,
         detail,
         "apply" if can_plan else "plan and apply",
-        f"Grant kdeclare {_format_permissions(missing)} on the cluster.",
+        f"Grant kdeclare {format_permissions(missing)} on the cluster.",
     )
 
 
-def _check_group_configs(cluster: Examinable, names: Sequence[str]) -> Iterator[Check]:
+def _check_group_configs(
+    cluster: Examinable, names: Sequence[str], missing: MissingRights
+) -> Iterator[Check]:
     """Check the ACL operations on the declared groups, even if the groups do not exist."""
     kind, why = GROUP_CONFIG.kind, "plan and apply"
     if not names:
@@ -138,6 +191,9 @@ def _check_group_configs(cluster: Examinable, names: Sequence[str]) -> Iterator[
         yield Check(kind, CheckStatus.SKIPPED, f"the brokers did not answer: {fault}", why)
         return
     right = AccessRight(kind, (GROUP_CONFIG.read, GROUP_CONFIG.write), why)
+    for name, own in granted.items():
+        for operation in right.operations:
+            missing.add(GROUP_RESOURCE, name, operation, is_granted=operation in own)
     check = _check_objects_right(right, granted, "group")
     is_hidden = any(GROUP_CONFIG.read not in own for own in granted.values())
     if check.standing is CheckStatus.WARNING and is_hidden:
@@ -176,16 +232,17 @@ def _check_groups(cluster: Examinable) -> Iterator[Check]:
     yield from (_check_objects_right(right, granted, "group") for right in ON_GROUPS)
 
 
-def _check_cluster_right(right: AccessRight, granted: frozenset[str] | None) -> Check:
+def check_cluster_right(right: AccessRight, granted: frozenset[str] | None) -> Check:
+    """Check operations on the cluster. granted: the granted operations; None if unknown."""
     if granted is None:
-        return _build_unknown_check(right.name, right.why)
+        return build_unknown_check(right.name, right.why)
     missing = [name for name in right.operations if name not in granted]
     if not missing:
         return Check(right.name, CheckStatus.OK, "permitted", right.why)
-    detail = f"not permitted: {_join_operations(missing)} on the cluster"
+    detail = f"not permitted: {join_operations(missing)} on the cluster"
     if right.operations == ("CREATE",):
         detail += "; brokers do not report whether CREATE is granted for specific topic names"
-    hint = f"Grant kdeclare {_format_permissions(missing)} on the cluster."
+    hint = f"Grant kdeclare {format_permissions(missing)} on the cluster."
     return Check(right.name, _get_missing_status(right), detail, right.why, hint)
 
 
@@ -194,7 +251,7 @@ def _check_objects_right(
 ) -> Check:
     """Check the operations on each topic or group. granted: the operations by name; None if unknown."""
     if granted is None:
-        return _build_unknown_check(right.name, right.why)
+        return build_unknown_check(right.name, right.why)
     if not granted:
         return Check(right.name, CheckStatus.SKIPPED, f"no {noun}s are visible to this principal", right.why)
     lacking = sorted(name for name, own in granted.items() if not own.issuperset(right.operations))
@@ -205,14 +262,15 @@ def _check_objects_right(
     names = ", ".join(lacking[:_MAX_NAMED]) + (", …" if len(lacking) > _MAX_NAMED else "")
     detail = (
         f"not permitted on {len(lacking):,} of {format_count(len(granted), noun)} ({names}): "
-        f"{_join_operations(missing)}"
+        f"{join_operations(missing)}"
     )
     alternative = "" if right in ON_GROUPS else f", or do not declare the {noun}s"
-    hint = f"Grant kdeclare {_format_permissions(missing)} on these {noun}s{alternative}."
+    hint = f"Grant kdeclare {format_permissions(missing)} on these {noun}s{alternative}."
     return Check(right.name, _get_missing_status(right), detail, right.why, hint)
 
 
-def _build_unknown_check(name: str, why: str) -> Check:
+def build_unknown_check(name: str, why: str) -> Check:
+    """Build the check for permissions that brokers do not report."""
     return Check(name, CheckStatus.SKIPPED, "not reported by the brokers", why)
 
 
@@ -220,11 +278,12 @@ def _get_missing_status(right: AccessRight) -> CheckStatus:
     return CheckStatus.FAILED if right.needed else CheckStatus.WARNING
 
 
-def _join_operations(operations: list[str]) -> str:
+def join_operations(operations: Sequence[str]) -> str:
+    """Join the names of ACL operations for a message."""
     return " and ".join(operations)
 
 
-def _format_permissions(operations: list[str]) -> str:
+def format_permissions(operations: Sequence[str]) -> str:
     """Format ACL operations as the kafka-acls tool does, for example ``the DescribeConfigs permission``."""
     names = " and ".join(name.title().replace("_", "") for name in operations)
     return f"the {names} {'permission' if len(operations) == 1 else 'permissions'}"

@@ -526,6 +526,14 @@ class Examinable(Protocol):
         Raises Fault.
         """
 
+    def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
+        """See `providers.kafka.port.Cluster.find_hidden_topics`."""
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> Mapping[str, Outcome]:
+        """See `providers.kafka.port.Cluster.create_topics`."""
+
     def describe_configs_partially(
         self, queries: Sequence[ConfigQuery]
     ) -> Mapping[ConfigResource, Configs | Fault]:

@@ -13,7 +13,7 @@ from kdeclare.app.doctor import run_doctor
 from kdeclare.app.workspace import WorkspaceOptions
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.live.faults import Fault, Result
+from kdeclare.core.live.faults import Fault, Outcome, Result
 from kdeclare.core.plans.state import State
 from kdeclare.core.provider.provider import Check, CheckStatus
 from kdeclare.engine.state.local_store import open_store
@@ -22,7 +22,14 @@ from kdeclare.providers.kafka.doctor import check_features
 from kdeclare.providers.kafka.doctor_rights import check_rights
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigQuery, Configs, Examinable, Examination
+from kdeclare.providers.kafka.port import (
+    ConfigAlteration,
+    ConfigQuery,
+    Configs,
+    Examinable,
+    Examination,
+    NewTopic,
+)
 from kdeclare.report.doctor import DoctorView
 
 OK, SKIPPED, WARNING, FAILED = CheckStatus.OK, CheckStatus.SKIPPED, CheckStatus.WARNING, CheckStatus.FAILED
@@ -63,6 +70,14 @@ class FakeCluster:
 
     def examine_groups(self) -> Mapping[str, frozenset[str]]:
         raise AssertionError("no group was asked about")
+
+    def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
+        raise AssertionError("only existing topics were declared")
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> Mapping[str, Outcome]:
+        raise AssertionError("only existing topics were declared")
 
     def describe_configs_partially(
         self, queries: Sequence[ConfigQuery]

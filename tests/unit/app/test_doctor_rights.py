@@ -2,18 +2,35 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
+import yaml
 
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.live.faults import Fault, Result
+from kdeclare.core.live.faults import Fault, Outcome, Result
 from kdeclare.core.provider.provider import CheckStatus
 from kdeclare.providers.kafka import doctor
 from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_access
-from kdeclare.providers.kafka.acl.binding import CLUSTER, CLUSTER_NAME, GROUP, list_operations, parse_binding
+from kdeclare.providers.kafka.acl.binding import (
+    CLUSTER,
+    CLUSTER_NAME,
+    GROUP,
+    TOPIC,
+    list_operations,
+    parse_binding,
+)
+from kdeclare.providers.kafka.acl.expansion import parse_acl
+from kdeclare.providers.kafka.acl.spec import AclSpec
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import ClusterInfo
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigQuery, Configs, Examination
+from kdeclare.providers.kafka.port import (
+    ConfigAlteration,
+    ConfigQuery,
+    Configs,
+    Examination,
+    NewTopic,
+)
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.cli.command_line import CommandLine, CommandResult
 from tests.unit.cli.conftest import kdeclare as kdeclare
@@ -38,15 +55,36 @@ class SecuredMemory:
         request = AccessRequest(ME, operation, resource_type, name, "10.0.0.1")
         return decide_access(self.cluster.acls(), request).is_allowed
 
+    def is_permitted(self, operation: str, resource: ConfigResource) -> bool:
+        return self.is_allowed(operation, resource.scope.value.lower(), resource.name)
+
     def list_allowed(self, resource_type: str, name: str) -> frozenset[str]:
         operations = list_operations(resource_type)
         return frozenset(o for o in operations if o != "ALL" and self.is_allowed(o, resource_type, name))
 
     def describe(self) -> ClusterInfo:
-        return self.cluster.describe()
+        return replace(self.cluster.describe(), principal=ME)
 
     def examine(self) -> Examination:
-        return Examination(VERSIONS, {}, self.list_allowed(CLUSTER, CLUSTER_NAME), {"t": TOPIC_RIGHTS})
+        on_topics = {name: self.list_allowed(TOPIC, name) for name in self.cluster.topics()}
+        visible = {name: own for name, own in on_topics.items() if "DESCRIBE" in own}
+        on_cluster = self.list_allowed(CLUSTER, CLUSTER_NAME)
+        return Examination(VERSIONS, {}, on_cluster, {"t": TOPIC_RIGHTS} | visible)
+
+    def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
+        return frozenset(name for name in names if not self.is_allowed("DESCRIBE", TOPIC, name))
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> Mapping[str, Outcome]:
+        assert validate_only
+        refused = Fault("TOPIC_AUTHORIZATION_FAILED", "")
+        results = self.cluster.create_topics(topics, validate_only=True)
+        is_admin = self.is_allowed("CREATE", CLUSTER, CLUSTER_NAME)
+        return {
+            name: result if is_admin or self.is_allowed("CREATE", TOPIC, name) else refused
+            for name, result in results.items()
+        }
 
     def examine_groups(self) -> Mapping[str, frozenset[str]]:
         groups = self.cluster.groups.list_groups()
@@ -55,9 +93,8 @@ class SecuredMemory:
     def describe_configs_partially(
         self, queries: Sequence[ConfigQuery]
     ) -> Mapping[ConfigResource, Configs | Fault]:
-        refused = Fault("GROUP_AUTHORIZATION_FAILED", "")
         return {
-            q.resource: {} if self.is_allowed("DESCRIBE_CONFIGS", GROUP, q.resource.name) else refused
+            q.resource: {} if self.is_permitted("DESCRIBE_CONFIGS", q.resource) else refuse(q.resource)
             for q in queries
         }
 
@@ -67,14 +104,17 @@ class SecuredMemory:
         assert validate_only
         self.validated += items
         allowed = self.cluster.alter_configs(items, validate_only=True)
-        refused = Fault("GROUP_AUTHORIZATION_FAILED", "")
         return {
-            resource: result if self.is_allowed("ALTER_CONFIGS", GROUP, resource.name) else refused
+            resource: result if self.is_permitted("ALTER_CONFIGS", resource) else refuse(resource)
             for resource, result in allowed.items()
         }
 
     def close(self) -> None:
         pass
+
+
+def refuse(resource: ConfigResource) -> Fault:
+    return Fault(f"{resource.scope.value}_AUTHORIZATION_FAILED", "")
 
 
 @pytest.fixture
@@ -222,3 +262,69 @@ def test_permissions_read_well(kdeclare: CommandLine, secured: SecuredMemory) ->
     text = kdeclare("doctor", "--kind", "Group").out
     part = text[text.index("Permissions") : text.index("Features")]
     check_golden("doctor-kinds", part)
+
+
+def make_topics(kdeclare: CommandLine, *names: str) -> None:
+    kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in names])
+
+
+TEAM = ("DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "ALTER", "CREATE")
+"""The operations that a team needs on the prefix of its topics."""
+
+
+def test_team_without_rights_on_the_cluster_passes(kdeclare: CommandLine, secured: SecuredMemory) -> None:
+    make_topics(kdeclare, "pay.orders", "other")
+    kdeclare.topic("pay.orders")
+    kdeclare.topic("pay.new")
+    grant(kdeclare, *(f"{operation} topic:pay.*" for operation in TEAM), "DESCRIBE topic:other")
+    before = kdeclare.cluster.dump()
+    ran, checks = run(kdeclare)
+    assert ran.code == ExitCode.OK
+    names = ("Read declared topics", "Create declared topics", "Alter topic configs", "Add partitions")
+    assert [checks[name][:2] for name in names] == [
+        ("ok", "permitted on 2 topics (pay.new, pay.orders)"),
+        ("ok", "permitted on 1 topic (pay.new)"),
+        ("ok", "permitted on 2 topics (pay.new, pay.orders)"),
+        ("ok", "permitted on 1 topic (pay.orders)"),
+    ]
+    assert checks["Read the cluster"][:2] == ("warning", "not permitted: DESCRIBE on the cluster")
+    assert checks.keys().isdisjoint({"Move replicas", "Alter broker configs", "Delete topics"})
+    assert kdeclare.cluster.dump() == before, "the doctor changes nothing"
+
+
+def test_missing_acls_are_a_manifest_that_fixes_the_checks(
+    kdeclare: CommandLine, secured: SecuredMemory
+) -> None:
+    make_topics(kdeclare, "orders", "hidden", "old")
+    kdeclare.topic("orders", assignments={0: [1]}, partitions=None)
+    kdeclare.topic("hidden")
+    kdeclare.topic("new")
+    kdeclare.write("manifests/old.yaml", "Topic", "old")
+    document = yaml.safe_load((kdeclare.folder / "manifests/old.yaml").read_text())
+    document["spec"] = {"lifecycle": {"state": "absent"}}
+    (kdeclare.folder / "manifests/old.yaml").write_text(yaml.safe_dump(document))
+    declare_every_kind(kdeclare)
+    grant(kdeclare, "DESCRIBE topic:orders", "DESCRIBE topic:old", "DESCRIBE_CONFIGS topic:orders")
+    ran = kdeclare("doctor", "--format", "json")
+    assert ran.code == ExitCode.ERROR
+    (manifest,) = json.loads(ran.out)["manifests"]
+    check_golden("doctor-missing-acls", manifest)
+    assert kdeclare("doctor").out.count(f"\n\n{manifest}\n") == 1
+
+    body, problems = parse_acl("a", AclSpec.model_validate(yaml.safe_load(manifest)["spec"]))
+    assert problems == ()
+    kdeclare.cluster.create_acls(sorted(body.bindings))
+    ran = kdeclare("doctor", "--format", "json")
+    document = json.loads(ran.out)
+    assert (ran.code, document["manifests"]) == (ExitCode.OK, [])
+    standings = {c["name"]: c["standing"] for c in document["checks"] if c["section"] == "Permissions"}
+    assert set(standings.values()) == {"ok"}, standings
+
+
+def test_broker_configs_need_rights_on_the_cluster(kdeclare: CommandLine, secured: SecuredMemory) -> None:
+    kdeclare.write("manifests/b.yaml", "BrokerConfig", "default", configs={"log.cleaner.threads": 2})
+    ran, checks = run(kdeclare)
+    assert ran.code == ExitCode.ERROR
+    assert checks["Read broker configs"][:2] == ("failed", "not permitted: DESCRIBE_CONFIGS on the cluster")
+    assert checks["Alter broker configs"][0] == "warning"
+    assert "Read the cluster" not in checks
