@@ -186,6 +186,7 @@ def build_steps(run_id: str, entries: tuple[JsonValue, ...], plan: Plan) -> tupl
                 (result.id for result in journal_line.results), parse_time(journal_line.at)
             )
     results = fold_journal(run_id, entries).results
+    owners = {change.id: change.owner for change in plan.changes}
     steps = []
     for op in plan.operations:
         result = results.get(op.id)
@@ -200,6 +201,7 @@ def build_steps(run_id: str, entries: tuple[JsonValue, ...], plan: Plan) -> tupl
                 error=result.error if result else None,
                 message=result.message if result else "",
                 cause=result.cause if result else None,
+                owner=owners.get(op.resource),
             )
         )
     return tuple(steps)

@@ -20,6 +20,7 @@ from kdeclare.core.resources.kind import NAME, Kind, SpecProblem, narrow
 from kdeclare.core.resources.manifest_capabilities import (
     find_exclusive_fields,
 )
+from kdeclare.core.resources.owned_record import OWNER_LABEL
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.manifests.checks import build_duplicate_resource_error
 from kdeclare.manifests.document_models import DocumentValidator, TextMap
@@ -322,10 +323,11 @@ class Defaults:
 
 
 def find_labels(root: Node, reader: NodeReader) -> dict[str, str]:
-    """Return the labels of a document, without labels that cannot be read."""
-    node = find_node(root, ("metadata", "labels"))
-    labels = reader.peek(node) if node is not None else None
-    return labels if isinstance(labels, dict) else {}
+    """Return the labels of a document, including its owner, without labels that cannot be read."""
+    nodes = [find_node(root, ("metadata", name)) for name in ("labels", "owner")]
+    labels, owner = (reader.peek(node) if node is not None else None for node in nodes)
+    found = labels if isinstance(labels, dict) else {}
+    return {**found, OWNER_LABEL: owner} if isinstance(owner, str) else found
 
 
 def _is_name_match(name: str, name_or_pattern: str) -> bool:

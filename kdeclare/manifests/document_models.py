@@ -17,7 +17,8 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition,
 from kdeclare.core.provider.registry import find_api_version, list_api_versions
 from kdeclare.core.resources.declared_absence import check_declared_absence, is_declared_absent
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import NAME, DesiredResource, SpecProblem
+from kdeclare.core.resources.kind import NAME, DesiredResource, SpecProblem, narrow
+from kdeclare.core.resources.owned_record import OWNER_LABEL
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.manifests.model_fields import is_showable
@@ -66,6 +67,8 @@ class Metadata(BaseModel):
 class ManifestMetadata(Metadata):
     """``metadata`` of a manifest that declares a resource or a rule."""
 
+    owner: Annotated[str | None, RawText(), Field(min_length=1)] = None
+    description: Annotated[str | None, RawText(), Field(min_length=1)] = None
     only: _EnvironmentNames | None = None
     exceptions: Annotated[_EnvironmentNames | None, Field(alias="except")] = None
 
@@ -74,6 +77,20 @@ class ManifestMetadata(Metadata):
         if self.only is not None and self.exceptions is not None:
             raise ValueError("set either 'only' or 'except', not both")
         return self
+
+    @model_validator(mode="after")
+    def _check_owner(self) -> "ManifestMetadata":
+        team = self.labels.get(OWNER_LABEL)
+        if self.owner is not None and team is not None and self.owner != team:
+            raise ValueError(
+                f"'owner' is {self.owner}, but the label '{OWNER_LABEL}' is {team}; set only one of the two"
+            )
+        return self
+
+    @property
+    def all_labels(self) -> dict[str, str]:
+        """The labels, including the label that names the owner."""
+        return self.labels if self.owner is None else {**self.labels, OWNER_LABEL: self.owner}
 
 
 class Declarable(Protocol):
@@ -155,15 +172,17 @@ class DocumentValidator:
             wrong_fields = find_affected_fields(e)
         else:
             if readable:
-                name = manifest.metadata.name
+                metadata = narrow(manifest.metadata, ManifestMetadata)
+                name = metadata.name
                 body, kind_problems = kind.parse(name, manifest.spec)
                 id_ = ResourceId(kind.name, name)
                 declared = DesiredResource(
                     id_,
                     body,
-                    manifest.metadata.labels,
+                    metadata.all_labels,
                     find_position(root, NAME),
                     is_declared_absent(manifest.spec),
+                    metadata.description or "",
                 )
                 kind_problems += check_declared_absence(str(id_), manifest.spec)
                 return declared, [

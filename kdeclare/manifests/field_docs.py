@@ -14,7 +14,7 @@ from kdeclare.manifests.document_models import Envelope
 _ENVELOPE_DOCS = {
     "apiVersion": "The group and version of the kind: kdeclare/v1, or the group and version of a provider.",
     "kind": "The kind of the resource or rule that the document declares.",
-    "metadata": "The name and the labels of the resource or rule.",
+    "metadata": "The name, the owner and the labels of the resource or rule.",
     "spec": "The declared fields of the resource or rule, which depend on the kind.",
     "forEach": "A list, a mapping, the path of a YAML or JSON file, or ${var.NAME}. One manifest is "
     "generated for each item, with ${each.key}, ${each.value} and ${each.value.FIELD}.",
@@ -49,6 +49,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "labels": "Your own key-value pairs, for --selector and for policies; Kafka never sees them.",
     },
     "ManifestMetadata": {
+        "owner": "The team or person that answers questions about the resource; sets the label 'team'.",
+        "description": "What the resource is for, in a sentence.",
         "only": "The environments in which the manifest is loaded (default: all).",
         "except": "The environments in which the manifest is not loaded.",
     },

@@ -82,6 +82,8 @@ class Change:
 
     risk: the highest risk of the change, including its fields.
     blocked: the code of the diagnostic that prevents the change from being applied, if there is one.
+    owner: the owner of the resource; None if the resource has no owner.
+    description: what the resource is for, according to its manifest; empty if the manifest does not say.
     """
 
     id: ResourceId
@@ -91,6 +93,8 @@ class Change:
     fields: tuple[FieldChange, ...] = ()
     source: SourcePosition | None = None
     blocked: str | None = None
+    owner: str | None = None
+    description: str = ""
 
     @property
     def risks(self) -> tuple[Risk, ...]:

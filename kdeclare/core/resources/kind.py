@@ -56,6 +56,7 @@ class DesiredResource:
     """One declared resource. ``body`` is a frozen, picklable value of a class that the kind defines.
 
     is_absent: whether the manifest declares that the resource must not exist.
+    description: what the resource is for, according to its manifest; empty if the manifest does not say.
     """
 
     id: ResourceId
@@ -63,6 +64,7 @@ class DesiredResource:
     labels: Mapping[str, str] = field(default_factory=dict)
     source: SourcePosition | None = None
     is_absent: bool = False
+    description: str = ""
 
     def get_body(self, body_type: type[_Narrowed]) -> _Narrowed:
         """Return the body. Raises TypeError if it is not an instance of ``body_type``."""

@@ -88,6 +88,18 @@ def get_owned_labels(record: OwnedRecord | None) -> Mapping[str, str]:
     return {name: value for name, value in labels.items() if isinstance(value, str)}
 
 
+OWNER_LABEL = "team"
+"""The label that names the owner of a resource. ``metadata.owner`` of a manifest sets this label.
+
+The owner is a label, so that selectors, policies, ownership records and fleets need no second concept.
+"""
+
+
+def find_owner(labels: Mapping[str, str]) -> str | None:
+    """Return the owner of a resource with these labels; None if the resource has no owner."""
+    return labels.get(OWNER_LABEL) or None
+
+
 def is_protected(record: OwnedRecord | None) -> bool:
     """Whether the resource must not be deleted, according to its last applied manifest."""
     return bool(get_record_field(record, "preventDestroy"))

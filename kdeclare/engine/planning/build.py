@@ -24,8 +24,9 @@ from kdeclare.core.progress import Progress
 from kdeclare.core.provider.registry import KINDS, get_operation_type, start_plan
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import ResourceComparison
+from kdeclare.core.resources.kind import DesiredResource, ResourceComparison
 from kdeclare.core.resources.name_scope import report_out_of_scope
+from kdeclare.core.resources.owned_record import find_owner, get_owned_labels
 from kdeclare.core.resources.plan_capabilities import plan_blocked
 from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.engine.observation import identify_system, list_endpoints, observe, observe_owned
@@ -359,7 +360,12 @@ def _check_nothing_declared(request: PlanRequest) -> list[Diagnostic]:
 
 def _assemble_plan(draft: _Draft, live: LiveState, operations: tuple[Operation, ...]) -> Plan:
     request, compared, state = draft.request, draft.compared, draft.request.state
-    changes = tuple(_mark_blocked(item.change, draft.blocked) for item in compared if item.change is not None)
+    absent = {item.id: item for item in request.absent}
+    changes = tuple(
+        _add_owner(_mark_blocked(item.change, draft.blocked), item, absent)
+        for item in compared
+        if item.change is not None
+    )
     by_id = {change.id: change for change in changes}
     diagnostics = [*draft.diagnostics, *(d for item in compared for d in item.difference.diagnostics)]
     operated_resources = {op.resource for op in operations}
@@ -388,6 +394,22 @@ def _assemble_plan(draft: _Draft, live: LiveState, operations: tuple[Operation, 
 def _mark_blocked(change: Change, blocked: Mapping[str, str]) -> Change:
     code = blocked.get(str(change.id))
     return replace(change, blocked=code) if code and not change.blocked else change
+
+
+def _add_owner(
+    change: Change, compared: ResourceComparison, absent: Mapping[ResourceId, DesiredResource]
+) -> Change:
+    """Add the owner and the description from the manifest.
+
+    The owner of a resource that will be deleted, or that no manifest declares, is usually its owner at the
+    last apply.
+    """
+    declared = compared.desired or absent.get(change.id)
+    owner = find_owner(declared.labels) if declared else None
+    if compared.desired is None:
+        owner = owner or find_owner(get_owned_labels(compared.owned))
+    description = declared.description if declared else ""
+    return replace(change, owner=owner, description=description) if owner or description else change
 
 
 def _build_ownership(

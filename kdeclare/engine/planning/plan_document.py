@@ -140,6 +140,10 @@ def _build_change_document(change: Change) -> dict[str, JsonValue]:
     }
     if change.blocked is not None:
         document["blocked"] = change.blocked
+    if change.owner is not None:
+        document["owner"] = change.owner
+    if change.description:
+        document["description"] = change.description
     return document
 
 

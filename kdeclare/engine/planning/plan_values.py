@@ -89,6 +89,8 @@ def _bind_change(document: "ChangeDocument") -> Change:
         tuple(_bind_field(f, document["reason"]) for f in document["fields"]),
         _bind_position(document["source"]),
         document.get("blocked"),
+        document.get("owner"),
+        document.get("description", ""),
     )
 
 

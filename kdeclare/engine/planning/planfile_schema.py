@@ -103,6 +103,12 @@ class ChangeDocument(TypedDict):
     fields: list[FieldDocument]
     source: PlaceDocument | None
     blocked: NotRequired[Annotated[str, Field(description="The code of the error that blocks the change.")]]
+    owner: NotRequired[
+        Annotated[str, Field(description="The owner of the resource, which is its label ``team``.")]
+    ]
+    description: NotRequired[
+        Annotated[str, Field(description="What the resource is for, according to its manifest.")]
+    ]
 
 
 @with_config(CLOSED)

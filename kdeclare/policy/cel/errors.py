@@ -199,7 +199,8 @@ def _build_unknown_name_problem(name: str, offset: int, source: str, vocabulary:
         )
     if first_part == "resource":
         detail = "'resource' cannot be used without a field."
-        return RuleProblem(detail, "Use resource.kind, resource.labels or resource.name.", offset)
+        hint = "Use resource.kind, resource.labels, resource.name or resource.owner."
+        return RuleProblem(detail, hint, offset)
     if first_part == IMPACT and vocabulary.words.impact:
         return _build_unknown_fact_problem(name.partition(".")[2], offset, source, vocabulary)
     suggestion = find_closest(first_part, (*vocabulary.names, *vocabulary.fields))

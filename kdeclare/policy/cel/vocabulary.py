@@ -6,6 +6,7 @@ from functools import cache, partial
 from typing import cast, get_args, get_origin
 
 from kdeclare.core.jsontypes import to_float
+from kdeclare.core.resources.owned_record import find_owner
 from kdeclare.core.resources.policy_subjects import (
     ImpactRequest,
     PolicyRequest,
@@ -29,6 +30,7 @@ _GENERAL_TYPES: Mapping[str, type] = {
     "resource.kind": str,
     "resource.labels": dict[str, str],
     "resource.name": str,
+    "resource.owner": str,
 }
 """The variables that rules for any kind can use, and that are never null."""
 _RESOURCE = "resource"
@@ -69,6 +71,7 @@ class Vocabulary:
             "resource.kind": lambda request: self.kind,
             "resource.labels": lambda request: request.labels,
             "resource.name": lambda request: str(request.name),
+            "resource.owner": lambda request: find_owner(request.labels) or "",
         }
         if words.subject:
             readers[words.subject] = readers["resource.name"]

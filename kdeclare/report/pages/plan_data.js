@@ -66,6 +66,7 @@ const texts = new Array(CHANGES.length);
 /** The text of a change in which the text filter searches. It is built on first use. */
 function haystack(row) {
   texts[row] ??= [CHANGES.resource(row), CHANGES.text(row, "why"), CHANGES.text(row, "source"), CHANGES.text(row, "blocked"),
+    CHANGES.text(row, "owner"), CHANGES.text(row, "description"),
     actionOf(row), ...risksOf(row), ...fieldsOf(row).flatMap((at) =>
       ["path", "op", "before", "after", "note", "cause"].map((column) => FIELDS.text(at, column)))]
     .filter((text) => text !== null).join("\n").toLowerCase();

@@ -81,7 +81,9 @@ function detail(row) {
   const verdicts = verdictsOf.get(DATA.strings.indexOf(CHANGES.resource(row))) ?? [];
   const judged = verdicts.map((at) => el("p", {}, dot(DATA.strings[DATA.verdicts.judgement[at]]), DATA.strings[DATA.verdicts.text[at]]));
   const ops = operationsOf[row];
+  const [owner, description] = [CHANGES.text(row, "owner"), CHANGES.text(row, "description")];
   return el("div", { class: "detail" }, blocked ? el("p", {}, el("b", {}, "blocked: "), blocked) : "",
+    description ? el("p", {}, description) : "", owner ? el("p", {}, el("b", {}, "owner: "), owner) : "",
     fieldTable(row), ...judged,
     ops.length ? el("ul", { "aria-label": "Operations" }, ...ops.slice(0, 50).map((op) => el("li", {}, operationButton(op), ...ended(op)))) : "",
     ops.length > 50 ? el("p", { class: "dim" }, `and ${plural(ops.length - 50, "more operation")}`) : "",

@@ -196,7 +196,7 @@ def _build_step_note(step: RunStep, names: Mapping[str, str]) -> PageNote:
         tag,
         sanitize_for_terminal(step.verb),
         sanitize_for_terminal(step.resource),
-        _drop_empty((error_text, cause_text)),
+        _drop_empty((error_text, cause_text, _format_owner(step.owner))),
     )
 
 
@@ -211,7 +211,8 @@ def _build_risk_note(
         return _build_verdict_note(risk)
     name = sanitize_for_terminal(str(risk.id))
     if risk.blocked:
-        return PageNote("blocked", sanitize_for_terminal(risk.blocked), name)
+        lines = _drop_empty([_format_owner(risk.owner)])
+        return PageNote("blocked", sanitize_for_terminal(risk.blocked), name, lines)
     causes = (line for cause in list_risk_causes(risk) for line in _render_cause_lines(risk, cause))
     lines = (*causes, *map(sanitize_for_terminal, reasons.get(str(risk.id), ())))
     impact = (
@@ -222,9 +223,13 @@ def _build_risk_note(
         risk.risk.value,
         ACTION_LABELS[risk.action][0],
         name,
-        (*impact, *lines),
+        _drop_empty((_format_owner(risk.owner), *impact, *lines)),
         tuple(list_risk_names(risk)[1:]),
     )
+
+
+def _format_owner(owner: str | None) -> str:
+    return f"owner: {sanitize_for_terminal(owner)}" if owner else ""
 
 
 def _render_cause_lines(change: Change, cause: RiskCause) -> list[str]:

@@ -34,6 +34,7 @@ from kdeclare.report.plan.plan_text import (
     ORPHANED_CODE,
     explain_change,
     find_adopted_fields,
+    find_owner_to_ask,
     find_targets,
     format_adoption,
     format_list_edits,
@@ -118,12 +119,19 @@ def _render_verdict(verdict: Verdict, positions: dict[str, SourcePosition | None
 
 
 def _render_blocked(change: Change) -> str:
-    return f"- **blocked** {escape_code(str(change.id))}: {escape_code(change.blocked or '')}\n"
+    owner_note = _render_owner(change)
+    return f"- **blocked** {escape_code(str(change.id))}: {escape_code(change.blocked or '')}{owner_note}\n"
+
+
+def _render_owner(change: Change) -> str:
+    owner = find_owner_to_ask(change)
+    return f", owner {escape_code(owner)}" if owner else ""
 
 
 def _render_severe_change(change: Change, reasons: Iterable[str], observations: Iterable[Observation]) -> str:
     line = (
         f"- **{', '.join(list_risk_names(change))}** {change.action.value} of {escape_code(str(change.id))}"
+        f"{_render_owner(change)}"
     )
     causes = (f"{c.risk.value}: {escape_prose(c.text)}" for c in list_risk_causes(change) if c.text)
     impact = map(_render_observation, observations)
@@ -155,7 +163,7 @@ def _render_short_risk(
     losses = [o for o in observations.get(str(risk.id), ()) if o.level is ObservationLevel.LOSS]
     impact = f": {escape_prose(losses[0].text)}" if losses else ""
     names = ", ".join(list_risk_names(risk))
-    return f"- **{names}** {risk.action.value} {escape_code(str(risk.id))}{impact}\n"
+    return f"- **{names}** {risk.action.value} {escape_code(str(risk.id))}{_render_owner(risk)}{impact}\n"
 
 
 def _find_positions(plan: Plan) -> dict[str, SourcePosition | None]:
@@ -458,7 +466,10 @@ def _render_warnings(plan: Plan, max_length: int) -> str:
 
 
 def _render_orphans(orphans: Sequence[Change]) -> str:
-    names = join_nonempty(escape_code(str(c.id)) for c in orphans[:_MAX_ORPHANS])
+    names = join_nonempty(
+        escape_code(str(c.id)) + (f" (owner {escape_code(c.owner)})" if c.owner else "")
+        for c in orphans[:_MAX_ORPHANS]
+    )
     omission_note = f" and {len(orphans) - _MAX_ORPHANS:,} more" if len(orphans) > _MAX_ORPHANS else ""
     title = (
         f"**{format_count(len(orphans), 'orphan')}**: owned, but no longer declared: {names}{omission_note}"

@@ -108,6 +108,8 @@ def _build_change_columns(
             strings.place(sanitize_for_terminal(str(c.source)) if c.source else None) for c in changes
         ],
         "blocked": [strings.place(sanitize_for_terminal(c.blocked) if c.blocked else None) for c in changes],
+        "owner": [strings.place(_sanitize_optional(c.owner)) for c in changes],
+        "description": [strings.place(_sanitize_optional(c.description)) for c in changes],
         "first": first_field_indexes,
     }
 

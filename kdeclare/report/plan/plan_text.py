@@ -7,7 +7,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.provider.registry import describe_plan, get_operation_type
-from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.owned_record import is_protected
 from kdeclare.core.resources.plan_capabilities import (
     is_move,
@@ -140,8 +140,18 @@ def _render_title(change: Change, plan: Plan, style: Style) -> str:
         )
     for risk in list_risk_names(change):
         parts.append((style.red if risk in SEVERE_RISKS else style.yellow)(risk))
+    if owner := find_owner_to_ask(change):
+        parts.append(f"owner: {sanitize_for_terminal(owner)}")
     title = parts[0] + ("  " + " · ".join(parts[1:]) if parts[1:] else "")
     return title + (style.dim(f"  ({sanitize_for_terminal(str(change.source))})") if change.source else "")
+
+
+def find_owner_to_ask(change: Change) -> str | None:
+    """Return the owner of a resource if reviewers have a reason to ask the owner about the change.
+
+    Owners of harmless changes are omitted, because the same owner would be shown for each change.
+    """
+    return change.owner if change.blocked or change.risk is not Risk.SAFE else None
 
 
 def find_targets(plan: Plan) -> Mapping[str, Sequence[tuple[str, str]]]:
@@ -299,7 +309,11 @@ def _render_orphans(plan: Plan, style: Style) -> str:
         return ""
     title = f"{format_count(len(orphans), 'orphan')}: owned, but no longer declared"
     lines = [f"{style.yellow('warning:')} {style.bold(title)}"]
-    lines += [style.dim(f"  {_ICONS[c.action]} {sanitize_for_terminal(str(c.id))}") for c in orphans]
+    for change in orphans:
+        owner_note = f"  owner: {sanitize_for_terminal(change.owner)}" if change.owner else ""
+        lines.append(
+            style.dim(f"  {_ICONS[change.action]} {sanitize_for_terminal(str(change.id))}{owner_note}")
+        )
     hint = format_orphan_hint([sanitize_for_terminal(str(c.id)) for c in orphans])
     lines.append(f"  {style.cyan('hint:')} {hint}")
     return "".join(f"{line}\n" for line in lines)

@@ -56,8 +56,10 @@ def _render_unfinished_run(run: UnfinishedRun, style: Style) -> str:
     lines.append(f"  {progress}, {len(run.unknown):,} with unknown outcome, {run.not_begun:,} not started")
     for step in run.unknown[:_MAX_LINES]:
         begun_note = f"  {style.dim(f'started {format_time(step.begun)}')}" if step.begun else ""
+        owner_note = f"  owner: {sanitize_for_terminal(step.owner)}" if step.owner else ""
         lines.append(
             f"  ? {sanitize_for_terminal(step.verb)} {sanitize_for_terminal(step.resource)}{begun_note}"
+            f"{owner_note}"
         )
     if len(run.unknown) > _MAX_LINES:
         lines.append(style.dim(f"  … and {len(run.unknown) - _MAX_LINES:,} more"))

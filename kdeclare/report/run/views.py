@@ -118,6 +118,7 @@ class RunStep:
     error: str | None = None
     message: str = ""
     cause: str | None = None
+    owner: Annotated[str | None, Field(description="The owner of the resource; null if it has none.")] = None
 
     @property
     def known_status(self) -> Status:
