@@ -44,7 +44,8 @@ _COMMANDS_BY_GROUP: Mapping[str, Mapping[str, str]] = {
     },
     INSPECT: {
         "show": "plan",
-        "show-manifest": "show_manifest",
+        "show-manifest": "manifests.show_manifest",
+        "catalog": "manifests.catalog",
         "status": "status",
         "history": "history",
         "doctor": "doctor",

@@ -16,6 +16,7 @@ PRINTED_BY = {
     "acl-list": "`kdeclare acl list`",
     "by-hand": "`kdeclare topic create|alter|delete`, `config alter`, `acl add|remove`, "
     "`connector restart|pause|resume|stop` and `group reset-offsets|delete-offsets|delete`",
+    "catalog": "`kdeclare catalog`",
     "config-describe": "`kdeclare config describe`",
     "config-describe-clients": "`kdeclare config describe` for users, client ids and IP addresses",
     "connect-change": "`kdeclare connect worker-config patch|delete`",

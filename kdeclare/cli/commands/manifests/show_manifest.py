@@ -38,12 +38,12 @@ def show_manifest(
     setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
-    """Show a resource as planned, with the source of each field.
+    """Show a resource field by field (all resources: catalog).
 
-    Overlays, defaults and variables are applied. The output shows the file, line and column of each field,
-    and of each value that the field overrides. Values from outside the project, such as environment
-    variables, are shown as references, except numbers in numeric fields. Secrets are hidden, unless the whole
-    value is a single reference.
+    The resource is shown as planned: overlays, defaults and variables are applied. The output contains the
+    file, line and column of each field, and of each value that the field overrides. Values from outside the
+    project, such as environment variables, are shown as references, except numbers in numeric fields. Secrets
+    are hidden, unless the whole value is a single reference.
     """
     import os
 

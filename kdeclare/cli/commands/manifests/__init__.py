@@ -1,0 +1,1 @@
+"""The commands that show the manifests of a project."""
