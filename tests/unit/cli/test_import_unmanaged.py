@@ -52,3 +52,19 @@ def test_unmanaged_and_declared_contradict(shop: CommandLine) -> None:
     assert ran.code == 64
     ran = shop("import", "--label", "team")
     assert ran.code == 64
+
+
+def test_second_import_adds_only_new_resources_and_keeps_edited_files(shop: CommandLine) -> None:
+    assert shop("import", "--out", "manifests").code == 0
+    folder = shop.folder / "manifests"
+    (edited,) = folder.rglob("stray.yaml")
+    edited.write_text(edited.read_text() + "# edited\n")
+    texts = {file: file.read_text() for file in folder.rglob("*.yaml")}
+    assert shop("import", "--out", "manifests").code == 0
+    assert {file: file.read_text() for file in folder.rglob("*.yaml")} == texts
+    shop.cluster.create_topics([NewTopic("later", 1, 1, None, {})])
+    ran = shop("import", "--out", "manifests")
+    assert "Wrote 1 manifest to manifests." in ran.err
+    new_texts = {file: file.read_text() for file in folder.rglob("*.yaml")}
+    assert [file.name for file in new_texts.keys() - texts.keys()] == ["later.yaml"]
+    assert new_texts.items() >= texts.items()
