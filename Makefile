@@ -6,9 +6,8 @@ READY := $(VENV)/.installed
 STARTUP := $(VENV)/startup-cache
 # Without compiled files every run rewrites all tests anew, and every `kdeclare` that one starts compiles itself.
 unexport PYTHONDONTWRITEBYTECODE
-# Real clusters and workers of their own, so that they can run beside those of the other tests. The brokers
-# that either of the last two lines starts run on to its end. Folders end with a slash, because names of tests
-# to leave out are compared by their beginnings.
+# Real clusters and workers of their own, so that they can run beside those of the other tests. Folders end with a
+# slash, because names of tests to leave out are compared by their beginnings.
 CONNECT := tests/kafka/test_sandbox_connect.py tests/kafka/test_sandbox_registry.py tests/kafka/connect/ tests/kafka/connectors/ \
 	tests/kafka/test_faults_during_runs.py tests/kafka/state/
 KEEPS = tests/kafka/test_examples.py::test_example_succeeds_and_cleans_up

@@ -20,6 +20,7 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import CLUSTER_WIDE, AnyBed, KafkaBed, MemoryBed, ServedBed, broker_resource
 from tests.ports import reserve_ports
+from tests.shared_servers import SharedServers
 from tests.startup_cache import BROKER, WORKER, archive_options
 
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ pytest.register_assert_rewrite("tests.unit.report.golden_files")  # so that a fa
 
 os.environ.pop("CI", None)
 """If it is set, kdeclare resolves only references that a project allows. Tests of this behavior set it."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Stop shared brokers after their last test."""
+    config.pluginmanager.register(SharedServers())
+
 
 gc.set_threshold(200_000)  # like the command: looking for cycles takes time, and there are few
 

@@ -23,7 +23,7 @@ def policed_bed(policies: PolicedBrokers) -> Iterator[KafkaBed]:
         yield made
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTools]:
     """Kafka's tools, started once."""
     started = KafkaTools(tmp_path_factory.mktemp("tools"))
