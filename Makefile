@@ -72,8 +72,9 @@ test-units: $(READY) ## tests/unit, with its slow ones
 test-rest: $(READY) ## all other tests: the engine, scripts for CI, providers that are installed
 	$(FILL) $(BIN)/python -m pytest -m $(NOTHING_BIG) --durations=10 --ignore=tests/unit
 
-test-properties: $(READY) ## only the property tests, with many examples each; not part of `make test`
+test-properties: $(READY) ## the property tests and a few others, with many examples each; not part of `make test`
 	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=thorough --durations=10
+	$(BIN)/python -m pytest -m slow --hypothesis-profile=thorough tests/unit/fleet/test_faults.py tests/unit/fleet/test_nights.py
 
 soak: $(READY)   ## half an hour of random commands, kills and faults on real brokers; not part of `make test`
 	$(BIN)/python -m tests.soak --minutes 30

@@ -46,7 +46,7 @@ class Fault(StrEnum):
     FAIL, FAIL_LATE: the step reports an error, instead of or after its work. CRASH: the process is killed.
     HALF: a move or a write of several files does half of its work, and reports success. HALF_FAIL: the same,
     and reports an error. LOSE: a file of the command's tables vanishes before the step. LATE: from this step
-    on, listings of records lack the newest record.
+    on, listings of records lack the newest record. Only these listings are its steps.
     """
 
     FAIL = "fail"
@@ -58,6 +58,10 @@ class Fault(StrEnum):
     LATE = "late"
 
 
+LISTINGS = (f"names {AUDITS}", f"names {SNAPSHOTS}")
+"""The steps that list the records of audits and snapshots."""
+
+
 class KilledError(BaseException):
     """The process was killed. Nothing that it does later has an effect."""
 
@@ -67,12 +71,14 @@ class Disturbance:
     """Counts the steps of a command, and disturbs one of them.
 
     at: the number of the step. which: for LOSE, the number of the lost file among the files of the command.
+        files: how many files the command had written before the step.
     """
 
     out: Path
     fault: Fault
     at: int
     which: int = 0
+    files: int = 0
     steps: int = 0
     is_active: bool = True
     is_late: bool = False
@@ -87,7 +93,7 @@ class Disturbance:
         """Count a step. Return whether it is the disturbed one."""
         if self.fired == "killed":
             raise KilledError
-        if not self.is_active:
+        if not self.is_active or (self.fault is Fault.LATE and step not in LISTINGS):
             return False
         self.steps += 1
         self.names.append(step)
@@ -98,9 +104,11 @@ class Disturbance:
             raise KilledError
         if self.fault is Fault.LOSE:
             files = sorted({*self.out.rglob("*.parquet")} - self.kept)
-            if self.which < len(files):
-                files[self.which].unlink()
-                self.fired = f"lost {files[self.which].relative_to(self.out)} before {step}"
+            self.files = len(files)
+            if files:
+                lost = files[self.which % len(files)]
+                lost.unlink()
+                self.fired = f"lost {lost.relative_to(self.out)} before {step}"
             return False
         if self.fault is Fault.LATE:
             self.is_late = True

@@ -51,11 +51,11 @@ def write_table(spark: SparkSession, storage: LocalStorage) -> int:
 
 
 @pytest.mark.parametrize("storage_type", [FaultyStorage, CopyingStorage])
-@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.LATE])
 def test_table_is_complete_or_absent(
     spark: SparkSession, tmp_path: Path, storage_type: type[FaultyStorage], fault: Fault
 ) -> None:
-    """Each step fails in each way."""
+    """Each step fails in each way. The command lists no records, so no listing can be late."""
     at = 1
     with use_faulty_storage(storage_type):
         while True:
