@@ -498,6 +498,29 @@ def test_only_latest_audits_are_kept(tmp_path: Path) -> None:
         ]
 
 
+def test_records_of_messages_about_removed_audits_are_removed(tmp_path: Path) -> None:
+    ids = [f"2026{month:02}{day:02}T030000Z-0000" for month in (10, 11, 12) for day in range(1, 31)]
+    records = {"platform": ids, "failing": ids[:70], "paused": ids[:20], "new": ids[89:]}
+    for folder, names in (
+        ("audits", ids),
+        *((f"notifications/{target}", records[target]) for target in records),
+    ):
+        (tmp_path / folder).mkdir(parents=True)
+        for name in names:
+            (tmp_path / folder / f"{name}.json").touch()
+    subprocess.run([sys.executable, STEPS / "audits.py", tmp_path], check=True)
+    kept = {
+        target: sorted(file.stem for file in (tmp_path / "notifications" / target).iterdir())
+        for target in records
+    }
+    assert kept == {
+        "platform": ids[-60:],
+        "failing": ids[30:70],
+        "paused": [ids[19]],  # the next message compares with the audit of this record
+        "new": [ids[89]],
+    }
+
+
 TEAM_AUDIT = """\
 #!/bin/sh
 echo "$@" > "$KDECLARE_TOLD"
