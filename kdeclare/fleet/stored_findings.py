@@ -6,10 +6,10 @@ from typing import Any
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.audit_results import Identity, build_audit_row, get_identity
+from kdeclare.fleet.finding_status import FIXED, choose_status, select_fixed
 from kdeclare.fleet.findings import AuditRow
 
 Row = Mapping[str, Any]
-NEW, KNOWN, FIXED = "new", "known", "fixed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +43,20 @@ def compare_findings(
     clusters: the names of the clusters in the audit.
     is_selected: whether the report shows a finding.
     """
-    earlier = None if baseline is None else {get_identity(row) for row in baseline}
+    earlier = None if baseline is None else {get_identity(row): row for row in baseline}
     remaining: set[Identity] = set()
     found: list[AuditRow] = []
     for row in open_rows:
         remaining.add(get_identity(row))
         finding = build_audit_row(row)
         if row["accepted"] is None and is_selected(finding):
-            is_known = row["status"] == KNOWN if earlier is None else get_identity(row) in earlier
-            found.append(replace(finding, status=KNOWN if is_known else NEW))
+            status = finding.status if earlier is None else choose_status(get_identity(row), earlier)
+            found.append(replace(finding, status=status))
     unseen_count = 0
     for row in unseen_rows:
         remaining.add(get_identity(row))
         unseen_count += row["accepted"] is None and is_selected(build_audit_row(row))
-    fixed = [
-        replace(finding, status=FIXED)
-        for row, finding in ((row, build_audit_row(row)) for row in baseline or ())
-        if row["cluster"] in clusters
-        and get_identity(row) not in remaining
-        and row["accepted"] is None
-        and is_selected(finding)
-    ]
-    return ComparedFindings(tuple(found), tuple(fixed), unseen_count)
+    fixed_rows = select_fixed(earlier or {}, remaining, lambda row: row["cluster"] in clusters)
+    fixed_findings = (build_audit_row(row) for row in fixed_rows if row["accepted"] is None)
+    fixed = tuple(replace(finding, status=FIXED) for finding in fixed_findings if is_selected(finding))
+    return ComparedFindings(tuple(found), fixed, unseen_count)

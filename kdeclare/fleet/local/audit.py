@@ -35,6 +35,7 @@ from kdeclare.fleet.contested import (
     find_sharing,
     map_cluster_ids,
 )
+from kdeclare.fleet.finding_status import KNOWN, UNSEEN, choose_status, select_fixed
 from kdeclare.fleet.findings import UNDECLARED_KINDS, Finding, FindingKind, compute_finding_id
 from kdeclare.fleet.in_process_audit import find_drift_in_rows, get_cluster_body
 from kdeclare.fleet.local import counts
@@ -217,7 +218,7 @@ def _add_first_seen(
         {
             **row,
             "first_seen": first_seen.get(get_identity(row), row["taken_at"]),
-            "status": "known" if get_identity(row) in baseline else "new",
+            "status": choose_status(get_identity(row), baseline),
             "id": compute_finding_id(*get_identity(row)),
         }
         for row in findings
@@ -232,11 +233,8 @@ def _mark_accepted(findings: Sequence[Row], accepted: Sequence[AcceptedDrift]) -
 def find_fixed(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
     """Return the findings of the baseline that this audit checked again and no longer found."""
     is_unreadable, found = _make_unreadable_filter(findings, tables.live), set(map(get_identity, findings))
-    return [
-        row
-        for row in tables.since or ()
-        if tables.is_checked(row) and not is_unreadable(row) and get_identity(row) not in found
-    ]
+    baseline = {get_identity(row): row for row in tables.since or ()}
+    return select_fixed(baseline, found, lambda row: tables.is_checked(row) and not is_unreadable(row))
 
 
 def find_unchecked(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
@@ -244,7 +242,7 @@ def find_unchecked(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
     is_unreadable, found = _make_unreadable_filter(findings, tables.live), set(map(get_identity, findings))
     fleet = {*tables.clusters, *tables.left_out}
     return [
-        {**row, "status": "unseen"}
+        {**row, "status": UNSEEN}
         for row in tables.newest or ()
         if row["cluster"] in fleet
         and (not tables.is_checked(row) or is_unreadable(row))
@@ -322,7 +320,7 @@ def write_audit(
     fixed: list[Row] = []
     if tables.since is not None and earlier_audits is not None:
         fixed = find_fixed(all_findings, tables)
-        known_count = sum(row["status"] == "known" for row in findings)
+        known_count = sum(row["status"] == KNOWN for row in findings)
         baseline = earlier_audits.since
         comparison = Since(
             baseline.audit_id, baseline.taken_at, len(findings) - known_count, known_count, len(fixed)

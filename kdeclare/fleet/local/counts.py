@@ -10,6 +10,7 @@ from kdeclare.fleet.audit_results import (
     build_snapshot_cluster,
 )
 from kdeclare.fleet.audit_summary import ClusterSummary, KindCounts
+from kdeclare.fleet.finding_status import NEW
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
 from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
 from kdeclare.fleet.summary_counts import place_null_first
@@ -144,7 +145,7 @@ def select_worst(findings: Iterable[Row], count: int) -> tuple[AuditRow, ...]:
         key=lambda row: (
             FindingSeverity(row["severity"]).rank if row["severity"] else len(FindingSeverity),
             FindingKind(row["finding"]).rank,
-            row["status"] != "new",
+            row["status"] != NEW,
             row["cluster"],
             row["kind"],
             row["name"],

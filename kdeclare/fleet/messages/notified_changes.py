@@ -13,8 +13,8 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.audit_results import Identity, build_audit_row, get_identity
 from kdeclare.fleet.audit_summary import AuditSummary
 from kdeclare.fleet.finding_conditions import FindingCondition
+from kdeclare.fleet.finding_status import FIXED, NEW, choose_status, select_fixed
 from kdeclare.fleet.findings import AuditRow
-from kdeclare.fleet.stored_findings import FIXED, KNOWN, NEW
 
 Row = Mapping[str, Any]
 
@@ -78,13 +78,10 @@ def find_changes(audit: AuditTables, baseline: AuditTables | None, recipient: Re
     remaining = {get_identity(row) for row in (*audit.open_rows, *audit.unseen_rows)}
     rows = _select_open(audit.summary, audit.open_rows, recipient)
     clusters = {cluster.name for cluster in audit.summary.clusters}
+    fixed = select_fixed(earlier, remaining, lambda row: row.cluster in clusters)
     return NotifiedChanges(
-        tuple(replace(row, status=KNOWN if identity in earlier else NEW) for identity, row in rows.items()),
-        tuple(
-            replace(row, status=FIXED)
-            for identity, row in earlier.items()
-            if identity not in remaining and row.cluster in clusters
-        ),
+        tuple(replace(row, status=choose_status(identity, earlier)) for identity, row in rows.items()),
+        tuple(replace(row, status=FIXED) for row in fixed),
     )
 
 

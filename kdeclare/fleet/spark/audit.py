@@ -35,6 +35,7 @@ from kdeclare.fleet.audit_summary import (
     Since,
 )
 from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
+from kdeclare.fleet.finding_status import UNSEEN
 from kdeclare.fleet.findings import AuditRow, Finding
 from kdeclare.fleet.spark import audit_counts, contested, diff
 from kdeclare.fleet.spark.audit_counts import FindingGroups
@@ -317,7 +318,7 @@ def write_findings(
         bench.write(create_table(bench.spark, FINDINGS.empty_table()), "unseen")
         return WrittenFindings(groups, notices)
     unchecked = diff.find_unchecked(written_findings, tables.newest, unread, tables.coverage)
-    bench.write(unchecked.withColumn("status", f.lit("unseen")).select(*FINDINGS.names), "unseen")
+    bench.write(unchecked.withColumn("status", f.lit(UNSEEN)).select(*FINDINGS.names), "unseen")
     unseen_count, unseen_counts = audit_counts.count_unseen(bench.read("unseen", FINDINGS))
     return WrittenFindings(groups, notices, unseen_count, order_counts(unseen_counts))
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.policy_subjects import RULE_TOO_SLOW
 from kdeclare.fleet.audit_results import build_audit_row
+from kdeclare.fleet.finding_status import KNOWN, NEW
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
 from kdeclare.fleet.spark.row_hashes import build_finding_hash, merge_hashes
 from kdeclare.fleet.spark.spark_errors import translate_spark_errors
@@ -43,7 +44,7 @@ class FindingGroups:
 
     def count_known(self) -> int:
         """Return the number of findings that the baseline already contained. Accepted ones are left out."""
-        return sum(r["count"] for r in self.rows if r["status"] == "known" and r["accepted"] is None)
+        return sum(r["count"] for r in self.rows if r["status"] == KNOWN and r["accepted"] is None)
 
     def count_accepted(self) -> dict[str, int]:
         """Return the number of accepted findings, by the name of the accepted drift."""
@@ -140,7 +141,7 @@ def count_unseen(unseen: DataFrame) -> tuple[int, dict[FindingKind, int]]:
 
 def select_worst(findings: DataFrame, count: int) -> tuple[AuditRow, ...]:
     """Return the ``count`` worst findings, in the order of reports. Raises KdeclareError."""
-    is_known = f.col("status") != "new"
+    is_known = f.col("status") != NEW
     severity = f.coalesce(_build_rank_column("severity", FindingSeverity), f.lit(len(FindingSeverity)))
     kind = _build_rank_column("finding", FindingKind)
     ordered = findings.orderBy(severity, kind, is_known, "cluster", "kind", "name", "path")

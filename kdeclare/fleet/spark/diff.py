@@ -14,6 +14,7 @@ from kdeclare.core.provider.installed_providers import InstalledProvider, list_p
 from kdeclare.core.provider.registry import load_codecs
 from kdeclare.fleet.audit_results import IDENTITY
 from kdeclare.fleet.drift import explain_other_cluster, explain_unmanaged_group, find_drift
+from kdeclare.fleet.finding_status import KNOWN, NEW
 from kdeclare.fleet.findings import UNDECLARED_KINDS, Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.spark.overview import FleetOverview
 from kdeclare.fleet.spark.tables import IS_GROUP_ROW, to_spark_type
@@ -276,7 +277,7 @@ def add_first_seen(
     """
     findings = findings.withColumn("id", _build_id_column())
     if newest_memory is None or baseline_memory is None:
-        return findings.withColumn("first_seen", f.col("taken_at")).withColumn("status", f.lit("new"))
+        return findings.withColumn("first_seen", f.col("taken_at")).withColumn("status", f.lit(NEW))
     if baseline_memory is newest_memory:
         remembered = _select_first_seen(newest_memory, "first").withColumn("earlier", f.lit(True))
     else:
@@ -292,7 +293,7 @@ def add_first_seen(
     return joined.select(
         "now.*",
         f.coalesce("was.first", "now.taken_at").alias("first_seen"),
-        f.when(f.col("was.earlier").isNull(), "new").otherwise("known").alias("status"),
+        f.when(f.col("was.earlier").isNull(), NEW).otherwise(KNOWN).alias("status"),
     )
 
 

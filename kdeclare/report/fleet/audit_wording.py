@@ -7,6 +7,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, dump_canonical_json, parse_json
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, is_secret
 from kdeclare.fleet.audit_summary import AcceptedFindings, AuditSummary, ClusterSummary, KindCounts
+from kdeclare.fleet.finding_status import NEW
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
 from kdeclare.report.elements.values import (
     UNSET,
@@ -178,7 +179,7 @@ def sort_worst_first(rows: Iterable[AuditRow]) -> list[AuditRow]:
 
     def get_sort_key(row: AuditRow) -> tuple[int, int, bool, str, str, str, str]:
         urgency = row.severity.rank, row.finding.rank
-        return *urgency, row.status != "new", row.cluster, row.kind, row.name, row.path or ""
+        return *urgency, row.status != NEW, row.cluster, row.kind, row.name, row.path or ""
 
     return sorted(rows, key=get_sort_key)
 
@@ -236,7 +237,7 @@ def format_age(rows: Iterable[AuditRow], taken_at: datetime) -> str:
     findings that have been open for less than half a day.
     """
     listed = list(rows)
-    return "new" if listed[0].status == "new" else format_open_time(listed, taken_at)
+    return NEW if listed[0].status == NEW else format_open_time(listed, taken_at)
 
 
 def format_open_time(rows: Iterable[AuditRow], taken_at: datetime) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from kdeclare.fleet.finding_status import FIXED
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
-from kdeclare.fleet.stored_findings import FIXED
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import sanitize_for_terminal, strip_configs_prefix, truncate
 from kdeclare.report.fleet.audit_wording import EqualFindings, format_age, format_change

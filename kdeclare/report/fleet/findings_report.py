@@ -11,8 +11,9 @@ from kdeclare.core.documents import Time, dump_document
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject
 from kdeclare.fleet.audit_summary import AuditSummary
+from kdeclare.fleet.finding_status import NEW
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
-from kdeclare.fleet.stored_findings import NEW, ComparedFindings
+from kdeclare.fleet.stored_findings import ComparedFindings
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
 from kdeclare.report.fleet.audit_wording import (

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from kdeclare.fleet.stored_findings import FIXED, ComparedFindings
+from kdeclare.fleet.finding_status import FIXED
+from kdeclare.fleet.stored_findings import ComparedFindings
 from kdeclare.report.fleet.findings_report import render_findings_text
 from tests.browser.sample_audits import build_small_audit
 from tests.unit.report.golden_files import check_golden

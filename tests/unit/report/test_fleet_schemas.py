@@ -8,10 +8,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kdeclare.core.documents import dump_document
+from kdeclare.fleet.finding_status import FIXED
 from kdeclare.fleet.history.object_history import FieldTurn, Turn
 from kdeclare.fleet.history.snapshot_diff import ObjectChange, SnapshotDiff, UnknownPart
 from kdeclare.fleet.overview import FleetApply, FleetPlan
-from kdeclare.fleet.stored_findings import FIXED, ComparedFindings
+from kdeclare.fleet.stored_findings import ComparedFindings
 from kdeclare.fleet.tables.snapshots import SnapshotCluster, SnapshotRecord
 from kdeclare.report.fleet.findings_report import build_findings_document
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from kdeclare.core.secrets.scrubber import SCRUBBER
+from kdeclare.fleet.finding_status import FIXED
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity
 from kdeclare.fleet.messages.notified_changes import NotifiedChanges
-from kdeclare.fleet.stored_findings import FIXED
 from kdeclare.manifests.fleet.manifest_links import ManifestLinks
 from kdeclare.manifests.fleet.notification_target import MessageEvent, MessageFormat, NotificationTarget
 from kdeclare.manifests.fleet.notification_template import (

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.fleet.audit_summary import AuditSummary
+from kdeclare.fleet.finding_status import FIXED
 from kdeclare.fleet.findings import AuditRow, FindingSeverity
 from kdeclare.fleet.messages.notified_changes import NotifiedChanges
 from kdeclare.manifests.fleet.manifest_links import ManifestLinks
@@ -160,7 +161,7 @@ def _build_line(group: EqualFindings, notification: Notification) -> FindingLine
     return FindingLine(
         row.severity,
         row.finding.value,
-        f"was {age}" if age and row.status == "fixed" else age,
+        f"was {age}" if age and row.status == FIXED else age,
         _clean(group.where, _MAX_NAME),
         _clean(group.resources, _MAX_RESOURCES),
         _clean(f"{path}: {change}" if path and change else path, _MAX_VALUES),
