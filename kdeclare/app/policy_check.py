@@ -14,6 +14,7 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.manifests.load_manifests import LoadedManifests, load_rules
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.manifests.project import Project, open_project
+from kdeclare.manifests.variables import GivenVariables
 from kdeclare.policy.configured_policy import group_by_kind
 from kdeclare.policy.resource_checks import CheckResult, check_declared, check_live
 from kdeclare.policy.subjects import PolicyContext, find_declared_labels, read_existing
@@ -114,13 +115,17 @@ def _build_view(
 
 
 def run_policy_tests(
-    project_file: Path | None, env: str | None, files: Sequence[Path], environ: Mapping[str, str]
+    project_file: Path | None,
+    env: str | None,
+    files: Sequence[Path],
+    environ: Mapping[str, str],
+    variables: GivenVariables | None = None,
 ) -> PolicyTestView:
     """Run the test cases in these files against the policies of a project, without a cluster or a state.
 
     Raises KdeclareError with all errors in the project, its policies or the files.
     """
-    project = open_project(project_file, env, environ, offline=True)
+    project = open_project(project_file, env, environ, offline=True, variables=variables)
     rules, rule_problems = load_rules(project, RULES, environ)
     cases, case_problems = load_cases(files, project, environ)
     with open_project_policies(project, rules) as active_policies:

@@ -59,13 +59,20 @@ class WorkspaceOptions:
         """Return these options, completed with ``defaults``.
 
         If these options name a project, only the timeout of ``defaults`` is used. If they name only an
-        environment, the project, the state and the timeout of ``defaults`` are used.
+        environment, the project, the state, the timeout and the variables of ``defaults`` are used.
         """
         if self.project is not None:
             defaults = WorkspaceOptions(timeout_s=defaults.timeout_s)
         elif self.env is not None:
-            defaults = WorkspaceOptions(defaults.project, state=defaults.state, timeout_s=defaults.timeout_s)
+            defaults = WorkspaceOptions(
+                defaults.project,
+                state=defaults.state,
+                timeout_s=defaults.timeout_s,
+                variables=defaults.variables,
+            )
         unsaid = {f.name: getattr(defaults, f.name) for f in fields(self) if getattr(self, f.name) is None}
+        if self.variables is not None and defaults.variables is not None:
+            unsaid["variables"] = self.variables.over(defaults.variables)
         return replace(self, **unsaid)
 
 

@@ -25,11 +25,8 @@ def complete_environments(context: typer.Context, incomplete: str) -> list[str]:
 def complete_resources(context: typer.Context, incomplete: str) -> list[str]:
     """Return each KIND/NAME declared in the chosen environment that starts with ``incomplete``."""
     from kdeclare.app.known_names import list_declared_names
-    from kdeclare.app.workspace import WorkspaceOptions
 
-    params = context.params
-    options = WorkspaceOptions(params.get("project"), params.get("env"))
-    return _filter_names(lambda: list_declared_names(Invocation().workspace(options)), incomplete)
+    return _filter_names(lambda: list_declared_names(_open_workspace(context)), incomplete)
 
 
 def complete_owned(context: typer.Context, incomplete: str) -> list[str]:
@@ -48,10 +45,16 @@ def complete_runs(context: typer.Context, incomplete: str) -> list[str]:
 
 def _open_workspace(context: typer.Context) -> "Workspace":
     from kdeclare.app.workspace import WorkspaceOptions
+    from kdeclare.manifests.variables import GivenVariables, parse_assignments
 
     params = context.params
+    variables = GivenVariables(
+        tuple(params.get("var_file") or ()), parse_assignments(params.get("var") or ())
+    )
     return Invocation().workspace(
-        WorkspaceOptions(params.get("project"), params.get("env"), state=params.get("state"))
+        WorkspaceOptions(
+            params.get("project"), params.get("env"), state=params.get("state"), variables=variables
+        )
     )
 
 

@@ -4,7 +4,7 @@ Slow imports are inside the functions that use them, because every command impor
 only shows its ``--help``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -145,6 +145,23 @@ Graph = Annotated[
 ]
 
 
+def parse_variables(
+    assignments: Sequence[str] | None, files: Sequence[Path] | None
+) -> "GivenVariables | None":
+    """Return the variables of --var and --var-file, or None if there are none.
+
+    Raises BadParameter if an assignment does not have the form NAME=VALUE.
+    """
+    if not (assignments or files):
+        return None
+    from kdeclare.manifests.variables import GivenVariables, parse_assignments
+
+    try:
+        return GivenVariables(tuple(files or ()), parse_assignments(assignments or ()))
+    except ValueError as problem:
+        raise typer.BadParameter(f"{problem}.", param_hint="--var") from None
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderOptionsMarker:
     """Marks a parameter or dataclass field that is replaced by the plan options of installed providers.
@@ -165,8 +182,10 @@ DeletionChoices = Annotated[ChosenOptions, ProviderOptionsMarker(deletions=True)
 
 @dataclass(frozen=True, slots=True)
 class ProjectOptions:
-    """Options that select the project and its environment.
+    """Options that select the project and its environment, and that set variables of its manifests.
 
+    All commands that open a project have these options, even if they do not read manifests. A script can
+    therefore pass the same options to all commands.
     line: the context of the command line. This field is not an option.
     """
 
@@ -182,18 +201,45 @@ class ProjectOptions:
             autocompletion=complete_environments,
         ),
     ] = None
+    var: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Set a variable of the manifests, for ${var.NAME}. Repeatable. Not for secrets.",
+        ),
+    ] = None
+    var_file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--var-file",
+            metavar="FILE",
+            help="Set the variables in this YAML or JSON file, which contains NAME: VALUE. Repeatable; --var "
+            "takes precedence.",
+        ),
+    ] = None
     line: Invocation = field(default_factory=Invocation, kw_only=True)
 
+    @property
+    def has_variables(self) -> bool:
+        """Whether the command line sets variables."""
+        return bool(self.var or self.var_file)
+
     def collect_options(self) -> "WorkspaceOptions":
-        """Return the values of these options. Options that the command does not offer have their defaults."""
+        """Return the values of these options. Options that the command does not offer have their defaults.
+
+        Raises BadParameter if the value of --var does not have the form NAME=VALUE.
+        """
         from kdeclare.app.workspace import WorkspaceOptions
 
         known = {option.name for option in fields(WorkspaceOptions)}
         own = {option.name: getattr(self, option.name) for option in fields(self) if option.name in known}
-        return WorkspaceOptions(**own)
+        return WorkspaceOptions(**own, variables=parse_variables(self.var, self.var_file))
 
     def options(self) -> "WorkspaceOptions":
-        """Return the values of these options. The kdeclare shell supplies the options that are not given."""
+        """Return the values of these options. The kdeclare shell supplies the options that are not given.
+
+        Raises BadParameter if the value of --var does not have the form NAME=VALUE.
+        """
         return self.line.options(self.collect_options())
 
 
@@ -210,12 +256,9 @@ class StateOptions(ProjectOptions):
         ),
     ] = None
 
-    def workspace(self, variables: "GivenVariables | None" = None) -> "Workspace":
-        """Open the project in its environment without connecting to a system. Raises KdeclareError.
-
-        variables: values of variables that take precedence over those in the project file.
-        """
-        return self.line.workspace(replace(self.options(), variables=variables))
+    def workspace(self) -> "Workspace":
+        """Open the project in its environment without connecting to a system. Raises KdeclareError."""
+        return self.line.workspace(self.options())
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,44 +296,6 @@ class ConnectionOptions(ClusterOptions):
     def collect_options(self) -> "WorkspaceOptions":
         """Return the values of these options. Options that the command does not offer have their defaults."""
         return replace(ClusterOptions.collect_options(self), timeout_s=self.timeout)
-
-
-@dataclass(frozen=True, slots=True)
-class VariableOptions:
-    """Options for the values of variables in manifests."""
-
-    var: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Set a variable of the manifests, for ${var.NAME}. Repeatable. Not for secrets.",
-        ),
-    ] = None
-    var_file: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--var-file",
-            metavar="FILE",
-            help="Set the variables in this YAML or JSON file, which contains NAME: VALUE. Repeatable; --var "
-            "takes precedence.",
-        ),
-    ] = None
-
-    @property
-    def is_given(self) -> bool:
-        """Whether the command line contains any of these options."""
-        return bool(self.var or self.var_file)
-
-    def given(self) -> "GivenVariables | None":
-        """Return the given values. Raises BadParameter if a value does not have the form NAME=VALUE."""
-        if not self.is_given:
-            return None
-        from kdeclare.manifests.variables import GivenVariables, parse_assignments
-
-        try:
-            return GivenVariables(tuple(self.var_file or ()), parse_assignments(self.var or ()))
-        except ValueError as problem:
-            raise typer.BadParameter(f"{problem}.", param_hint="--var") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,10 @@ class GivenVariables:
     files: tuple[Path, ...] = ()
     assignments: tuple[tuple[str, str], ...] = ()
 
+    def over(self, earlier: "GivenVariables") -> "GivenVariables":
+        """Return the values of both. Assignments of ``earlier`` replace values of the files of ``self``."""
+        return GivenVariables((*earlier.files, *self.files), (*earlier.assignments, *self.assignments))
+
 
 @dataclass(frozen=True, slots=True)
 class ProjectVariables:

@@ -19,6 +19,7 @@ from kdeclare.manifests.load_manifests import load_project_manifests
 from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, open_project
 from kdeclare.manifests.syntax.files import FileFinder
 from kdeclare.manifests.syntax.substitution import UNRESOLVED_CODES
+from kdeclare.manifests.variables import GivenVariables
 
 _IGNORED_PATTERNS = (b"/state/", b"/.sandbox/", b"*.plan", b"*.plan.json")
 _EXAMPLE_FILE = "example.yaml"
@@ -139,14 +140,16 @@ def create_manifest(
     environ: Mapping[str, str],
     *,
     needs_values: bool = True,
+    variables: GivenVariables | None = None,
 ) -> NewManifest:
     """Write the manifest of a resource that no manifest declares yet.
 
     needs_values: whether the values of all references in the manifest must exist already. If not, missing
         values become warnings.
+    variables: values of variables that take precedence over those in the project file.
     Raises KdeclareError and writes nothing if the new manifest would make the project invalid.
     """
-    project = open_project(project_file, env, environ)
+    project = open_project(project_file, env, environ, variables=variables)
     # without a project file, validate the new manifest with the manifests in the default folder
     complete_project = (
         project if project.file is not None else replace(project, file=project.folder / PROJECT_FILE)

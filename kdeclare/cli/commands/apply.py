@@ -16,7 +16,6 @@ from kdeclare.cli.options import (
     PlanningOptions,
     RequireSignature,
     RunFormat,
-    VariableOptions,
     VisibilityTimeout,
     Yes,
     validate_duration,
@@ -89,7 +88,6 @@ def apply(
     ] = False,
     require_signature: RequireSignature = False,
     planning: PlanningOptions,
-    values: VariableOptions,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
@@ -123,7 +121,7 @@ def apply(
             raise typer.BadParameter("requires a plan file.", param_hint="--require-signature")
         scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
         given = read_manifest_input(paths, reach.line)
-        workspace = replace(reach.workspace(values.given()), stream=given.stream)
+        workspace = replace(reach.workspace(), stream=given.stream)
         return execute_run(
             console,
             prompt,
@@ -135,7 +133,7 @@ def apply(
         raise typer.BadParameter(
             f"{plan_file} is a plan file, which cannot be combined with other paths.", param_hint="PATH"
         )
-    if planning.is_given or values.is_given:
+    if planning.is_given or reach.has_variables:
         raise typer.BadParameter(
             f"{plan_file} is a plan file, which cannot be combined with options for planning.",
             param_hint="PATH",

@@ -39,7 +39,13 @@ def write_new_manifest(
 
     options = project_options.options()
     created = create_manifest(
-        resource, spec, options.project, options.env, os.environ, needs_values=needs_values
+        resource,
+        spec,
+        options.project,
+        options.env,
+        os.environ,
+        needs_values=needs_values,
+        variables=options.variables,
     )
     console.notices(created.notices)
     console.out(f"{created.file}\n")
@@ -47,7 +53,12 @@ def write_new_manifest(
         "" if created.in_project else f" {shlex.quote(str(created.file))} --bootstrap-server HOST:PORT"
     )
     # without the options of the kdeclare shell, because the shell adds them to the next line, too
-    typed_options = (("--project", project_options.project), ("--env", project_options.env))
+    typed_options = (
+        ("--project", project_options.project),
+        ("--env", project_options.env),
+        *(("--var-file", file) for file in project_options.var_file or ()),
+        *(("--var", assignment) for assignment in project_options.var or ()),
+    )
     option_words = "".join(
         f" {option} {shlex.quote(str(value))}" for option, value in typed_options if value is not None
     )

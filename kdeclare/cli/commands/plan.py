@@ -17,7 +17,6 @@ from kdeclare.cli.options import (
     PlanFormat,
     PlanningOptions,
     Sign,
-    VariableOptions,
     VisibilityTimeout,
 )
 from kdeclare.core.exit_codes import ExitCode
@@ -61,7 +60,6 @@ def plan(
     graph: Graph = False,
     visibility_timeout: VisibilityTimeout = 120.0,
     planning: PlanningOptions,
-    values: VariableOptions,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
@@ -85,7 +83,7 @@ def plan(
     console.concerns(options.project, lambda: _find_category(options))
     scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
     given = read_manifest_input(paths, reach.line)
-    workspace = replace(reach.workspace(values.given()), stream=given.stream)
+    workspace = replace(reach.workspace(), stream=given.stream)
     console.progress("Connecting", 0, 0)
     plan_result = make_plan(workspace, given.paths, scope, console.progress, console.command)
     console.notices(plan_result.notices)

@@ -9,7 +9,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ConnectionOptions, Format, Paths, ProjectOptions, VariableOptions
+from kdeclare.cli.options import ConnectionOptions, Format, Paths, ProjectOptions
 from kdeclare.core.exit_codes import ExitCode
 
 _CHECK_EPILOG = build_epilog(
@@ -54,7 +54,6 @@ def check(
         bool, typer.Option("--live", help="Check all resources in the cluster instead of the manifests.")
     ] = False,
     output: Format = "text",
-    values: VariableOptions,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
@@ -69,7 +68,7 @@ def check(
     from kdeclare.report.policy import compute_check_outcome, render_check_text
 
     given = read_manifest_input(paths, reach.line)
-    workspace = replace(reach.workspace(values.given()), stream=given.stream)
+    workspace = replace(reach.workspace(), stream=given.stream)
     if live:
         view = check_cluster(workspace, given.paths, console.progress)
     else:
@@ -102,7 +101,7 @@ def run_cases(
     from kdeclare.report.policy import compute_cases_outcome, render_cases_text
 
     options = setting.options()
-    view = run_policy_tests(options.project, options.env, files, os.environ)
+    view = run_policy_tests(options.project, options.env, files, os.environ, options.variables)
     if console.is_json:
         from kdeclare.report.policy import build_cases_document
 

@@ -5,7 +5,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import FindingsFormat, Paths, ProjectOptions, VariableOptions
+from kdeclare.cli.options import FindingsFormat, Paths, ProjectOptions
 from kdeclare.core.exit_codes import ExitCode
 
 _EPILOG = build_epilog(
@@ -24,7 +24,6 @@ def validate(
     paths: Paths = None,
     *,
     output: FindingsFormat = "text",
-    values: VariableOptions,
     setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
@@ -42,7 +41,7 @@ def validate(
     options = setting.options()
     console.concerns(options.project, _get_category)
     given = read_manifest_input(paths, setting.line)
-    view = check(options.project, options.env, given.paths, os.environ, given.stream, values.given())
+    view = check(options.project, options.env, given.paths, os.environ, given.stream, options.variables)
     outcome = validation_outcome(view)
     if console.output == "json":
         console.write_document(view)

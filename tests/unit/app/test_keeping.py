@@ -13,6 +13,7 @@ from kdeclare.app.workspace import WorkspaceOptions
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.provider.connection import Target
+from kdeclare.manifests.variables import GivenVariables
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.live import ClusterInfo
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -188,3 +189,13 @@ def test_options_with_another_project_drop_default_servers(
     given: WorkspaceOptions, expected: WorkspaceOptions
 ) -> None:
     assert given.over(WorkspaceOptions(Path("p"), "lab", "a:1", Path("c"), "s", 5)) == expected
+
+
+def test_variables_of_a_line_are_added_to_those_of_the_shell() -> None:
+    shell = WorkspaceOptions(Path("p"), variables=GivenVariables((Path("a.yaml"),), (("x", "1"), ("y", "1"))))
+    line = GivenVariables((Path("b.yaml"),), (("x", "2"),))
+    both = GivenVariables((Path("a.yaml"), Path("b.yaml")), (("x", "1"), ("y", "1"), ("x", "2")))
+    assert WorkspaceOptions(variables=line).over(shell).variables == both
+    assert WorkspaceOptions(env="live").over(shell).variables == shell.variables
+    assert WorkspaceOptions(Path("q"), variables=line).over(shell).variables == line
+    assert WorkspaceOptions(Path("q")).over(shell).variables is None

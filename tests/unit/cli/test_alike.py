@@ -1,7 +1,7 @@
 """Plan, apply and validate treat inputs alike: the same options, and the same errors."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -48,6 +48,25 @@ def test_plan_apply_and_validate_share_input_options() -> None:
         "--no-color",
     } | (validate & {"--help"}), "offline, and of the project as a whole"
     assert validate <= plan & apply
+
+
+def walk_commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, set[str]]]:
+    """Yield the words and the options of each command."""
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from walk_commands(inner, (*words, name))
+    if not hasattr(command, "commands"):
+        yield (
+            " ".join(words),
+            {option for param in command.params for option in param.opts if option.startswith("--")},
+        )
+
+
+def test_commands_that_open_a_project_accept_variables() -> None:
+    commands = dict(walk_commands(build_application().root))
+    with_env = {name for name, options in commands.items() if "--env" in options}
+    assert len(with_env) > 40
+    for name, options in commands.items():
+        assert ({"--var", "--var-file"} <= options) == (name in with_env), name
 
 
 def list_errors(text: str) -> list[tuple[object, ...]]:

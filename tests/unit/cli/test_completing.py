@@ -84,3 +84,11 @@ def test_completion_is_silent_for_invalid_project(
 ) -> None:
     Path("kdeclare.yaml").write_text(text)
     assert complete(project, shell, f"kdeclare {line}") == []
+
+
+@each_shell
+def test_completion_uses_given_variables(project: CommandLine, shell: str) -> None:
+    (project.folder / "v.yaml").write_text("name: returns\n")
+    for option in ("--var name=returns", "--var-file v.yaml"):
+        found = complete(project, shell, f"kdeclare show-manifest {option} ")
+        assert found == ["Topic/payments", "Topic/returns"]

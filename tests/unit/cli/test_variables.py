@@ -252,3 +252,101 @@ def test_errors_about_options_name_the_option_without_a_line(kdeclare: CommandLi
     option = f"--var {assignment.partition('=')[0]}"
     assert re.search(rf"^ *{option}($| )", ran.out + ran.err, re.MULTILINE), ran.out + ran.err
     assert f"{option}:" not in ran.out + ran.err
+
+
+_POLICY = """\
+apiVersion: kdeclare/v1
+kind: Policy
+metadata: {name: limit}
+spec:
+  actions: [CREATE, MODIFY]
+  rule: post.partitions <= ${var.limit}
+  message: Too many partitions.
+"""
+
+
+@pytest.fixture
+def declared_topic(kdeclare: CommandLine) -> CommandLine:
+    """A topic whose name and number of partitions are variables without values, and which was applied."""
+    write_project(kdeclare, {"name": {}, "partitions": {"type": "integer"}})
+    kdeclare.write(
+        "manifests/orders.yaml", "Topic", "${var.name}", partitions="${var.partitions}", replicationFactor=1
+    )
+    assert kdeclare("apply", "--yes", *_GIVEN).code == 0
+    return kdeclare
+
+
+_GIVEN = ("--var", "name=orders", "--var", "partitions=2")
+
+
+def test_import_leaves_out_resources_that_are_declared_with_given_variables(
+    declared_topic: CommandLine,
+) -> None:
+    assert "name: orders" in declared_topic("import").out
+    ran = declared_topic("import", *_GIVEN)
+    assert (ran.code, ran.out) == (0, "")
+    assert "1 resource (already declared in the project)" in ran.err
+
+
+def test_doctor_checks_manifests_with_given_variables(declared_topic: CommandLine) -> None:
+    def check_manifests(*options: str) -> str:
+        checks = json.loads(declared_topic("doctor", "--format", "json", *options).out)["checks"]
+        (standing,) = [check["standing"] for check in checks if check["name"] == "Manifests"]
+        return str(standing)
+
+    assert check_manifests() == "failed"
+    assert check_manifests(*_GIVEN) == "ok"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("status",),
+        ("history",),
+        ("state", "list"),
+        ("lock", "show"),
+        ("topic", "list"),
+        ("rollback", "--yes"),
+    ],
+    ids=" ".join,
+)
+def test_commands_without_manifests_accept_variables_and_check_their_types(
+    declared_topic: CommandLine, command: tuple[str, ...]
+) -> None:
+    assert declared_topic(*command, *_GIVEN).code == 0
+    ran = declared_topic(*command, "--var", "partitions=many")
+    assert ran.code == 1
+    assert "Variable has the wrong type" in ran.err
+
+
+def test_ad_hoc_command_writes_to_a_manifest_with_given_variables(declared_topic: CommandLine) -> None:
+    alter = ("topic", "alter", "orders", "--add-config", "retention.ms=5", "--write-manifest", "--yes")
+    assert declared_topic(*alter).code != 0
+    ran = declared_topic(*alter, *_GIVEN)
+    assert ran.code == 0, ran.err
+    assert "retention.ms: 5\n" in (declared_topic.folder / "manifests/orders.yaml").read_text()
+    assert declared_topic("plan", "--detailed-exitcode", *_GIVEN).code == 0
+
+
+def test_policies_of_ad_hoc_commands_use_given_variables(kdeclare: CommandLine) -> None:
+    write_project(kdeclare, {"limit": {"type": "integer", "default": 9}})
+    (kdeclare.folder / "manifests/orders.yaml").write_text(_POLICY)
+    create = ("topic", "create", "orders", "--partitions", "5", "--replication-factor", "1", "--yes")
+    assert kdeclare(*create, "--var", "limit=4").code == 3
+    assert kdeclare(*create).code == 0
+
+
+def test_new_repeats_the_given_variables_for_the_plan(kdeclare: CommandLine) -> None:
+    write_project(kdeclare, {"partitions": {"default": 1}, "retention": {"default": 1}, "kept": {}})
+    new = ("new", "topic", "returns", "--config", "retention.ms=${var.kept}")
+    assert kdeclare(*new).code == 1
+    ran = kdeclare(*new, "--var", "kept=3")
+    assert ran.code == 0, ran.err
+    assert "Next: kdeclare plan --var kept=3" in ran.err
+
+
+def test_shell_adds_its_variables_to_each_line(declared_topic: CommandLine) -> None:
+    lines = "show-manifest Topic/orders\nshow-manifest Topic/orders --var partitions=7\n"
+    ran = declared_topic("shell", *_GIVEN, piped=lines)
+    assert ran.code == 0, ran.err
+    assert re.findall("partitions: ([0-9]+)", ran.out) == ["2", "7"]

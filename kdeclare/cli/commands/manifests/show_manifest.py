@@ -8,7 +8,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.completion import complete_resources
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import Format, ProjectOptions, VariableOptions, parse_resource
+from kdeclare.cli.options import Format, ProjectOptions, parse_resource
 from kdeclare.core.exit_codes import ExitCode
 
 _EPILOG = build_epilog(
@@ -34,7 +34,6 @@ def show_manifest(
     ],
     *,
     output: Format = "text",
-    values: VariableOptions,
     setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
@@ -51,7 +50,7 @@ def show_manifest(
 
     resource_id = parse_resource("KIND/NAME", resource)
     options = setting.options()
-    manifest = effective(options.project, options.env, resource_id, os.environ, values.given())
+    manifest = effective(options.project, options.env, resource_id, os.environ, options.variables)
     if console.is_json:
         console.write_document(manifest)
     else:
