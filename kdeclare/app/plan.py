@@ -168,6 +168,7 @@ def plan_manifests(
         judge=active_policies.judge,
         names=project.scope,
         absent=manifests.absent,
+        exclusions=manifests.exclusions,
     )
     plan = build_plan(request, connections, secrets, progress)
     stop_warnings = _warn_about_denials(plan) if project.stops_on_denial else ()

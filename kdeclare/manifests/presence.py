@@ -1,11 +1,12 @@
 """Decide whether a manifest is present in an environment (``metadata.only`` and ``metadata.except``)."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from yaml.nodes import Node, ScalarNode, SequenceNode
 
 from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.resources.kind import ManifestExclusion
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.manifests.syntax.node_reader import NodeReader
 from kdeclare.manifests.syntax.nodes import find_child, get_position
@@ -27,21 +28,28 @@ class PresenceFilter:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def excludes(self, root: Node) -> bool:
-        """Return whether a document is not present. Add errors for unknown environments.
+        """Return whether a document is not present. See `find_exclusion`."""
+        return self.find_exclusion(root) is not None
 
-        A field that is not a list of names excludes nothing; the validation of the document reports it.
+    def find_exclusion(self, root: Node) -> ManifestExclusion | None:
+        """Return why a document is not present, or None if it is present.
+
+        Errors for unknown environments are added to ``diagnostics``. A field that is not a list of names
+        excludes nothing; the validation of the document reports it.
         """
         metadata = find_child(root, "metadata")
         if metadata is None:
-            return False
+            return None
         only, exceptions = find_child(metadata[1], ONLY), find_child(metadata[1], EXCEPT)
         if only is None and exceptions is None:
-            return False
+            return None
         included = self._read_names(only[1]) if only is not None else None
         excluded = self._read_names(exceptions[1]) if exceptions is not None else None
-        return (included is not None and self.environment not in included) or (
-            excluded is not None and self.environment in excluded
-        )
+        if only is not None and included is not None and self.environment not in included:
+            return _build_exclusion(ONLY, only, included)
+        if exceptions is not None and excluded is not None and self.environment in excluded:
+            return _build_exclusion(EXCEPT, exceptions, set(self.known).difference(excluded))
+        return None
 
     def _read_names(self, node: Node) -> list[str] | None:
         names = self.reader.peek(node)
@@ -62,3 +70,10 @@ class PresenceFilter:
                     place=get_position(item),
                     subject=name,
                 )
+
+
+def _build_exclusion(
+    field: str, pair: tuple[Node | None, Node], environments: Iterable[str]
+) -> ManifestExclusion:
+    key, value = pair
+    return ManifestExclusion(f"metadata.{field}", get_position(key or value), tuple(sorted(environments)))

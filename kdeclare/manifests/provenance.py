@@ -18,7 +18,7 @@ from kdeclare.core.documents import ResourceText
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Kind
+from kdeclare.core.resources.kind import Kind, ManifestExclusion
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.manifests.defaults import (
     DEFAULTS,
@@ -95,10 +95,12 @@ class ProjectSources:
     """The sources of a project's resources, by resource id.
 
     diagnostics: the problems that occurred when the files were read.
+    exclusions: why the manifests of other resources are not present in the environment, by resource.
     """
 
     by_id: Mapping[ResourceId, Source]
     diagnostics: tuple[Diagnostic, ...] = ()
+    exclusions: Mapping[ResourceId, ManifestExclusion] = field(default_factory=dict)
 
 
 def read_sources(
@@ -127,7 +129,8 @@ def read_sources(
         by_id.setdefault(resource, source)
     if kinds:
         by_id = _add_defaults(by_id, kinds, build_reader(project, environ))
-    return ProjectSources(by_id, tuple(finder.diagnostics))
+    exclusions = {id_: found for id_, found in finder.exclusions.items() if id_ not in by_id}
+    return ProjectSources(by_id, tuple(finder.diagnostics), exclusions)
 
 
 def _add_defaults(
@@ -151,6 +154,7 @@ class _DocumentFinder:
 
     def __init__(self, project: Project, environ: Mapping[str, str]) -> None:
         self.diagnostics: list[Diagnostic] = []
+        self.exclusions: dict[ResourceId, ManifestExclusion] = {}
         self._reader = build_reader(project, environ)
         self._presence = PresenceFilter(project.environment.name, (), self._reader)
         self._generator = Generator(self._reader, project.folder if project.file is not None else None)
@@ -169,8 +173,11 @@ class _DocumentFinder:
         for index, root in enumerate(compose(file, data, self.diagnostics) if data is not None else ()):
             for document in self._generator.expand(root, self._presence.excludes):
                 resource = identify(document.root, self._reader)
-                if resource is not None and not self._presence.excludes(document.root):
+                exclusion = self._presence.find_exclusion(document.root)
+                if resource is not None and exclusion is None:
                     yield resource, SourceDocument(file, index, document.root, document.origin)
+                elif resource is not None and exclusion is not None:
+                    self.exclusions.setdefault(resource, exclusion)
         self.diagnostics += self._generator.diagnostics
         self._generator.diagnostics.clear()
 

@@ -1,7 +1,7 @@
 """Find ad hoc changes to resources that manifests declare or kdeclare owns, and warn about them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 from kdeclare.app.authoring.write_back import find_declared_positions, read_project_sources
 from kdeclare.app.plan import load_manifests
@@ -15,7 +15,7 @@ from kdeclare.core.resources.fleet_capabilities import (
     encode_body,
 )
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.kind import DesiredResource, ManifestExclusion
 from kdeclare.core.resources.manifest_capabilities import find_editable
 from kdeclare.core.resources.owned_record import OwnedRecord, get_owned_labels
 from kdeclare.engine.planning.adhoc import ClaimedChange, find_claimed_changes
@@ -27,11 +27,13 @@ class ResourceOwnership:
 
     declared: the declared resources, by id. owned: the records in the state, by resource id.
     unread: whether some manifests cannot be read.
+    exclusions: why the manifests of undeclared resources are not present in the environment, by resource.
     """
 
     declared: Mapping[str, DesiredResource]
     owned: Mapping[str, OwnedRecord]
     unread: bool = False
+    exclusions: Mapping[ResourceId, ManifestExclusion] = field(default_factory=dict)
 
     def with_labels(self, desired: Iterable[DesiredResource]) -> tuple[DesiredResource, ...]:
         """Add labels to the resources, for policies. The labels come from the manifests or the state."""
@@ -58,7 +60,10 @@ def load_ownership(workspace: Workspace) -> ResourceOwnership:
         return ResourceOwnership({}, owned_records)
     manifests = load_manifests(workspace, ())
     return ResourceOwnership(
-        {str(item.id): item for item in manifests.desired}, owned_records, manifests.has_errors
+        {str(item.id): item for item in manifests.desired},
+        owned_records,
+        manifests.has_errors,
+        manifests.exclusions,
     )
 
 
@@ -77,7 +82,12 @@ def warn_owned_changes(
     )
     return (
         *notices,
-        *(_build_owned_warning(_with_field_position(item, positions)) for item in claimed_changes),
+        *(
+            _build_owned_warning(
+                _with_field_position(item, positions), ownership.exclusions.get(item.change.id)
+            )
+            for item in claimed_changes
+        ),
     )
 
 
@@ -88,7 +98,7 @@ def _with_field_position(
     return replace(claimed, place=next((place for place in field_positions if place), claimed.place))
 
 
-def _build_owned_warning(claimed: ClaimedChange) -> Diagnostic:
+def _build_owned_warning(claimed: ClaimedChange, exclusion: ManifestExclusion | None = None) -> Diagnostic:
     change = claimed.change
     field_names = ", ".join(path.removeprefix("configs.") for path in claimed.fields)
     subject = f"{field_names} of {change.id}" if field_names else str(change.id)
@@ -100,13 +110,17 @@ def _build_owned_warning(claimed: ClaimedChange) -> Diagnostic:
         Action.DELETE: "The next 'kdeclare apply' creates the resource again.",
     }.get(change.action, "The next 'kdeclare apply' reverts this change.")
     if claimed.place is None:
-        consequence = "No manifest declares the resource anymore."
+        consequence = (
+            f"{exclusion.field} excludes its manifest from this environment."
+            if exclusion is not None
+            else "No manifest declares the resource anymore."
+        )
     return warning(
         "owned-by-manifests",
         "Resource is managed by kdeclare",
         f"{subject} {owner_words}. {consequence}",
         hint=_suggest_edit(change) if claimed.place else "",
-        place=claimed.place,
+        place=claimed.place or (exclusion.place if exclusion is not None else None),
         resource=str(change.id),
     )
 

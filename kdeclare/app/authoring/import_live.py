@@ -25,6 +25,8 @@ from kdeclare.manifests.syntax.files import build_file_name, build_folder_name
 ALREADY_OWNED = "already owned by the project"
 ALREADY_DECLARED = "already declared in the project"
 """The reason for leaving out a resource that a manifest of the project declares."""
+EXCLUDED = "only declared for other environments, with metadata.only or metadata.except"
+"""The reason for leaving out a resource whose manifest is not present in the environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,9 @@ def import_cluster(
     pattern = _compile_match(match)
     results: list[ImportResult] = []
     counts: Counter[tuple[str, str, str]] = Counter()
-    declared_ids = frozenset() if include_declared else _find_declared_ids(workspace)
+    declared_ids, excluded_ids = (
+        (frozenset(), frozenset()) if include_declared else _find_declared_ids(workspace)
+    )
     owned_ids = frozenset() if include_owned else _find_owned_ids(workspace)
     with workspace.open_connections() as connections:
         request = ExportRequest(
@@ -80,6 +84,8 @@ def import_cluster(
             for name, text in sorted(export.manifests.items()):
                 if ResourceId(kind.name, name) in declared_ids:
                     counts["resource", "resources", ALREADY_DECLARED] += 1
+                elif ResourceId(kind.name, name) in excluded_ids:
+                    counts["resource", "resources", EXCLUDED] += 1
                 elif ResourceId(kind.name, name) in owned_ids:
                     counts["resource", "resources", ALREADY_OWNED] += 1
                 else:
@@ -96,14 +102,18 @@ def _find_owned_ids(workspace: Workspace) -> frozenset[ResourceId]:
     return frozenset(map(ResourceId.parse, state.resources)) if state is not None else frozenset()
 
 
-def _find_declared_ids(workspace: Workspace) -> frozenset[ResourceId]:
-    """Return the resources that the project declares. Manifests with errors do not prevent an import."""
+def _find_declared_ids(workspace: Workspace) -> tuple[frozenset[ResourceId], frozenset[ResourceId]]:
+    """Return the resources that the project declares, and those that it declares for other environments only.
+
+    Manifests with errors do not prevent an import.
+    """
     if workspace.project.file is None:
-        return frozenset()
+        return frozenset(), frozenset()
     manifests = load_manifests(workspace)
     invalid_ids = (ResourceId.parse(d.resource) for d in manifests.diagnostics if d.resource)
     all_declared = (*manifests.desired, *manifests.absent)
-    return frozenset(item.id for item in all_declared).union(invalid_ids)
+    declared_ids = frozenset(item.id for item in all_declared).union(invalid_ids)
+    return declared_ids, frozenset(manifests.exclusions)
 
 
 def _build_result(kind: str, name: str, text: str) -> ImportResult:

@@ -55,7 +55,7 @@ def show_manifest(
     if project.file is None:
         raise KdeclareError(_build_no_project_error())
     manifests = load_project_manifests(project, (), KINDS, environ, CHECKS, RULES, traced_resource=resource)
-    desired, layers = _require_declared(manifests, resource)
+    desired, layers = _require_declared(manifests, resource, project.environment.name)
     modes = build_document_modes(build_spec_modes(KINDS[resource.kind].spec))
     reader = build_reader(project, environ)
     spec = reader.read(layers.effective, modes).get("spec")
@@ -80,7 +80,9 @@ def _add_sent_value(kind: str, field: FieldOrigins) -> FieldOrigins:
     return replace(field, sent=convert_value(kind, tuple(path), field.value))
 
 
-def _require_declared(manifests: LoadedManifests, resource: ResourceId) -> tuple[DesiredResource, Layers]:
+def _require_declared(
+    manifests: LoadedManifests, resource: ResourceId, environment: str
+) -> tuple[DesiredResource, Layers]:
     """Return the resource and the documents that it was merged from: base manifest, overlays and defaults.
 
     Raises KdeclareError if the resource is missing or has errors.
@@ -92,7 +94,7 @@ def _require_declared(manifests: LoadedManifests, resource: ResourceId) -> tuple
         return declared, manifests.layers
     if not errors:
         errors = [
-            _build_not_declared_error(resource, manifests),
+            _build_not_declared_error(resource, manifests, environment),
             *(d for d in manifests.diagnostics if d.is_error),
         ]
     raise KdeclareError(*errors)
@@ -178,7 +180,19 @@ def _list_scalars(value: Any, path: NodePath) -> Iterator[tuple[NodePath, Any]]:
         yield path, value
 
 
-def _build_not_declared_error(resource: ResourceId, manifests: LoadedManifests) -> Diagnostic:
+def _build_not_declared_error(
+    resource: ResourceId, manifests: LoadedManifests, environment: str
+) -> Diagnostic:
+    exclusion = manifests.exclusions.get(resource)
+    if exclusion is not None:
+        return error(
+            "excluded-manifest",
+            "Manifest is not present in this environment",
+            f"{exclusion.field} excludes the manifest of {resource} from the environment '{environment}'.",
+            hint=exclusion.hint,
+            place=exclusion.place,
+            resource=str(resource),
+        )
     suggestions = find_nearest(str(resource), (str(item.id) for item in manifests.desired))
     hint = (
         f"Did you mean {' or '.join(suggestions)}?"

@@ -74,6 +74,7 @@ def import_(
     from kdeclare.app.authoring.import_live import (
         ALREADY_DECLARED,
         ALREADY_OWNED,
+        EXCLUDED,
         import_cluster,
         write_manifests,
     )
@@ -93,7 +94,7 @@ def import_(
         include_owned=not unmanaged,
         labels=labels,
     )
-    if not results and not any(item.why in (ALREADY_DECLARED, ALREADY_OWNED) for item in left_out):
+    if not results and not any(item.why in (ALREADY_DECLARED, ALREADY_OWNED, EXCLUDED) for item in left_out):
         no_match = f"No resource has a name that fully matches '{match}'. Internal topics are not imported."
         console.note(no_match if match else "There is nothing to import.")
     if out is None:

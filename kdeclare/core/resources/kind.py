@@ -72,6 +72,25 @@ class DesiredResource:
 
 
 @dataclass(frozen=True, slots=True)
+class ManifestExclusion:
+    """Why a manifest is not present in an environment.
+
+    field: ``metadata.only`` or ``metadata.except``. place: the position of this field.
+    environments: the environments in which the manifest is present, sorted; empty if they are not known.
+    """
+
+    field: str
+    place: SourcePosition
+    environments: tuple[str, ...] = ()
+
+    @property
+    def hint(self) -> str:
+        """How a user can make the manifest present."""
+        options = " or ".join(f"--env {name}" for name in self.environments[:3])
+        return f"Pass {options}, or change {self.field}." if options else f"Change {self.field}."
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """The result of diffing one resource.
 

@@ -347,11 +347,19 @@ def _check_nothing_declared(request: PlanRequest) -> list[Diagnostic]:
         return []
     if set(request.owned) <= {str(id_) for id_ in scope.forget | scope.deletes}:  # all named explicitly
         return []
+    excluded_count = sum(str(id_) in request.owned for id_ in request.exclusions)
+    exclusion_note = (
+        f" metadata.only or metadata.except excludes the manifests of {excluded_count:,} of them from the "
+        f"environment '{request.env}'."
+        if excluded_count
+        else ""
+    )
     return [
         error(
             "no-manifests",
             "The project has no manifests",
-            f"No manifest declares a resource, but the state lists {len(request.owned):,} owned resources.",
+            f"No manifest declares a resource, but the state lists {len(request.owned):,} owned resources."
+            f"{exclusion_note}",
             hint="Check the project's manifests folder and the Git checkout. If the project is "
             "supposed to declare no resources, pass --allow-empty.",
         )

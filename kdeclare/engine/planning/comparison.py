@@ -11,7 +11,12 @@ from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.adoption import ADOPTION, allow_adoption
 from kdeclare.core.resources.changes import Action, Change, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
+from kdeclare.core.resources.kind import (
+    DesiredResource,
+    Difference,
+    ManifestExclusion,
+    ResourceComparison,
+)
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.plan_capabilities import PREVENT_DESTROY, forget_identity
 from kdeclare.core.resources.record_binding import protect_record
@@ -60,12 +65,29 @@ def check_names(request: PlanRequest) -> Iterator[Diagnostic]:
     declared = {d.id for d in (*request.desired, *request.absent)}
     owned = request.owned
     for target in sorted(request.scope.targets - declared):
+        exclusion = request.exclusions.get(target)
         if str(target) in owned:
+            reason = (
+                f"{exclusion.field} excludes its manifest from this environment"
+                if exclusion is not None
+                else "no manifest declares it anymore"
+            )
             yield error(
                 "orphaned-target",
                 "Not declared anymore",
-                f"--target names {target}, which kdeclare manages but no manifest declares anymore.",
+                f"--target names {target}. kdeclare manages it, but {reason}.",
                 hint=f"Pass --delete {target} to delete it, or --forget {target} to release it.",
+                place=exclusion.place if exclusion is not None else None,
+            )
+            continue
+        if exclusion is not None:
+            yield error(
+                "excluded-manifest",
+                "Manifest is not present in this environment",
+                f"--target names {target}, but {exclusion.field} excludes its manifest from the environment "
+                f"'{request.env}'.",
+                hint=exclusion.hint,
+                place=exclusion.place,
             )
             continue
         yield error(
@@ -188,6 +210,9 @@ def _resolve_undeclared(
         return Difference(Change(id_, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE))
     if change is None:
         return Difference(None, diagnostics=difference.diagnostics)
+    exclusion = request.exclusions.get(id_)
+    if exclusion is not None:
+        change = replace(change, source=exclusion.place)
     if request.scope.allow_deletes or id_ in request.scope.deletes:
         blocking_code = next((d.code for d in difference.diagnostics if d.is_blocking), None)
         return replace(
@@ -196,7 +221,7 @@ def _resolve_undeclared(
             owned=owned if blocking_code else None,
         )
     orphan = replace(change, action=Action.NO_OP, risk=Risk.SAFE, fields=())
-    return Difference(orphan, owned, (), (_report_orphaned(id_),))
+    return Difference(orphan, owned, (), (_report_orphaned(id_, exclusion, request.env),))
 
 
 def _resolve_absent(
@@ -239,13 +264,19 @@ def _report_unowned_deletion(declared: DesiredResource) -> Diagnostic:
     )
 
 
-def _report_orphaned(id_: ResourceId) -> Diagnostic:
+def _report_orphaned(id_: ResourceId, exclusion: ManifestExclusion | None, env: str) -> Diagnostic:
+    reason, remedy = "no manifest declares it anymore", "Declare it again"
+    if exclusion is not None:
+        reason = f"{exclusion.field} excludes its manifest from the environment '{env}'"
+        remedy = f"Change {exclusion.field}"
     return warning(
         "orphaned",
         "No longer declared",
-        f"kdeclare manages {id_}, but no manifest declares it anymore. It is left unchanged.",
-        hint=f"Declare it again, delete it with --allow-deletes, or release it with --forget {id_}.",
+        f"kdeclare manages {id_}, but {reason}. It is left unchanged.",
+        hint=f"{remedy}, delete it with --allow-deletes, or release it with --forget {id_}.",
+        place=exclusion.place if exclusion is not None else None,
         resource=str(id_),
+        subject=exclusion.field if exclusion is not None else None,
     )
 
 

@@ -16,7 +16,7 @@ from kdeclare.core.plans.state import State
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Reason
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.kind import DesiredResource, ManifestExclusion
 from kdeclare.core.resources.name_scope import NameScope
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.engine.planning import operation_graph
@@ -200,6 +200,7 @@ class PlanRequest:
     diagnostics: the diagnostics from loading the manifests.
     names: the names that the project is allowed to declare or change.
     absent: the resources that a manifest declares as absent. ``desired`` does not contain them.
+    exclusions: why the manifests of undeclared resources are not present in the environment, by resource.
     ``judge``: the policies that evaluate every change.
     """
 
@@ -213,6 +214,7 @@ class PlanRequest:
     judge: PolicyGate = NO_POLICIES
     names: NameScope = field(default_factory=NameScope)
     absent: tuple[DesiredResource, ...] = ()
+    exclusions: Mapping[ResourceId, ManifestExclusion] = field(default_factory=dict)
 
     @property
     def owned(self) -> Mapping[str, OwnedRecord]:

@@ -10,7 +10,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import NAME
+from kdeclare.core.resources.kind import NAME, ManifestExclusion
 from kdeclare.core.resources.manifest_capabilities import (
     Editable,
     find_editable,
@@ -132,7 +132,10 @@ class _EditCollector:
         """Collect the edits for one change. Problems are reported later, by `result`."""
         source = self._sources.by_id.get(change.id)
         kind = find_editable(change.id.kind)
-        if change.action is Action.DELETE:
+        exclusion = self._sources.exclusions.get(change.id)
+        if exclusion is not None and change.action is not Action.DELETE:
+            self._problems.append(_build_excluded_error(change.id, exclusion, self._project))
+        elif change.action is Action.DELETE:
             self._remove_documents(change.id, source)
         elif kind is None:
             self._problems.append(_build_not_editable_error(change.id, source))
@@ -237,6 +240,19 @@ def _build_not_editable_error(resource: ResourceId, source: Source | None) -> Di
         f"The provider of the kind {resource.kind} cannot edit manifests, so {resource} is not written.",
         hint="Edit the manifest yourself.",
         place=source.place(NAME) if source is not None else None,
+        resource=str(resource),
+    )
+
+
+def _build_excluded_error(resource: ResourceId, exclusion: ManifestExclusion, project: Project) -> Diagnostic:
+    return error(
+        "excluded-manifest",
+        "Manifest is not present in this environment",
+        f"{exclusion.field} excludes the manifest of {resource} from the environment "
+        f"'{project.environment.name}', so the change cannot be written to a manifest. kdeclare does not "
+        "create a second manifest for the resource.",
+        hint=f"Change {exclusion.field}, or run the command without --write-manifest.",
+        place=exclusion.place,
         resource=str(resource),
     )
 

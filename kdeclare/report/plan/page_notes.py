@@ -27,7 +27,7 @@ from kdeclare.report.elements.values import (
 )
 from kdeclare.report.plan.impact import get_observation_label, group_observations, list_other_observations
 from kdeclare.report.plan.plan_page_data import ACTION_LABELS, format_field_sides
-from kdeclare.report.plan.plan_text import ORPHANED_CODE, format_orphan_hint
+from kdeclare.report.plan.plan_text import ORPHANED_CODE, describe_exclusions, format_orphan_hint
 from kdeclare.report.plan.risks import (
     SEVERE_RISKS,
     RiskCause,
@@ -107,7 +107,7 @@ def list_plan_notes(plan: Plan) -> list[PageNote]:
         *_build_policy_notes(plan),
         *verdicts,
         *warnings,
-        *_build_orphan_notes(sorted(orphans)),
+        *_build_orphan_notes(sorted(orphans), describe_exclusions(plan)),
         *unmanaged,
     ]
 
@@ -126,12 +126,13 @@ def _build_policy_notes(plan: Plan) -> list[PageNote]:
     ]
 
 
-def _build_orphan_notes(names: Sequence[str]) -> list[PageNote]:
+def _build_orphan_notes(names: Sequence[str], exclusions: Mapping[str, str]) -> list[PageNote]:
     if not names:
         return []
     title = f"{format_count(len(names), 'orphan')}: owned, but no longer declared"
     hint = format_orphan_hint([sanitize_for_terminal(name) for name in names])
-    return [PageNote("orphaned", title, None, (f"Hint: {hint}",))]
+    notes = (f"{sanitize_for_terminal(name)}{exclusions[name]}" for name in names if name in exclusions)
+    return [PageNote("orphaned", title, None, (*notes, f"Hint: {hint}"))]
 
 
 def list_run_problems(detail: RunDetail) -> list[PageNote]:

@@ -32,6 +32,7 @@ from kdeclare.report.plan.impact import get_observation_label, group_observation
 from kdeclare.report.plan.plan_sections import render_markdown_line
 from kdeclare.report.plan.plan_text import (
     ORPHANED_CODE,
+    describe_exclusions,
     explain_change,
     find_adopted_fields,
     find_owner_to_ask,
@@ -460,14 +461,16 @@ def _render_warnings(plan: Plan, max_length: int) -> str:
         for d in sort_diagnostics(plan.diagnostics)
         if not d.is_blocking and not (d.code == ORPHANED_CODE and d.resource in orphan_names)
     ]
-    rows: list[RenderItem] = [partial(_render_orphans, orphans)] if orphans else []
+    rows: list[RenderItem] = [partial(_render_orphans, orphans, describe_exclusions(plan))] if orphans else []
     rows += [partial(render_diagnostic_item, item) for item in items]
     return _render_section("Warnings", _render_fitting_items(rows, "warning", max_length - 20))
 
 
-def _render_orphans(orphans: Sequence[Change]) -> str:
+def _render_orphans(orphans: Sequence[Change], exclusions: Mapping[str, str]) -> str:
     names = join_nonempty(
-        escape_code(str(c.id)) + (f" (owner {escape_code(c.owner)})" if c.owner else "")
+        escape_code(str(c.id))
+        + (f" (owner {escape_code(c.owner)})" if c.owner else "")
+        + escape_prose(exclusions.get(str(c.id), ""))
         for c in orphans[:_MAX_ORPHANS]
     )
     omission_note = f" and {len(orphans) - _MAX_ORPHANS:,} more" if len(orphans) > _MAX_ORPHANS else ""

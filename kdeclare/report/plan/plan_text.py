@@ -309,14 +309,26 @@ def _render_orphans(plan: Plan, style: Style) -> str:
         return ""
     title = f"{format_count(len(orphans), 'orphan')}: owned, but no longer declared"
     lines = [f"{style.yellow('warning:')} {style.bold(title)}"]
+    exclusions = describe_exclusions(plan)
     for change in orphans:
+        name = sanitize_for_terminal(str(change.id)) + exclusions.get(str(change.id), "")
         owner_note = f"  owner: {sanitize_for_terminal(change.owner)}" if change.owner else ""
-        lines.append(
-            style.dim(f"  {_ICONS[change.action]} {sanitize_for_terminal(str(change.id))}{owner_note}")
-        )
+        lines.append(style.dim(f"  {_ICONS[change.action]} {name}{owner_note}"))
     hint = format_orphan_hint([sanitize_for_terminal(str(c.id)) for c in orphans])
     lines.append(f"  {style.cyan('hint:')} {hint}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def describe_exclusions(plan: Plan) -> Mapping[str, str]:
+    """Return a note for each orphan whose manifest is not present in the environment, by resource.
+
+    The note begins with a space, is safe to print, and names the field that excludes the manifest.
+    """
+    return {
+        d.resource: sanitize_for_terminal(f" (excluded by {d.subject} at {d.place})")
+        for d in plan.diagnostics
+        if d.code == ORPHANED_CODE and d.resource and d.subject and d.place
+    }
 
 
 def format_orphan_hint(names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from tests.unit.cli.command_line import CommandLine
 
 _PROJECT = """\
@@ -187,3 +188,121 @@ def test_project_and_fleet_files_have_no_presence(shop: CommandLine) -> None:
     (shop.folder / "kdeclare.yaml").write_text(_PROJECT.replace("name: shop", "name: shop, only: [dev]"))
     ran = shop("validate")
     assert (ran.code, "There is no field 'only'" in ran.err) == (1, True)
+
+
+_EXCLUDED = "manifests/a.yaml:5:3"
+
+
+@pytest.fixture
+def excluded(shop: CommandLine) -> CommandLine:
+    """Two topics were applied; then the manifest of one of them was excluded from the environment."""
+    for name in ("a", "b"):
+        write_topic(shop, f"manifests/{name}.yaml")
+    assert shop("apply", "--yes").code == 0
+    write_topic(shop, "manifests/a.yaml", "  except: [dev]\n")
+    return shop
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_plan_names_the_field_that_makes_a_resource_an_orphan(excluded: CommandLine, form: str) -> None:
+    ran = excluded("plan", "--format", form)
+    assert ran.code == 0
+    assert f"excluded by metadata.except at {_EXCLUDED}" in ran.out.replace("`", "").replace("\\", "")
+
+
+def test_orphan_has_the_position_of_the_field_that_excludes_it(excluded: CommandLine) -> None:
+    plan = json.loads(excluded("plan", "--format", "json").out)
+    (problem,) = [d for d in plan["diagnostics"] if d["code"] == "orphaned"]
+    assert problem["detail"] == (
+        "kdeclare manages Topic/a, but metadata.except excludes its manifest from the environment 'dev'. "
+        "It is left unchanged."
+    )
+    assert problem["hint"].startswith("Change metadata.except, ")
+    position = {"file": "manifests/a.yaml", "line": 5, "column": 3}
+    assert problem["place"] == plan["changes"][0]["source"] == position
+    deleted = json.loads(excluded("plan", "--format", "json", "--allow-deletes").out)["changes"]
+    assert [(change["action"], change["source"]) for change in deleted] == [("delete", position)]
+
+
+def test_orphan_without_manifest_mentions_no_environment(excluded: CommandLine) -> None:
+    (excluded.folder / "manifests/a.yaml").unlink()
+    ran = excluded("plan")
+    assert "1 orphan" in ran.out
+    assert "excluded" not in ran.out
+
+
+def test_resource_with_a_manifest_for_each_environment_is_not_excluded(excluded: CommandLine) -> None:
+    write_topic(excluded, "manifests/0/a.yaml", "  only: [dev]\n")
+    write_topic(excluded, "manifests/z/a.yaml", "  only: [other]\n")
+    project = _PROJECT.replace("    prod:", "    other: {}\n    prod:")
+    (excluded.folder / "kdeclare.yaml").write_text(project)
+    assert "excluded" not in excluded("plan").out
+
+
+def test_target_in_another_environment_is_an_error_that_names_the_environment(excluded: CommandLine) -> None:
+    owned = excluded("plan", "--target", "Topic/a")
+    assert "metadata.except excludes its manifest from this environment" in " ".join(owned.out.split())
+    write_topic(excluded, "manifests/c.yaml", "  only: [prod]\n")
+    ran = excluded("plan", "--target", "Topic/c")
+    assert ran.code == 1
+    text = " ".join((ran.out + ran.err).split())
+    assert "Manifest is not present in this environment" in text
+    assert "manifests/c.yaml:5:3" in text
+    assert "Pass --env prod, or change metadata.only." in text
+
+
+def test_show_manifest_names_the_environments_of_an_excluded_manifest(excluded: CommandLine) -> None:
+    ran = excluded("show-manifest", "Topic/a")
+    assert ran.code == 1
+    text = " ".join(ran.err.split())
+    assert "metadata.except excludes the manifest of Topic/a from the environment 'dev'." in text
+    assert _EXCLUDED in text
+    assert "Pass --env prod, or change metadata.except." in text
+    assert "No manifest of the project declares Topic/x." in excluded("show-manifest", "Topic/x").err
+
+
+def test_show_manifest_names_the_field_of_a_generated_manifest(shop: CommandLine) -> None:
+    (shop.folder / "manifests/all.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Topic\nforEach: {a: [prod], b: [dev]}\n"
+        "metadata:\n  name: ${each.key}\n  only: ${each.value}\nspec: {partitions: 1}\n"
+    )
+    assert shop("show-manifest", "Topic/b").code == 0
+    ran = shop("show-manifest", "Topic/a")
+    assert "metadata.only excludes the manifest of Topic/a" in " ".join(ran.err.split())
+    assert "manifests/all.yaml:6:3" in ran.err
+
+
+def test_project_without_present_manifests_names_the_cause(excluded: CommandLine) -> None:
+    write_topic(excluded, "manifests/b.yaml", "  only: [prod]\n")
+    ran = excluded("plan")
+    assert ran.code == 1
+    assert (
+        "metadata.only or metadata.except excludes the manifests of 2 of them from the environment 'dev'."
+    ) in " ".join((ran.out + ran.err).split())
+
+
+def test_import_leaves_out_resources_of_other_environments(excluded: CommandLine) -> None:
+    ran = excluded("import")
+    assert (ran.code, ran.out) == (0, "")
+    text = " ".join(ran.err.split())
+    assert "1 resource (only declared for other environments, with metadata.only or metadata.except)" in text
+    assert "name: a" in excluded("import", "--include-declared").out
+
+
+def test_ad_hoc_command_does_not_write_a_second_manifest(excluded: CommandLine) -> None:
+    alter = ("topic", "alter", "a", "--add-config", "retention.ms=5", "--yes")
+    ran = excluded(*alter, "--write-manifest")
+    assert ran.code == 1
+    assert "Manifest is not present in this environment" in ran.err
+    assert _EXCLUDED in ran.err
+    assert "retention.ms" not in excluded.cluster.overrides(ConfigResource(ConfigScope.TOPIC, "a"))
+    ran = excluded("topic", "alter", "a", "--partitions", "2", "--yes")
+    assert ran.code == 0
+    assert "metadata.except excludes its manifest from this environment." in " ".join(ran.err.split())
+    write_topic(excluded, "manifests/c.yaml", "  only: [prod]\n")
+    create = ("topic", "create", "c", "--partitions", "1", "--replication-factor", "1", "--yes")
+    assert excluded(*create, "--write-manifest").code == 1
+    assert "c" not in excluded.topics
+    delete = ("topic", "delete", "a", "--yes", "--write-manifest")
+    assert excluded(*delete).code == 0
+    assert (excluded.folder / "manifests/a.yaml").exists()
