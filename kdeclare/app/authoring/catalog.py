@@ -49,7 +49,7 @@ def build_fleet_catalog(file: Path, environ: Mapping[str, str]) -> Catalog:
     clusters: dict[_EntryKey, list[str]] = {}
     resources: dict[_EntryKey, DesiredResource] = {}
     for cluster in fleet.clusters:
-        project = open_cluster_project(cluster, fleet, environ)
+        project = open_cluster_project(cluster, fleet, environ, offline=True)
         for item in _load_resources(project, environ):
             if cluster.selector.items() <= item.labels.items():
                 key = (str(item.id), tuple(sorted(item.labels.items())), item.description, str(item.source))

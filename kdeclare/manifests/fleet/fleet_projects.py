@@ -30,17 +30,21 @@ def open_cluster_project(
     fleet: Fleet,
     environ: Mapping[str, str],
     read_file: Callable[[Path], ProjectDocument] = read_project,
+    *,
+    offline: bool = False,
 ) -> Project:
     """Return the project of one cluster. Raises KdeclareError with all problems of the project.
 
     read_file: a function that reads a project file. If many clusters share a project file, pass a function
-    that caches the result.
+        that caches the result.
+    offline: whether the cluster is never contacted. If so, references in its connection settings are not
+        resolved, so that they need no credentials.
     """
-    if entry.unresolved:
+    if entry.unresolved and not offline:
         raise KdeclareError(*entry.unresolved)
     if entry.project is None:
         return _build_inline_project(entry, fleet, environ)
-    project = read_file(entry.project).within(entry.env, environ)
+    project = read_file(entry.project).within(entry.env, environ, offline=offline)
     environment = project.environment
     if entry.bootstrap_servers is not None:
         environment = replace(environment, bootstrap_servers=entry.bootstrap_servers)

@@ -66,6 +66,24 @@ def test_catalog_of_fleet_names_clusters_of_resources_that_not_all_have(shop: Co
     assert "| Topic | <code>orders</code> | Orders, keyed by id. | eu-1 |" in out
 
 
+def test_catalog_of_fleet_needs_no_credentials(shop: CommandLine) -> None:
+    password = '{sasl.password: "${env.NOT_SET}"}'
+    (shop.folder / "fleet.yaml").write_text(
+        _FLEET.replace("selector: {team: billing}", f"clientConfig: {password}")
+    )
+    (shop.folder / "of-project.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Fleet\nmetadata: {name: eu}\nspec:\n  clusters:\n"
+        "    - {name: eu-1, project: kdeclare.yaml, env: prod}\n"
+    )
+    project = (shop.folder / "kdeclare.yaml").read_text()
+    (shop.folder / "kdeclare.yaml").write_text(
+        project.replace("environments:", f"environments:\n    prod: {{clientConfig: {password}}}", 1)
+    )
+    for file in ("fleet.yaml", "of-project.yaml"):
+        ran = shop("catalog", "--fleet", file)
+        assert (ran.code, "Topic/orders" in ran.out) == (0, True), ran.err
+
+
 def test_page_links_to_manifests_from_its_folder(shop: CommandLine) -> None:
     (shop.folder / "site").mkdir()
     ran = shop("catalog", "--format", "html", "--out", "site/catalog.html")

@@ -8,7 +8,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ProjectOptions, VariableOptions
+from kdeclare.cli.options import ProjectOptions
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ def list_catalog(
             help="Write the catalog to this file, and replace an existing file (default: stdout).",
         ),
     ] = None,
-    values: VariableOptions,
     setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
@@ -67,7 +66,9 @@ def list_catalog(
     from kdeclare.app.authoring.catalog import build_fleet_catalog, build_project_catalog
     from kdeclare.report.elements.values import format_count
 
-    if fleet is not None and (setting.project is not None or setting.env is not None or values.is_given):
+    if fleet is not None and (
+        setting.project is not None or setting.env is not None or setting.has_variables
+    ):
         raise typer.BadParameter(
             "cannot be combined with --project, --env, --var or --var-file.", param_hint="--fleet"
         )
@@ -75,7 +76,7 @@ def list_catalog(
         view = build_fleet_catalog(fleet, os.environ)
     else:
         options = setting.options()
-        view = build_project_catalog(options.project, options.env, os.environ, values.given())
+        view = build_project_catalog(options.project, options.env, os.environ, options.variables)
     if out is None:
         console.out(_render(view, console, Path()))
         return ExitCode.OK
