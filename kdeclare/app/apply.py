@@ -44,7 +44,7 @@ from kdeclare.engine.executor.entries import (
 from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.executor.rollback import build_rollback_plan
 from kdeclare.engine.observation import identify_system, observe, select_all
-from kdeclare.engine.planning.build import validate_cluster_id
+from kdeclare.engine.planning.compared_request import validate_cluster_id
 from kdeclare.engine.planning.plan_impact import add_current_impact
 from kdeclare.engine.planning.planfile import PlanFile, require_known_parts, verify_plan
 from kdeclare.engine.planning.prune_denied import evaluate_and_prune

@@ -23,12 +23,15 @@ from kdeclare.core.diagnostics import (
 )
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.parts import Connections, PlanOptions
+from kdeclare.core.plans.drift import DriftResult
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.provider.registry import KINDS, check_declared, find_plan_settings
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import find_records
 from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.compared_request import read_and_compare
+from kdeclare.engine.planning.drift import find_drift
 from kdeclare.engine.planning.planfile import render_plan_file, write_plan
 from kdeclare.engine.planning.request import WHOLE_PROJECT, PlanRequest, PlanScope
 from kdeclare.engine.signatures.signature import SignMessage
@@ -92,6 +95,29 @@ def make_plan(
         pending_connections.close()
 
 
+def read_drift(
+    workspace: Workspace,
+    paths: Sequence[Path] = (),
+    scope: PlanScope = WHOLE_PROJECT,
+    progress: Progress = ignore_progress,
+    what: str = "plan",
+) -> tuple[DriftResult, tuple[Diagnostic, ...]]:
+    """Return what other clients changed since the last apply, and notices from recovering earlier runs.
+
+    The parameters are those of `make_plan`. Raises KdeclareError for the same reasons.
+    """
+    pending_connections = workspace.connect()
+    try:
+        manifests = load_valid_manifests(workspace, paths, scope.targets)
+        with workspace.translate_faults():
+            connections = pending_connections.get()
+            notices = recover_before_plan(workspace, connections, what, progress, scope.visibility_timeout_s)
+            request, _ = _build_request(workspace, manifests, connections, scope, progress)
+            return find_drift(read_and_compare(request, connections, progress)), notices
+    finally:
+        pending_connections.close()
+
+
 def load_valid_manifests(
     workspace: Workspace, paths: Sequence[Path], targets: Set[ResourceId] = frozenset()
 ) -> LoadedManifests:
@@ -150,6 +176,25 @@ def plan_manifests(
 ) -> PlanResult:
     """Make the plan for loaded manifests. Raises KdeclareError and Fault."""
     project = workspace.project
+    request, secrets = _build_request(workspace, manifests, connections, scope, progress)
+    diagnostics = (*manifests.diagnostics, *active_policies.diagnostics)
+    request = replace(request, diagnostics=diagnostics, judge=active_policies.judge)
+    plan = build_plan(request, connections, secrets, progress)
+    stop_warnings = _warn_about_denials(plan) if project.stops_on_denial else ()
+    diagnostics = (*locate_fields(workspace, plan.diagnostics), *stop_warnings)
+    plan = replace(plan, diagnostics=sort_diagnostics(diagnostics))
+    return PlanResult(plan, secrets, notices)
+
+
+def _build_request(
+    workspace: Workspace,
+    manifests: LoadedManifests,
+    connections: Connections,
+    scope: PlanScope,
+    progress: Progress,
+) -> tuple[PlanRequest, ProjectSecrets]:
+    """Return the request for the loaded manifests, without policies, and the secrets of the project."""
+    project = workspace.project
     state = workspace.store.read()
     sealed_resources, secrets = seal_secrets(workspace, manifests.desired, state, connections, progress)
     request = PlanRequest(
@@ -164,17 +209,12 @@ def plan_manifests(
             adopt=scope.adopt or project.adopts,
             options=complete_options(scope.options, project),
         ),
-        diagnostics=(*manifests.diagnostics, *active_policies.diagnostics),
-        judge=active_policies.judge,
+        diagnostics=manifests.diagnostics,
         names=project.scope,
         absent=manifests.absent,
         exclusions=manifests.exclusions,
     )
-    plan = build_plan(request, connections, secrets, progress)
-    stop_warnings = _warn_about_denials(plan) if project.stops_on_denial else ()
-    diagnostics = (*locate_fields(workspace, plan.diagnostics), *stop_warnings)
-    plan = replace(plan, diagnostics=sort_diagnostics(diagnostics))
-    return PlanResult(plan, secrets, notices)
+    return request, secrets
 
 
 def _warn_about_denials(plan: Plan) -> tuple[Diagnostic, ...]:

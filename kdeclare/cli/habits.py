@@ -18,7 +18,7 @@ _OTHER_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "console": ("shell",),
     "consumer-groups": ("group",),
     "diff": ("plan",),
-    "drift": ("plan",),
+    "drift": ("plan", "--refresh-only"),
     "export": ("import",),
     "force-unlock": ("lock", "break"),
     "groups": ("group",),
@@ -28,7 +28,7 @@ _OTHER_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "kafka-reassign-partitions": ("reassign",),
     "kafka-topics": ("topic",),
     "preview": ("plan",),
-    "refresh": ("plan",),
+    "refresh": ("plan", "--refresh-only"),
     "topics": ("topic",),
 }
 """Commands of other tools, and the words that replace them. Names of own commands have no effect."""

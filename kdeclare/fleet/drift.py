@@ -17,12 +17,14 @@ from kdeclare.core.resources.fleet_capabilities import (
     decode_body,
     find_audit_rules,
     find_live_key,
+    find_replaced_identity,
     is_fleet_comparable,
+    is_present,
     is_set_like,
 )
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference
-from kdeclare.core.resources.owned_record import OwnedRecord, get_record_field
+from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.record_binding import bind_record
 from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.live_state import NotReadError, decode_object, get_plan_context
@@ -179,22 +181,17 @@ def _find_replacement(
     A recreated object is reported even if it matches the manifest, because the data of the deleted object is
     lost.
     """
+    ids = find_replaced_identity(resource, None if desired is None else desired.body, owned, live)
+    if ids is None:
+        return None
     rules = find_audit_rules(resource.kind)
-    path = rules.identity_field
-    before = get_record_field(owned, path) if path is not None else None
-    if path is None or not before:  # without a recorded id, a recreated object cannot be recognized
-        return None
-    key = find_live_key(resource, None if desired is None else desired.body, owned)
-    after = CODECS[key.sort].find_identity(key, live) if key is not None else None
-    if after is None or after == before:
-        return None
     message = rules.replaced if desired is not None else rules.orphan_replaced
     return Finding(
         FindingKind.CHANGED,
-        path,
+        rules.identity_field,
         None,
-        dump_canonical_json(before),
-        dump_canonical_json(after),
+        dump_canonical_json(ids[0]),
+        dump_canonical_json(ids[1]),
         message,
         FindingSeverity.HIGH,
     )
@@ -211,7 +208,7 @@ def _find_unmanaged_object(key: LiveKey, live: str | None) -> tuple[Finding, ...
 def _build_orphan_finding(
     resource: ResourceId, difference: Difference, owned: OwnedRecord | None, live: LiveState
 ) -> Finding:
-    if not _is_present(find_live_key(resource, None, owned), live):
+    if not is_present(find_live_key(resource, None, owned), live):
         return _build_resource_finding(FindingKind.MISSING, "forget", _MISSING_ORPHAN)
     return _build_resource_finding(
         FindingKind.ORPHANED, str(Action.DELETE), _explain_blocking(difference, None, None) or _ORPHANED
@@ -269,7 +266,7 @@ def _find_differences(
             rate_change(resource.kind, field, kind),
         )
     if blocking_reason and impossible_field is None and not fields:
-        is_missing = owned is not None and not _is_present(find_live_key(resource, desired.body, owned), live)
+        is_missing = owned is not None and not is_present(find_live_key(resource, desired.body, owned), live)
         kind = FindingKind.MISSING if is_missing else FindingKind.PENDING
         severity = FindingSeverity.HIGH if is_missing else FindingSeverity.LOW
         yield _build_resource_finding(kind, None, blocking_reason, severity)
@@ -289,7 +286,7 @@ def _is_missing(
     """
     if not difference.drifted or is_set_like(resource.kind):
         return False
-    return not _is_present(find_live_key(resource, desired.body, owned), live)
+    return not is_present(find_live_key(resource, desired.body, owned), live)
 
 
 def _find_impossible(
@@ -327,14 +324,6 @@ def _find_unmanaged_fields(
             _UNMANAGED_KEY,
             rate_change(resource.kind, removal, FindingKind.CHANGED),
         )
-
-
-def _is_present(key: LiveKey | None, live: LiveState) -> bool:
-    """Whether the live object with this key exists. True for a resource that is not one object (no key).
-
-    Raises Fault if this is unknown.
-    """
-    return key is None or CODECS[key.sort].has_object(key, live)
 
 
 def _explain_blocking(

@@ -27,6 +27,7 @@ PRINTED_BY = {
     "connector-list": "`kdeclare connector list`",
     "conversion": "`kdeclare convert`",
     "doctor": "`kdeclare doctor`",
+    "drift": "`kdeclare plan --refresh-only`",
     "fleet-apply": "`kdeclare fleet apply`",
     "fleet-audit": "`kdeclare fleet audit`, and the file `summary.json`",
     "fleet-report": "`kdeclare fleet report`",

@@ -17,7 +17,8 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.name_scope import NameScope
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.engine.planning import build
+from kdeclare.engine.planning import compared_request
+from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanScope
 from tests.connections import connections_to
 from tests.engine.world import World, nothing, topic
@@ -109,7 +110,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Recorder:
         recorder.inputs = inputs
         return (*start_plan(inputs), recorder)
 
-    monkeypatch.setattr(build, "start_plan", start)
+    monkeypatch.setattr(compared_request, "start_plan", start)
     return recorder
 
 
@@ -221,7 +222,7 @@ def test_refine_denial_takes_precedence_over_generic_denial(hooks: Recorder) -> 
     limited = replace(
         world._build_request((topic("a", partitions=1),), PlanScope()), names=NameScope({"Topic": ("b",)})
     )
-    plan = build.build_plan(limited, connections_to(world.cluster), world.secrets, nothing)
+    plan = build_plan(limited, connections_to(world.cluster), world.secrets, nothing)
     assert {"out-of-scope", "not-today"} <= {d.code for d in plan.diagnostics}
     assert plan.changes[0].blocked == "not-today"
 

@@ -14,7 +14,7 @@ from kdeclare.core.plans.run import ApplyResult, OperationResult, Status
 from kdeclare.core.plans.state import State
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.record_binding import dump_record, protect_record
-from kdeclare.engine.planning.build import validate_cluster_id
+from kdeclare.engine.planning.compared_request import validate_cluster_id
 from kdeclare.engine.planning.planfile import compute_plan_id, parse_plan, render_plan_file
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.state.memory_store import MemoryStore

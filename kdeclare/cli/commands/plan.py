@@ -22,9 +22,12 @@ from kdeclare.cli.options import (
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from kdeclare.app.workspace import WorkspaceOptions
+    from collections.abc import Mapping, Sequence
+
+    from kdeclare.app.workspace import Workspace, WorkspaceOptions
     from kdeclare.core.plans.plan import Plan
     from kdeclare.core.plans.plan_origin import PlanOrigin
+    from kdeclare.engine.planning.request import PlanScope
 
 
 _PLAN_EPILOG = build_epilog(
@@ -33,6 +36,7 @@ _PLAN_EPILOG = build_epilog(
     "kdeclare plan --out it.plan && kdeclare apply it.plan     apply exactly the reviewed plan",
     "kdeclare plan --out it.plan --sign ~/.ssh/id_ed25519 sign the saved plan",
     "helm template ./kafka | kdeclare plan -              manifests that another program writes",
+    "kdeclare plan --refresh-only                         only what other clients changed",
     "kdeclare plan --format markdown > comment.md         for a pull request",
     "kdeclare plan --format html > plan.html              one page with diagrams",
     codes=(0, 1, 2, 3, 6, 64, 130),
@@ -58,6 +62,14 @@ def plan(
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")
     ] = False,
     graph: Graph = False,
+    refresh_only: Annotated[
+        bool,
+        typer.Option(
+            "--refresh-only",
+            help="Only show what other clients changed since the last apply, without the changes that the "
+            "manifests require.",
+        ),
+    ] = False,
     visibility_timeout: VisibilityTimeout = 120.0,
     planning: PlanningOptions,
     reach: ConnectionOptions,
@@ -78,6 +90,8 @@ def plan(
 
     if sign is not None and out is None:
         raise typer.BadParameter("requires --out.", param_hint="--sign")
+    if refresh_only:
+        _check_refresh_options(output, {"--out": out is not None, "--graph": graph})
     signer = None if sign is None else load_signer(sign, os.environ)
     options = reach.options()
     console.concerns(options.project, lambda: _find_category(options))
@@ -85,6 +99,8 @@ def plan(
     given = read_manifest_input(paths, reach.line)
     workspace = replace(reach.workspace(), stream=given.stream)
     console.progress("Connecting", 0, 0)
+    if refresh_only:
+        return _show_drift(console, workspace, given.paths, scope, detailed_exitcode=detailed_exitcode)
     plan_result = make_plan(workspace, given.paths, scope, console.progress, console.command)
     console.notices(plan_result.notices)
     new_plan = plan_result.plan
@@ -104,6 +120,48 @@ def plan(
     elif out is not None:
         console.note(f"The plan was not saved to {out}, because it has errors.")
     return outcome.exit_code
+
+
+def _check_refresh_options(output: str, given: "Mapping[str, bool]") -> None:
+    """Raise BadParameter for an option or a format that is only about plans."""
+    for option, is_given in given.items():
+        if is_given:
+            raise typer.BadParameter(
+                f"cannot be combined with {option}: it shows drift, and plans no changes.",
+                param_hint="--refresh-only",
+            )
+    if output not in ("text", "json", "markdown"):
+        raise typer.BadParameter(f"has no output in the format {output}.", param_hint="--refresh-only")
+
+
+def _show_drift(
+    console: Console,
+    workspace: "Workspace",
+    paths: "Sequence[Path]",
+    scope: "PlanScope",
+    *,
+    detailed_exitcode: bool,
+) -> ExitCode:
+    from kdeclare.app.plan import read_drift
+    from kdeclare.report.plan.drift import build_drift_view, render_drift_markdown, render_drift_text
+
+    result, notices = read_drift(workspace, paths, scope, console.progress, console.command)
+    console.notices(notices)
+    project = workspace.project
+    view = build_drift_view(
+        result,
+        project.name,
+        project.environment.name,
+        workspace.cluster_name,
+        detailed_exitcode=detailed_exitcode,
+    )
+    if console.is_json:
+        console.write_document(view)
+    elif console.output == "markdown":
+        console.out(render_drift_markdown(view))
+    else:
+        console.out(render_drift_text(view, console.style))
+    return ExitCode(view.exit_code)
 
 
 def show(

@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Protocol, runtime_checkable
 
-from kdeclare.core.jsontypes import JsonObject
+from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
-from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.parts import LiveState
+from kdeclare.core.provider.registry import CODECS, KINDS
 from kdeclare.core.resources.audit_rules import NO_RULES, AuditRules, Element
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
-from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.owned_record import OwnedRecord, get_record_field
 
 
 @runtime_checkable
@@ -203,3 +204,27 @@ def find_concerned(desired: DesiredResource, keys: Collection[LiveKey]) -> Colle
         return concern_lister.find_concerned(desired.id.name, desired.body, keys)
     own_key = find_live_key(desired.id, desired.body, None)
     return [own_key] if own_key is not None and own_key in keys else []
+
+
+def is_present(key: LiveKey | None, live: LiveState) -> bool:
+    """Whether the live object with this key exists. True for a resource that is not one object (no key).
+
+    Raises Fault if this is unknown.
+    """
+    return key is None or CODECS[key.sort].has_object(key, live)
+
+
+def find_replaced_identity(
+    resource: ResourceId, body: object | None, owned: OwnedRecord | None, live: LiveState
+) -> tuple[JsonValue, str] | None:
+    """Return the recorded id and the current id if the object was deleted and recreated after the last apply.
+
+    Return None if the ids are equal, or if one of them is unknown.
+    """
+    path = find_audit_rules(resource.kind).identity_field
+    before = get_record_field(owned, path) if path is not None else None
+    if not before:  # without a recorded id, a recreated object cannot be recognized
+        return None
+    key = find_live_key(resource, body, owned)
+    after = CODECS[key.sort].find_identity(key, live) if key is not None else None
+    return None if after is None or after == before else (before, after)

@@ -9,19 +9,16 @@ from dataclasses import dataclass, field, replace
 from kdeclare.core.diagnostics import (
     ENDPOINT_UNREACHABLE,
     Diagnostic,
-    KdeclareError,
     Severity,
     error,
     sort_diagnostics,
 )
-from kdeclare.core.live.collector import WaitPolicy
-from kdeclare.core.live.endpoints import validate_endpoints
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.plans.plan import ClusterRef, Ownership, Plan, PlanBase, Summary, Verdict
-from kdeclare.core.plans.plan_hooks import CannotPlanError, PlanHooks, PlanInputs, PlanStep, prepare_context
+from kdeclare.core.plans.plan_hooks import CannotPlanError, PlanHooks, PlanStep
 from kdeclare.core.progress import Progress
-from kdeclare.core.provider.registry import KINDS, get_operation_type, start_plan
+from kdeclare.core.provider.registry import KINDS, get_operation_type
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, ResourceComparison
@@ -29,10 +26,11 @@ from kdeclare.core.resources.name_scope import report_out_of_scope
 from kdeclare.core.resources.owned_record import find_owner, get_owned_labels
 from kdeclare.core.resources.plan_capabilities import plan_blocked
 from kdeclare.core.secrets.secret_refs import SecretSource
-from kdeclare.engine.observation import identify_system, list_endpoints, observe, observe_owned
+from kdeclare.engine.observation import identify_system, list_endpoints
 from kdeclare.engine.planning import operation_graph
-from kdeclare.engine.planning.comparison import check_names, compare_resources, list_selections_to_observe
-from kdeclare.engine.planning.ignored_fields import leave_out_ignored_fields, report_ignored_fields
+from kdeclare.engine.planning.compared_request import read_and_compare
+from kdeclare.engine.planning.comparison import check_names
+from kdeclare.engine.planning.ignored_fields import report_ignored_fields
 from kdeclare.engine.planning.operation_graph import link_operations
 from kdeclare.engine.planning.plan_impact import observe_impact
 from kdeclare.engine.planning.preflight import run_preflight
@@ -47,7 +45,6 @@ from kdeclare.engine.planning.prune_denied import (
 from kdeclare.engine.planning.request import (
     MAX_DELETES,
     PlanRequest,
-    PlanScope,
     check_deletion_limit,
     filter_deletions,
 )
@@ -61,42 +58,22 @@ def build_plan(
     This function changes nothing. Raises Fault if a system does not respond, and KdeclareError if the state
     belongs to a different cluster.
     """
-    scope = request.scope
-    selections = list_selections_to_observe(request)
-    progress("Reading the cluster", 0, 0)
-    patience = WaitPolicy(scope.visibility_timeout_s, progress)
-    observation = observe_owned(connections, selections, request.owned, patience)
-    _validate_system(request, connections, observation.live)
-    validate_endpoints(request.state.endpoints if request.state else {}, list_endpoints(observation.live))
-    declared = request.desired
-    request = leave_out_ignored_fields(request, observation.live)
-    inputs = PlanInputs(
-        desired=request.desired,
-        state=request.state,
-        live=observation.live,
-        connections=connections,
-        options=scope.options,
-        pending=observation.pending,
-        by_hand=scope.by_hand,
-        has_preflight=scope.preflight,
-        is_complete=scope.complete,
-        shows_impact=scope.impact,
-    )
-    hooks = start_plan(inputs)
-    context = prepare_context(hooks)
-    compared = compare_resources(request, observation.live, context, hooks)
+    scope, declared = request.scope, request.desired
+    comparison = read_and_compare(request, connections, progress)
+    request, inputs, hooks = comparison.request, comparison.inputs, comparison.hooks
+    compared, context, live = comparison.compared, comparison.context, comparison.inputs.live
     diagnostics = request.diagnostics
     for hook in hooks:
         diagnostics = hook.review_diagnostics(diagnostics)
     draft = _Draft(request, compared, hooks)
     draft.diagnostics += [*diagnostics, *check_names(request), *_check_nothing_declared(request)]
-    draft.diagnostics += report_ignored_fields(declared, compared, observation.live, context)
+    draft.diagnostics += report_ignored_fields(declared, compared, live, context)
 
     # Remove blocked operations before policies evaluate, so that policies see only operations that would run.
-    operations = draft.drop_blocked(_plan_operations(draft, observation.live, context))
+    operations = draft.drop_blocked(_plan_operations(draft, live, context))
 
     evaluation = request.judge.evaluate_draft(
-        operations, inputs, selections, lambda v: scope.overrides.get(v.policy)
+        operations, inputs, comparison.selections, lambda v: scope.overrides.get(v.policy)
     )
     draft.verdicts += evaluation.verdicts
     operations, denied_resources = prune_operations(
@@ -128,49 +105,13 @@ def build_plan(
         for hook in hooks:
             operations = draft.take(hook.finalize(operations))
         operations = operation_graph.order_operations(operations)
-    plan = _assemble_plan(draft, observation.live, operations)
-    blocked_operations = tuple(_plan_blocked_changes(plan, draft, observation.live, context))
+    plan = _assemble_plan(draft, live, operations)
+    blocked_operations = tuple(_plan_blocked_changes(plan, draft, live, context))
     plan = replace(plan, blocked_operations=blocked_operations)
     if scope.impact and not draft.has_errors:
         progress("Reading the impact", 0, 0)
         plan = replace(plan, observations=observe_impact(plan, hooks))
     return plan
-
-
-def _validate_system(request: PlanRequest, connections: Connections, live: LiveState) -> None:
-    """Refuse a state that belongs to a different system. Raises KdeclareError.
-
-    Raises Fault if a system does not respond.
-    """
-    if request.state is None:
-        return
-    bound_id = request.state.cluster_id
-    system_id = identify_system(live, bound_id)
-    if bound_id not in (
-        "",
-        system_id,
-    ):  # the state may be bound to a system outside the scope, which has not been read
-        whole_request = replace(request, scope=PlanScope())
-        system_id = identify_system(observe(connections, list_selections_to_observe(whole_request)), bound_id)
-    validate_cluster_id(bound_id, system_id, request.cluster_name)
-
-
-def validate_cluster_id(planned: str, live: str, cluster_name: str) -> None:
-    """Refuse a plan or state of a different cluster. Raises KdeclareError.
-
-    planned, live: the ids of the clusters; empty if no system has an id. A plan or state without an id is not
-    bound to a cluster.
-    """
-    if not planned or not live or planned == live:
-        return
-    raise KdeclareError(
-        error(
-            "other-cluster",
-            "Connected to a different cluster",
-            f"The plan or state belongs to cluster {planned}, but {cluster_name} is cluster {live}.",
-            hint="Check --bootstrap-server and --env. Use a separate environment for each cluster.",
-        )
-    )
 
 
 @dataclass

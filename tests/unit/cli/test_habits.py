@@ -20,7 +20,7 @@ from tests.unit.cli.command_line import CommandLine
         ("apply -auto-approve", "apply --yes"),
         ("apply --auto-approve it.plan", "apply --yes it.plan"),
         ("apply -auto-approve=true", "apply --yes"),
-        ("refresh", "plan"),
+        ("refresh", "plan --refresh-only"),
         ("diff --env prod", "plan --env prod"),
         ("console", "shell"),
         ("force-unlock 5b1e", "lock break"),

@@ -11,7 +11,7 @@ from kdeclare.core.plans.plan import ClusterRef, Plan, PlanBase, Summary
 from kdeclare.core.plans.state import State
 from kdeclare.core.resources.changes import Action, Change, Reason, Risk, find_highest_risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.engine.planning.build import validate_cluster_id
+from kdeclare.engine.planning.compared_request import validate_cluster_id
 from kdeclare.engine.planning.prune_denied import find_resource_action
 from kdeclare.providers.kafka.consumer_group.arguments import DeleteGroupArgs
 from kdeclare.providers.kafka.consumer_group.collector import GroupsState, LiveGroup

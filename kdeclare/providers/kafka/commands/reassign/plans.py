@@ -30,7 +30,8 @@ from kdeclare.core.resources.changes import (
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.secrets.secret_refs import SecretSource
-from kdeclare.engine.planning.build import build_plan, validate_cluster_id
+from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.compared_request import validate_cluster_id
 from kdeclare.engine.planning.request import PlanRequest, PlanScope
 from kdeclare.providers.kafka.collector import observe
 from kdeclare.providers.kafka.connection import KafkaConnection
