@@ -22,9 +22,11 @@ from kdeclare.core.diagnostics import (
     warning,
 )
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.known_resources import KnownResource
 from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plans.drift import DriftResult
 from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.unmanaged import UnmanagedListing
 from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.provider.registry import KINDS, check_declared, find_plan_settings
 from kdeclare.core.resources.ids import ResourceId
@@ -35,6 +37,7 @@ from kdeclare.engine.planning.drift import find_drift
 from kdeclare.engine.planning.planfile import render_plan_file, write_plan
 from kdeclare.engine.planning.request import WHOLE_PROJECT, PlanRequest, PlanScope
 from kdeclare.engine.signatures.signature import SignMessage
+from kdeclare.engine.unmanaged import list_unmanaged
 from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.syntax.substitution import UNRESOLVED_CODES
@@ -72,27 +75,57 @@ def make_plan(
     scope: PlanScope = WHOLE_PROJECT,
     progress: Progress = ignore_progress,
     what: str = "plan",
+    *,
+    lists_unmanaged: bool = False,
 ) -> PlanResult:
     """Load the manifests, recover earlier runs, read the live state and make a plan. Nothing is applied.
 
     paths: see `load_manifests`. what: the command, shown to other users while the lock is held.
+    lists_unmanaged: whether to also list the live objects that the project neither declares nor owns.
     Raises KdeclareError if the manifests have errors, or if the cluster or the state cannot be read. Errors
     that only the cluster reveals are in the plan's diagnostics (`Plan.has_errors`).
     """
     pending_connections = workspace.connect()
     try:
         manifests = load_valid_manifests(workspace, paths, scope.targets)
+        if lists_unmanaged and not manifests.complete:
+            raise KdeclareError(_report_incomplete_listing())
         with (
             workspace.translate_faults(),
             open_active_policies(workspace, manifests.rules, scope.overrides) as active_policies,
         ):
             connections = pending_connections.get()
             notices = recover_before_plan(workspace, connections, what, progress, scope.visibility_timeout_s)
-            return plan_manifests(
+            result = plan_manifests(
                 workspace, manifests, active_policies, connections, scope, progress, notices
             )
+            if not lists_unmanaged:
+                return result
+            progress("Listing unmanaged resources", 0, 0)
+            unmanaged = _list_unmanaged(workspace, manifests, connections)
+            return replace(result, plan=replace(result.plan, unmanaged=unmanaged))
     finally:
         pending_connections.close()
+
+
+def _list_unmanaged(
+    workspace: Workspace, manifests: LoadedManifests, connections: Connections
+) -> UnmanagedListing:
+    state = workspace.store.read()
+    owned = {ResourceId.parse(text): record for text, record in (state.resources if state else {}).items()}
+    bodies = {item.id: item.body for item in (*manifests.desired, *manifests.absent)}
+    known = [KnownResource(id_, bodies.get(id_), owned.get(id_)) for id_ in {**bodies, **owned}]
+    return list_unmanaged(connections, known, workspace.project.scope.permits)
+
+
+def _report_incomplete_listing() -> Diagnostic:
+    return error(
+        "incomplete-project",
+        "Only part of the project was loaded",
+        "--list-unmanaged requires that all manifests are loaded, because the others may declare the "
+        "resources.",
+        hint="Run the command without PATH, so that all manifests of the project are loaded.",
+    )
 
 
 def read_drift(

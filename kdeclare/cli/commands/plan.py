@@ -70,6 +70,13 @@ def plan(
             "manifests require.",
         ),
     ] = False,
+    list_unmanaged: Annotated[
+        bool,
+        typer.Option(
+            "--list-unmanaged",
+            help="Also list what exists in the cluster and the project neither declares nor owns.",
+        ),
+    ] = False,
     visibility_timeout: VisibilityTimeout = 120.0,
     planning: PlanningOptions,
     reach: ConnectionOptions,
@@ -91,7 +98,9 @@ def plan(
     if sign is not None and out is None:
         raise typer.BadParameter("requires --out.", param_hint="--sign")
     if refresh_only:
-        _check_refresh_options(output, {"--out": out is not None, "--graph": graph})
+        _check_refresh_options(
+            output, {"--out": out is not None, "--graph": graph, "--list-unmanaged": list_unmanaged}
+        )
     signer = None if sign is None else load_signer(sign, os.environ)
     options = reach.options()
     console.concerns(options.project, lambda: _find_category(options))
@@ -101,13 +110,15 @@ def plan(
     console.progress("Connecting", 0, 0)
     if refresh_only:
         return _show_drift(console, workspace, given.paths, scope, detailed_exitcode=detailed_exitcode)
-    plan_result = make_plan(workspace, given.paths, scope, console.progress, console.command)
+    plan_result = make_plan(
+        workspace, given.paths, scope, console.progress, console.command, lists_unmanaged=list_unmanaged
+    )
     console.notices(plan_result.notices)
     new_plan = plan_result.plan
     outcome = plan_outcome(new_plan, detailed_exitcode)
     is_saved = out is not None and not new_plan.has_errors
     if out is not None and is_saved:
-        save_plan(new_plan, out, signer)
+        save_plan(replace(new_plan, unmanaged=None), out, signer)
     origin = None
     if console.output == "html":
         from kdeclare.app.plan_origin import find_plan_origin

@@ -9,6 +9,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.endpoints import Endpoints
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.observation import Observation
+from kdeclare.core.plans.unmanaged import UnmanagedListing
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -128,6 +129,8 @@ class Plan:
         id, because they change all the time.
     blocked_operations: what blocked changes would do, for display; see `PlansBlockedChanges`. These
         operations have neither an inverse nor an order, and are never executed.
+    unmanaged: the objects that the project neither declares nor owns, for display; None if they were not
+        requested. They are not part of the plan's id, because the plan does not depend on them.
     """
 
     project: str
@@ -148,6 +151,7 @@ class Plan:
     endpoints: Endpoints = field(default_factory=dict)
     blocked_operations: tuple[Operation, ...] = ()
     observations: tuple[Observation, ...] = ()
+    unmanaged: UnmanagedListing | None = None
 
     @property
     def has_changes(self) -> bool:

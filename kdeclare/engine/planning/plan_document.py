@@ -9,11 +9,12 @@ from kdeclare.core.jsontypes import JsonValue, hash_json
 from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan import FORMAT_VERSION, Plan, Summary, Verdict
+from kdeclare.core.plans.unmanaged import UnmanagedListing
 from kdeclare.core.resources.changes import Change, FieldChange, Reason
 from kdeclare.core.resources.record_binding import dump_record
 from kdeclare.version import VERSION
 
-NOT_HASHED = frozenset({"plan_id", "created_at", "signature", "observations"})
+NOT_HASHED = frozenset({"plan_id", "created_at", "signature", "observations", "unmanaged"})
 SUMMARY_FIELDS = tuple(Summary.__dataclass_fields__)
 
 
@@ -30,7 +31,10 @@ def build_plan_document(
     observations: dict[str, JsonValue] = (
         {"observations": list(build_observation_documents(plan))} if plan.observations else {}
     )
-    return header | body | observations
+    unmanaged: dict[str, JsonValue] = (
+        {"unmanaged": build_unmanaged_document(plan.unmanaged)} if plan.unmanaged is not None else {}
+    )
+    return header | body | observations | unmanaged
 
 
 def compute_plan_id(plan: Plan, kdeclare_version: str = VERSION) -> str:
@@ -66,6 +70,16 @@ def build_observation_documents(plan: Plan) -> Iterator[dict[str, JsonValue]]:
             "text": item.text,
             "figures": dict(item.figures),
         }
+
+
+def build_unmanaged_document(unmanaged: UnmanagedListing) -> dict[str, JsonValue]:
+    """Return the unmanaged objects as JSON-compatible data."""
+    return {
+        "objects": [
+            {"kind": item.kind, "name": item.name, "count": item.count} for item in unmanaged.objects
+        ],
+        "unread": list(unmanaged.unread),
+    }
 
 
 def build_verdict_document(verdict: Verdict) -> dict[str, JsonValue]:

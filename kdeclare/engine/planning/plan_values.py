@@ -18,6 +18,7 @@ from kdeclare.core.plans.plan import (
     Verdict,
     VerdictOutcome,
 )
+from kdeclare.core.plans.unmanaged import UnmanagedListing, UnmanagedObject
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.record_binding import bind_record
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         OwnershipDocument,
         PlaceDocument,
         PlanDocument,
+        UnmanagedDocument,
         VerdictDocument,
     )
 
@@ -61,7 +63,13 @@ def bind_plan(document: "PlanDocument") -> Plan:
         blocked_operations=tuple(map(_bind_blocked_operation, document.get("blocked_operations", ()))),
         racks={int(broker): rack for broker, rack in document.get("racks", {}).items()},
         observations=tuple(map(_bind_observation, document.get("observations", ()))),
+        unmanaged=_bind_unmanaged(document["unmanaged"]) if "unmanaged" in document else None,
     )
+
+
+def _bind_unmanaged(document: "UnmanagedDocument") -> UnmanagedListing:
+    objects = (UnmanagedObject(item["kind"], item["name"], item["count"]) for item in document["objects"])
+    return UnmanagedListing(tuple(objects), tuple(document["unread"]))
 
 
 def _bind_observation(document: "ObservationDocument") -> Observation:

@@ -26,6 +26,7 @@ from kdeclare.engine.planning.plan_document import (
     build_observation_documents,
     build_plan_document,
     build_plan_sections,
+    build_unmanaged_document,
     compute_document_id,
     compute_plan_id,
 )
@@ -124,6 +125,8 @@ def render_plan_file(
     if plan.observations:  # at the end, and not part of the id
         documents = map(encode, build_observation_documents(plan))
         text_by_key["observations"] = "[\n  " + ",\n  ".join(documents) + "\n]"
+    if plan.unmanaged is not None:
+        text_by_key["unmanaged"] = encode(build_unmanaged_document(plan.unmanaged))
     lines = ",\n".join(f'"{key}": {value}' for key, value in (header | text_by_key).items())
     return f"{{\n{lines}\n}}\n", identity
 

@@ -252,6 +252,31 @@ class ObservationDocument(TypedDict):
 
 
 @with_config(CLOSED)
+class UnmanagedObjectDocument(TypedDict):
+    """A live object that the project neither declares nor owns, or a group of such objects."""
+
+    kind: Annotated[str, Field(description="The kind that could declare the object.")]
+    name: str
+    count: Annotated[
+        int,
+        Field(
+            description="The number of objects. More than 1 only for a group, such as the ACL bindings of "
+            "one principal."
+        ),
+    ]
+
+
+@with_config(CLOSED)
+class UnmanagedDocument(TypedDict):
+    """The live objects that the project neither declares nor owns."""
+
+    objects: list[UnmanagedObjectDocument]
+    unread: Annotated[
+        list[str], Field(description="What could not be read, so that the list may be incomplete.")
+    ]
+
+
+@with_config(CLOSED)
 class PlanDocument(TypedDict):
     """A kdeclare plan: the changes, the operations that make them, the verdicts, and the diagnostics."""
 
@@ -261,7 +286,7 @@ class PlanDocument(TypedDict):
         Field(
             pattern="^[0-9a-f]{64}$",
             description="The SHA-256 hash of the plan as canonical JSON, without the fields plan_id, "
-            "created_at, signature and observations.",
+            "created_at, signature, observations and unmanaged.",
         ),
     ]
     created_at: str | None
@@ -326,6 +351,12 @@ class PlanDocument(TypedDict):
                 description="What the changes mean for records and clients when the plan is made. Not part "
                 "of the plan's id."
             ),
+        ]
+    ]
+    unmanaged: NotRequired[
+        Annotated[
+            UnmanagedDocument,
+            Field(description="Present with --list-unmanaged. Not part of the plan's id."),
         ]
     ]
     signature: NotRequired[

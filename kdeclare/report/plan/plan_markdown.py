@@ -13,7 +13,6 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.plans.plan import Plan, Verdict
 from kdeclare.core.provider.provider import TextComparison
-from kdeclare.core.provider.registry import describe_plan
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.engine.planning.plan_document import compute_plan_id
 from kdeclare.report.elements.diagnostics_text import (
@@ -29,7 +28,7 @@ from kdeclare.report.elements.markdown_escape import escape_code, escape_prose
 from kdeclare.report.elements.values import format_count, format_value, join_nonempty, strip_configs_prefix
 from kdeclare.report.outcome import find_denied_fields, plan_outcome
 from kdeclare.report.plan.impact import get_observation_label, group_observations, list_other_observations
-from kdeclare.report.plan.plan_sections import render_markdown_line
+from kdeclare.report.plan.plan_sections import list_sections, render_markdown_line
 from kdeclare.report.plan.plan_text import (
     ORPHANED_CODE,
     describe_exclusions,
@@ -379,8 +378,8 @@ def _classify_risk(risk: Diagnostic | Verdict | Change) -> str:
 
 
 def _render_provider_sections(plan: Plan, max_length: int) -> str:
-    """Render the paragraphs of providers about the combined effect of the operations."""
-    sections = [section for section in describe_plan(plan) if section.is_for_reviews]
+    """Render the paragraphs of providers about the combined effect of the operations, and similar lists."""
+    sections = [section for section in list_sections(plan) if section.is_for_reviews]
     blocks: list[str] = []
     for section in sections:
         rows: list[RenderItem] = [partial(render_markdown_line, line) for line in section.lines]

@@ -1,8 +1,9 @@
-"""Render the sections that providers add to a plan, as text, Markdown and HTML."""
+"""Render the sections below the changes of a plan, such as those of providers, as text, Markdown and HTML."""
 
 from html import escape
 
 from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.unmanaged import UnmanagedListing
 from kdeclare.core.provider.provider import PlanSection, SectionLine
 from kdeclare.core.provider.registry import describe_plan
 from kdeclare.report.elements.markdown_escape import escape_prose
@@ -10,11 +11,30 @@ from kdeclare.report.elements.terminal import Style
 from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 from kdeclare.report.plan.text_comparison import ComparisonWriter
 
+_UNMANAGED_TITLE = "Unmanaged resources (neither declared nor owned, left unchanged)"
+_IMPORT_HINT = "To manage them, run kdeclare import --unmanaged, which writes their manifests."
 MAX_PAGE_LINES = 500
 """The maximum number of lines of a section on an HTML page. All other lines are counted."""
 
 _MAX_LINE_LENGTH = 4_000
 """The maximum length of a line in Markdown."""
+
+
+def list_sections(plan: Plan) -> tuple[PlanSection, ...]:
+    """Return the sections of providers, and the list of unmanaged objects if it was requested."""
+    unmanaged = () if plan.unmanaged is None else (_build_unmanaged_section(plan.unmanaged),)
+    return (*describe_plan(plan), *unmanaged)
+
+
+def _build_unmanaged_section(unmanaged: UnmanagedListing) -> PlanSection:
+    names = [
+        f"{item.kind}/{item.name}" + (f" ({item.count:,} objects)" if item.count > 1 else "")
+        for item in unmanaged.objects
+    ]
+    lines = [*map(SectionLine, names or ["None."])]
+    lines += [SectionLine(f"Not read: {reason}", is_secondary=True) for reason in unmanaged.unread]
+    lines += [SectionLine(_IMPORT_HINT, is_secondary=True)] if names else []
+    return PlanSection(_UNMANAGED_TITLE, tuple(lines), is_for_reviews=True)
 
 
 def render_section_text(section: PlanSection, style: Style) -> str:
@@ -40,7 +60,7 @@ def render_markdown_line(line: SectionLine) -> str:
 def render_page_sections(plan: Plan) -> str:
     """Render the sections with ``is_for_reviews`` as HTML. The HTML needs no scripts."""
     writer = ComparisonWriter()
-    sections = (section for section in describe_plan(plan) if section.is_for_reviews)
+    sections = (section for section in list_sections(plan) if section.is_for_reviews)
     return "".join(_render_page_section(section, number, writer) for number, section in enumerate(sections))
 
 

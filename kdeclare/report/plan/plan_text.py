@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.provider.registry import describe_plan, get_operation_type
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.owned_record import is_protected
 from kdeclare.core.resources.plan_capabilities import (
@@ -26,7 +26,7 @@ from kdeclare.report.elements.values import format_value, sanitize_for_terminal,
 from kdeclare.report.outcome import count_adopted, find_denied_fields, format_planned_counts, plan_outcome
 from kdeclare.report.plan.impact import group_observations, render_observation_text
 from kdeclare.report.plan.plan_graph import render_graph_text
-from kdeclare.report.plan.plan_sections import render_section_text
+from kdeclare.report.plan.plan_sections import list_sections, render_section_text
 from kdeclare.report.plan.risks import SEVERE_RISKS, list_risk_causes, list_risk_names, sort_deletions_first
 
 ORPHANED_CODE = "orphaned"
@@ -70,7 +70,7 @@ def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
     if graph:
         blocks.append(render_graph_text(plan.operations, style))
     blocks += [
-        *(render_section_text(section, style) for section in describe_plan(plan)),
+        *(render_section_text(section, style) for section in list_sections(plan)),
         _render_policies(plan, style),
         _render_irreversible(plan, style),
         _render_unmanaged(plan, style),

@@ -26,7 +26,14 @@ def list_options(name: str) -> set[str]:
 
 def test_plan_apply_and_validate_share_input_options() -> None:
     plan, apply, validate = map(list_options, ("plan", "apply", "validate"))
-    assert plan - apply == {"--out", "--sign", "--detailed-exitcode", "--graph", "--refresh-only"}
+    assert plan - apply == {
+        "--out",
+        "--sign",
+        "--detailed-exitcode",
+        "--graph",
+        "--refresh-only",
+        "--list-unmanaged",
+    }
     assert apply - plan == {
         "--yes",
         "--fail-fast",
