@@ -40,7 +40,8 @@ _EXPLAINED_COMMANDS: Mapping[str, str] = {
     "kdeclare apply --allow-deletes. To delete topics ad hoc, type: kdeclare topic delete NAME",
     "workspace": "Environments of the project file replace workspaces. Type, for example: "
     "kdeclare plan --env NAME",
-    "taint": "kdeclare does not mark resources. To see what differs, type: kdeclare plan",
+    "taint": "kdeclare does not mark resources. To delete a topic and create it again, type: "
+    "kdeclare plan --replace KIND/NAME",
     "output": "kdeclare has no output values. To see what the project declares, type: kdeclare show-manifest",
     "get": "To see what exists, type, for example: kdeclare topic list",
     "describe": "To see one object, type, for example: kdeclare topic describe NAME",

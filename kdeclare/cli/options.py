@@ -411,6 +411,15 @@ class PlanningOptions(OverrideOptions):
             metavar="KIND/NAME", help="Delete this resource, which no manifest declares anymore. Repeatable."
         ),
     ] = None
+    replaced: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--replace",
+            metavar="KIND/NAME",
+            help="Delete this declared topic with its records, and create it again. Repeatable.",
+            autocompletion=complete_resources,
+        ),
+    ] = None
     max_deletes: Annotated[
         str | None,
         typer.Option(
@@ -457,6 +466,7 @@ class PlanningOptions(OverrideOptions):
             allow_deletes=self.allow_deletes,
             forget=_parse_resources("--forget", self.forget or ()),
             deletes=_parse_resources("--delete", self.delete or ()),
+            replacements=_parse_resources("--replace", self.replaced or ()),
             max_deletes=_parse_deletion_limit(self.max_deletes),
             allow_empty=self.allow_empty,
             adopt=self.adopt,

@@ -87,12 +87,16 @@ def collect_subject_effects(operations: Sequence[Operation], kinds: Iterable[str
     effects are grouped by subject, and each group is in the order of the operations.
     """
     effects_by_key: dict[tuple[str, str, str, str], SubjectEffects] = {}  # str keys have cached hashes
+    deletions: list[SubjectEffects] = []  # of objects that are created again
     kind_subjects = [(number, kind, get_policy_subjects(kind)) for number, kind in enumerate(kinds)]
     for op in operations:
         op_resource = op.resource
         for _, kind, subjects in kind_subjects:
             for name, effect in subjects.find_policy_effects(op).items():
                 item = effects_by_key.get((op_resource.kind, op_resource.name, kind, name))
+                if item is not None and effect.created and item.deletes:
+                    deletions.append(item)  # a replacement is evaluated as a deletion, then as a creation
+                    item = None
                 if item is None:
                     subject = (
                         op_resource
@@ -105,7 +109,7 @@ def collect_subject_effects(operations: Sequence[Operation], kinds: Iterable[str
                 item.find_topic_effects.append(effect)
     kind_order = {kind: number for number, kind, _ in kind_subjects}
     return sorted(
-        effects_by_key.values(),
+        (*deletions, *effects_by_key.values()),
         key=lambda item: (not item.deletes, kind_order[item.subject.kind], item.subject.name),
     )
 

@@ -174,11 +174,14 @@ def format_planned_counts(plan: Plan) -> str:
     Return an empty string if the plan has no changes.
     """
     summary, denial_count = plan.summary, len(find_guard_denials(plan))
+    replaced_count = sum(c.action is Action.REPLACE and not c.blocked for c in plan.changes)
+    create_count, delete_count = summary.create - replaced_count, summary.delete - replaced_count
     move_note = f" ({format_count(summary.reassign, 'partition')} to move)" if summary.reassign else ""
     parts = [
-        f"{summary.create:,} to create" if summary.create else "",
+        f"{create_count:,} to create" if create_count else "",
         f"{summary.update:,} to change{move_note}" if summary.update else "",
-        f"{summary.delete:,} to delete" if summary.delete else "",
+        f"{replaced_count:,} to replace" if replaced_count else "",
+        f"{delete_count:,} to delete" if delete_count else "",
         f"{summary.forget:,} to forget" if summary.forget else "",
         f"{summary.blocked:,} blocked" if summary.blocked else "",
         _format_denied_subjects(plan),

@@ -98,9 +98,13 @@ def plan(
     if sign is not None and out is None:
         raise typer.BadParameter("requires --out.", param_hint="--sign")
     if refresh_only:
-        _check_refresh_options(
-            output, {"--out": out is not None, "--graph": graph, "--list-unmanaged": list_unmanaged}
-        )
+        conflicts = {
+            "--out": out is not None,
+            "--graph": graph,
+            "--list-unmanaged": list_unmanaged,
+            "--replace": bool(planning.replaced),
+        }
+        _check_refresh_options(output, conflicts)
     signer = None if sign is None else load_signer(sign, os.environ)
     options = reach.options()
     console.concerns(options.project, lambda: _find_category(options))

@@ -87,7 +87,10 @@ def build_system_denial(resource: str, message: str) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Counts of resources. ``reassign`` counts partitions, and ``unmanaged_configs`` counts keys."""
+    """Counts of resources. ``reassign`` counts partitions, and ``unmanaged_configs`` counts keys.
+
+    A replaced resource counts in both ``create`` and ``delete``.
+    """
 
     create: int = 0
     update: int = 0

@@ -15,6 +15,7 @@ class Action(StrEnum):
     CREATE = "create"
     UPDATE = "update"
     DELETE = "delete"
+    REPLACE = "replace"
     FORGET = "forget"
     NO_OP = "no-op"
 
@@ -32,6 +33,7 @@ class Reason(StrEnum):
     ROLLBACK = "rollback"  # a run is being undone
     ASKED = "asked"  # requested by an ad hoc command, not by a manifest
     ADOPT = "adopt"  # exists, never owned; kdeclare takes ownership
+    REPLACED = "replaced"  # --replace requests to delete the resource and to create it again
     RECREATED = "recreated"  # deleted and created again under the same name after it was applied
 
 

@@ -4,7 +4,7 @@ A capability is a small protocol that a kind can implement. Generic code calls t
 in this module, which returns a default for kinds without the capability.
 """
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from functools import cache
 from typing import Protocol, runtime_checkable
 
@@ -14,7 +14,7 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import Footprint
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.provider.registry import KINDS, get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
@@ -164,6 +164,14 @@ class PlansBlockedChanges(Protocol):
         """Return the operations to describe. They are never executed."""
 
 
+@runtime_checkable
+class Replaceable(Protocol):
+    """A kind whose objects one plan can delete and create again under the same name (``--replace``)."""
+
+    def remove_from_live(self, resource: ResourceId, live: LiveState) -> LiveState:
+        """Return the live state as it is after the object of a resource was deleted."""
+
+
 PREVENT_DESTROY = "prevent-destroy"
 """The diagnostic code for an object that is protected from deletion."""
 
@@ -304,6 +312,32 @@ def find_undeletable(kind: str, names: Collection[str], live: LiveState) -> Mapp
     return (
         registered_kind.find_undeletable(names, live) if isinstance(registered_kind, ProtectsObjects) else {}
     )
+
+
+def find_replaceable(kind: str) -> Replaceable | None:
+    """Return the kind if its objects can be replaced; otherwise None."""
+    registered_kind = KINDS.get(kind)
+    return registered_kind if isinstance(registered_kind, Replaceable) else None
+
+
+def find_replacements(operations: Sequence[Operation]) -> dict[str, Operation]:
+    """Return the deletions of objects that the same operations create again, by the id of the creation."""
+    deletions = {
+        op.id: (op, resource)
+        for op in operations
+        if get_operation_type(op).deletes
+        and (resource := get_operation_type(op).find_deleted_resource(op)) is not None
+    }
+    if not deletions:
+        return {}
+    return {
+        op.id: deletions[need][0]
+        for op in operations
+        if op.needs and get_operation_type(op).creates
+        for need in op.needs
+        if need in deletions
+        and deletions[need][1] == get_operation_type(op).find_created_resource(op) == op.resource
+    }
 
 
 def is_move(change: Change) -> bool:

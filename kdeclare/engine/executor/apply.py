@@ -25,6 +25,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import is_protected
 from kdeclare.core.resources.plan_capabilities import (
     PREVENT_DESTROY,
+    find_replacements,
     find_undeletable,
 )
 from kdeclare.core.secrets.secret_hashes import KEY_MISSING
@@ -206,6 +207,8 @@ class Applier:
             self.request_deadline_s,
             check_lock=self.store.check_lock,
             checks_all=self.store.is_takeover,
+            replaced=find_replacements(operations),
+            visibility_timeout_s=options.visibility_timeout_s,
         )
         run_line = RunLine(
             at=format_now(self.clock),

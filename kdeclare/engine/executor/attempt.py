@@ -11,6 +11,7 @@ from kdeclare.core.clock import Clock, format_time_in
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.collector import VISIBILITY_TIMEOUT_S
 from kdeclare.core.live.faults import DONE_CAUSES, CreatedObject, Fault, FaultCause, FaultKind, Outcome
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import View
@@ -51,6 +52,8 @@ class Attempt:
     checks_all: whether to check every operation again immediately before it is sent, and not only operations
         with predecessors. Needed if another process can still have sent a request.
     unanswered: the ids of operations whose outcome is being determined, for progress reports.
+    replaced: the deletions of objects that the run creates again, by the id of the creation.
+    visibility_timeout_s: how long to wait until systems have finished these deletions, in seconds.
     """
 
     connections: Connections
@@ -63,6 +66,8 @@ class Attempt:
     check_lock: SendCheck = lambda: None
     checks_all: bool = False
     unanswered: set[str] = field(default_factory=set)
+    replaced: Mapping[str, Operation] = field(default_factory=dict)
+    visibility_timeout_s: float = VISIBILITY_TIMEOUT_S
 
     def deadline_s(self, verb: str) -> float:
         """Return how long brokers can work on a request of this operation type, in seconds."""
@@ -78,6 +83,7 @@ class Attempt:
         """
         results: dict[str, OperationResult] = {}
         try:
+            self._await_deletions([self.replaced[op.id] for op in operations if op.id in self.replaced])
             pending = self._expect_own_changes(operations, temporary)
             results |= self._find_changed_since([op for op in pending if op.after or self.checks_all])
         except Fault as fault:
@@ -89,7 +95,7 @@ class Attempt:
             if sends > 1:
                 self.resend(pending)
             sent_at = self.clock.monotonic()
-            answers = self._send(pending)
+            answers = self._send_after_deletions(pending)
             unknown_operations = [
                 op for op in pending if _is_unknown(op, answers[op.id], is_resend=sends > 1)
             ]
@@ -137,6 +143,44 @@ class Attempt:
         # same resource since. That run determines the outcome.
         self.check_lock()
         return {**outcomes, **secret_faults}
+
+    def _await_deletions(self, deletions: Sequence[Operation]) -> None:
+        """Wait until no member shows the objects that these operations deleted, or until the time limit.
+
+        An object with a new id ends the wait: another client has created it. Raises Fault.
+        """
+        deadline, step_s = self.clock.monotonic() + self.visibility_timeout_s, _FIRST_STEP_S
+        pending = list(deletions)
+        while pending:
+            views = read_views(self.connections, pending)
+            pending = [op for op in pending if not find_mismatches(op, views[op.id])]
+            if not pending or self.stop.is_set() or self.clock.monotonic() >= deadline:
+                return
+            self.clock.sleep(step_s)
+            step_s = min(step_s * 2, _LONGEST_STEP_S)
+
+    def _send_after_deletions(self, operations: Sequence[Operation]) -> Mapping[str, Outcome]:
+        """Send operations. Repeat a creation that is refused because the old object is still being deleted.
+
+        Members can stop showing an object before the system has deleted it completely.
+        """
+        answers = dict(self._send(operations))
+        deadline, step_s = self.clock.monotonic() + self.visibility_timeout_s, _FIRST_STEP_S
+        while True:
+            refused = [op for op in operations if op.id in self.replaced and _is_existing(op, answers[op.id])]
+            if not refused or self.stop.is_set() or self.clock.monotonic() >= deadline:
+                return answers
+            self.clock.sleep(step_s)
+            step_s = min(step_s * 2, _LONGEST_STEP_S)
+            try:
+                views = read_views(self.connections, refused)
+            except Fault:
+                return answers
+            absent = [op for op in refused if not find_mismatches(op, views[op.id])]
+            if not absent:
+                return answers
+            self.resend(absent)
+            answers |= self._send(absent)
 
     def _expect_own_changes(
         self, operations: Sequence[Operation], temporary: Mapping[str, JsonValue]
@@ -370,6 +414,10 @@ def _is_unknown(op: Operation, outcome: Outcome, *, is_resend: bool) -> bool:
     if outcome.kind is FaultKind.UNKNOWN:
         return True
     return is_resend and (outcome.kind is FaultKind.RETRIABLE or _find_cause(op, outcome) in _ALREADY_CAUSES)
+
+
+def _is_existing(op: Operation, outcome: Outcome) -> bool:
+    return isinstance(outcome, Fault) and _find_cause(op, outcome) is FaultCause.EXISTS
 
 
 def _find_cause(op: Operation, fault: Fault) -> FaultCause:

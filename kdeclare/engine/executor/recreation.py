@@ -19,6 +19,26 @@ def report_recreated(op: Operation, recreation: Recreation) -> Diagnostic:
     )
 
 
+def report_replacement_kept(op: Operation, element: str, *, recreates_deleted: bool) -> Diagnostic:
+    """Return the warning about an object that the run replaced, and that the rollback leaves unchanged.
+
+    op: the deletion of the earlier object. element: what is lost.
+    """
+    resource = str(op.resource)
+    noun, contents = op.resource.kind.lower(), get_operation_type(op).contents
+    detail = (
+        f"The run replaced {resource}. {element[:1].upper()}{element[1:]} cannot be restored, and the new "
+    )
+    detail += f"{noun} is left unchanged."
+    hint = (
+        f"To replace the {noun} again with an empty {noun} that has the earlier settings, roll back with "
+        "--recreate-deleted."
+    )
+    if recreates_deleted:
+        hint = f"To replace the {noun} although it contains {contents}, also pass --allow-data-loss."
+    return warning(IRREVERSIBLE, "Cannot be undone", detail, hint=hint, resource=resource, subject=element)
+
+
 def report_not_recreated(
     op: Operation, recreation: Recreation, element: str, *, recreates_deleted: bool
 ) -> Diagnostic:

@@ -27,6 +27,8 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
 from kdeclare.core.resources.plan_capabilities import (
     assess_field,
+    find_replaceable,
+    find_replacements,
 )
 from kdeclare.core.resources.record_binding import bind_record, dump_record
 from kdeclare.core.secrets.secret_hashes import KEY_MISSING, OTHER_KEY
@@ -35,7 +37,12 @@ from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.expectations import find_unrevealable
 from kdeclare.engine.executor.ownership import compute_owned
-from kdeclare.engine.executor.recreation import IRREVERSIBLE, report_not_recreated, report_recreated
+from kdeclare.engine.executor.recreation import (
+    IRREVERSIBLE,
+    report_not_recreated,
+    report_recreated,
+    report_replacement_kept,
+)
 from kdeclare.engine.observation import Observation, list_endpoints, observe_expected, select_all
 from kdeclare.engine.planning import operation_graph
 from kdeclare.engine.planning.prune_denied import (
@@ -66,6 +73,7 @@ class _UndoStep:
     recreation: how the deleted object can be re-created without its contents. If it is, ``inverse`` is
         the creation.
     unproven: the reason why the created object is not deleted.
+    lost: what the deletion of the object lost, whether or not the object is re-created.
     """
 
     original: Operation
@@ -74,6 +82,7 @@ class _UndoStep:
     is_pending: bool = False
     recreation: Recreation | None = None
     unproven: UnprovenDeletion | None = None
+    lost: tuple[str, ...] = ()
 
 
 def build_rollback_plan(
@@ -117,6 +126,9 @@ def build_rollback_plan(
         )
     ]
     steps, problems = _filter_possible(steps, connections, secrets)
+    replacements = find_replacements(begun_operations)
+    steps = _keep_replacements(steps, replacements)
+    replaced_deletions = {deletion.id for deletion in replacements.values()}
     hooks = start_plan(PlanInputs((), state, observation.live, connections, options))
     operations = tuple(_link_inverses(steps))
     for hook in hooks:
@@ -132,7 +144,9 @@ def build_rollback_plan(
         if step.recreation is not None and step.inverse is not None
     ]
     problems += [
-        _report_unrestored(step, what, code, recreates_deleted=recreates_deleted)
+        report_replacement_kept(step.original, what, recreates_deleted=recreates_deleted)
+        if step.original.id in replaced_deletions and code == IRREVERSIBLE
+        else _report_unrestored(step, what, code, recreates_deleted=recreates_deleted)
         for step in steps
         for what, code in _list_unrestored(step.undo)
     ]
@@ -186,6 +200,8 @@ def _build_steps(
     """
     overlay: dict[str, JsonValue] = {}
     steps: list[_UndoStep] = []
+    replacements = find_replacements(begun_operations)
+    emptied: set[str] = set()  # the deletions whose objects exist again, until the rollback deletes them
     hidden_objects, live = observation.pending | observation.unsettled, observation.live
     for op in reversed(begun_operations):
         operation_type = get_operation_type(op)
@@ -196,18 +212,26 @@ def _build_steps(
             )
             steps.append(_UndoStep(op, None, undo_result, is_pending=True))
             continue
+        if (
+            op.id in replacements and not recreates_deleted
+        ):  # without the old object, deleting the new one would leave nothing
+            steps.append(_UndoStep(op, None, UndoResult()))
+            continue
         claims = operation_type.claims(op)
         view = _adjust_for_acknowledgment(op, record, operation_type.compute_view(op, live))
         current_view = {
             element: overlay.get(claims.get(element, element), value) for element, value in view.items()
         }
         undo_result = operation_type.invert(op, current_view, allow_data_loss=allow_data_loss)
-        recreation = None
+        recreation, lost = None, undo_result.lost
         if undo_result.lost and operation_type.deletes:
             recreation = operation_type.plan_recreation(op, current_view, live)
         if recreates_deleted and recreation is not None and recreation.inverse is not None:
             undo_result = UndoResult(recreation.inverse.verb, recreation.inverse.args)
-        inverse = _build_inverse(op, undo_result, current_view, live)
+        live_then = _remove_object(op, live) if op.id in emptied else live
+        inverse = _build_inverse(op, undo_result, current_view, live_then)
+        if op.id in replacements and inverse is not None:
+            emptied.add(replacements[op.id].id)
         if inverse is not None:
             inverse_type = get_operation_type(inverse)
             expected_view = inverse_type.expected_state(inverse)
@@ -216,8 +240,27 @@ def _build_steps(
                 for e, claim in inverse_type.claims(inverse).items()
                 if e in expected_view
             }
-        steps.append(_UndoStep(op, inverse, undo_result, recreation=recreation))
+        steps.append(_UndoStep(op, inverse, undo_result, recreation=recreation, lost=lost))
     return steps
+
+
+def _remove_object(op: Operation, live: LiveState) -> LiveState:
+    """Return the live state without the object that an operation deleted. Its kind can be replaced."""
+    replaceable = find_replaceable(op.resource.kind)
+    return live if replaceable is None else replaceable.remove_from_live(op.resource, live)
+
+
+def _keep_replacements(steps: Sequence[_UndoStep], replacements: Mapping[str, Operation]) -> list[_UndoStep]:
+    """Return the steps without the re-creation of objects whose replacements are not deleted."""
+    kept = {
+        replacements[step.original.id].id
+        for step in steps
+        if step.original.id in replacements and step.inverse is None
+    }
+    return [
+        replace(step, inverse=None, undo=UndoResult(lost=step.lost)) if step.original.id in kept else step
+        for step in steps
+    ]
 
 
 def _adjust_for_acknowledgment(op: Operation, record: RunRecord, view: View) -> View:
@@ -406,8 +449,10 @@ def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
     """
     action = find_resource_action(operations)
     fields = tuple(f for op in operations for f in get_operation_type(op).fields(op))
-    fields = tuple(assess_field(id_.kind, action, f) for f in fields)
-    minimum_risk = find_deletion_risk(operations) if action is Action.DELETE else Risk.SAFE
+    assessed_action = Action.DELETE if action is Action.REPLACE else action
+    fields = tuple(assess_field(id_.kind, assessed_action, f) for f in fields)
+    is_deletion = action in (Action.DELETE, Action.REPLACE)
+    minimum_risk = find_deletion_risk(operations) if is_deletion else Risk.SAFE
     risk = find_highest_risk(fields, minimum=minimum_risk)
     return Change(id_, action, Reason.ROLLBACK, risk, fields)
 
@@ -469,8 +514,8 @@ def _is_lost(step: _UndoStep) -> bool:
 
 def _build_summary(changes: Sequence[Change], operations: Sequence[Operation]) -> Summary:
     return Summary(
-        create=sum(c.action is Action.CREATE for c in changes),
+        create=sum(c.action in (Action.CREATE, Action.REPLACE) for c in changes),
         update=sum(c.action is Action.UPDATE for c in changes),
-        delete=sum(c.action is Action.DELETE for c in changes),
+        delete=sum(c.action in (Action.DELETE, Action.REPLACE) for c in changes),
         reassign=count_ongoing_work(operations),
     )

@@ -42,6 +42,7 @@ from kdeclare.engine.planning.prune_denied import (
     is_limited_to_its_resource,
     prune_operations,
 )
+from kdeclare.engine.planning.replacement import plan_replacement
 from kdeclare.engine.planning.request import (
     MAX_DELETES,
     PlanRequest,
@@ -67,7 +68,8 @@ def build_plan(
         diagnostics = hook.review_diagnostics(diagnostics)
     draft = _Draft(request, compared, hooks)
     draft.diagnostics += [*diagnostics, *check_names(request), *_check_nothing_declared(request)]
-    draft.diagnostics += report_ignored_fields(declared, compared, live, context)
+    updated = [item for item in declared if item.id not in scope.replacements]
+    draft.diagnostics += report_ignored_fields(updated, compared, live, context)
 
     # Remove blocked operations before policies evaluate, so that policies see only operations that would run.
     operations = draft.drop_blocked(_plan_operations(draft, live, context))
@@ -198,7 +200,12 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
         if change is None or change.blocked or change.action in (Action.NO_OP, Action.FORGET):
             continue
         try:
-            planned += KINDS[item.id.kind].plan_operations(change, item.desired, live, item.owned, context)
+            if change.action is Action.REPLACE and item.desired is not None:
+                planned += plan_replacement(change, item.desired, live, item.owned, context)
+            else:
+                planned += KINDS[item.id.kind].plan_operations(
+                    change, item.desired, live, item.owned, context
+                )
         except CannotPlanError as reason:
             draft.report([reason.problem])
     # Remove excess deletions first: objects that are not deleted can still be used.
@@ -206,7 +213,7 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
         item.id for item in draft.compared if item.owned is not None and item.difference.owned is None
     )
     deletion_problems, refused_deletions = _check_deletion_count(request, planned, released)
-    operations = tuple(op for op in planned if op.id not in refused_deletions)
+    operations = operation_graph.exclude_operations(planned, refused_deletions)
     draft.report(
         [
             *deletion_problems,
@@ -387,9 +394,9 @@ def _build_summary(draft: _Draft, changes: Iterable[Change], operations: Sequenc
     unchanged = [i for i in unchanged_items if i.id not in blocked]
     known_ids = {str(d.id) for d in (*request.desired, *request.absent)} | set(request.owned)
     return Summary(
-        create=counts[Action.CREATE],
+        create=counts[Action.CREATE] + counts[Action.REPLACE],
         update=counts[Action.UPDATE],
-        delete=counts[Action.DELETE],
+        delete=counts[Action.DELETE] + counts[Action.REPLACE],
         forget=counts[Action.FORGET],
         unchanged=len(unchanged),
         orphaned=counts[Action.NO_OP],

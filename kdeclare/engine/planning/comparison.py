@@ -21,6 +21,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.plan_capabilities import PREVENT_DESTROY, forget_identity
 from kdeclare.core.resources.record_binding import protect_record
 from kdeclare.core.suggestions import format_suggestion
+from kdeclare.engine.planning.replacement import check_replacements, resolve_replacement
 from kdeclare.engine.planning.request import PlanRequest
 
 
@@ -49,6 +50,8 @@ def compare_resources(
                 difference = _resolve_absent(request, absent[id_], owned, difference)
             elif desired is None:
                 difference = _resolve_undeclared(request, id_, owned, difference)
+            elif id_ in request.scope.replacements:
+                difference = resolve_replacement(desired, live, owned, context, difference)
             if request.scope.by_hand:
                 difference = _to_adhoc(difference)
             for hook in hooks:
@@ -120,6 +123,7 @@ def check_names(request: PlanRequest) -> Iterator[Diagnostic]:
                     f"{option} names {id_}, which a manifest still declares.",
                     hint="Remove the resource from the manifests first.",
                 )
+    yield from check_replacements(request)
     if request.scope.deletes and not request.scope.complete:
         yield error(
             "incomplete-project",

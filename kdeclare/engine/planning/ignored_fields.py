@@ -28,8 +28,11 @@ def leave_out_ignored_fields(request: PlanRequest, live: LiveState) -> PlanReque
     if not any(map(has_ignored_fields, request.desired)):
         return request
     owned, covers = request.owned, request.scope.covers  # only resources in scope have been read
+    replacements = request.scope.replacements  # they are created again, with all fields
     desired = (
-        leave_out_ignored(item, live, owned.get(str(item.id))) if covers(item) else item
+        leave_out_ignored(item, live, owned.get(str(item.id)))
+        if covers(item) and item.id not in replacements
+        else item
         for item in request.desired
     )
     return replace(request, desired=tuple(desired))

@@ -15,6 +15,7 @@ from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import CONTRADICTION, DesiredResource, report_contradiction
 from kdeclare.core.resources.plan_capabilities import (
+    find_replacements,
     list_exclusive_settings,
 )
 
@@ -138,7 +139,8 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
     """Add the dependencies between operations of different resources. Report each use of a deleted object.
 
     An operation that needs an object, or an element of an object, comes after the operation that creates it.
-    The deletion of an object comes after the deletion of everything that needs the object.
+    The deletion of an object comes after the deletion of everything that needs the object. If the same plan
+    creates the object again, operations that need the object come after the creation.
     """
     footprints = {op.id: get_operation_type(op).compute_footprint(op) for op in operations}
     makers = {
@@ -147,6 +149,8 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
         if get_operation_type(op).creates
         for claim in get_operation_type(op).list_produced_claims(op)
     }
+    replacements = find_replacements(operations)
+    replaced_deletions = {deletion.id for deletion in replacements.values()}
     created = _TouchIndex(operations, footprints, Access.CREATE)
     deleted = _TouchIndex(operations, footprints, Access.DELETE)
     if not (makers or created or deleted):
@@ -160,7 +164,7 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
         needs[operation_id] |= {
             makers[claim]: _CREATED_FIRST_REASON
             for claim in claims
-            if makers.get(claim, operation_id) != operation_id
+            if makers.get(claim, operation_id) != operation_id and operation_id not in replaced_deletions
         }
         used_names: set[str] = set()
         for touch in footprints[operation_id]:
@@ -174,6 +178,10 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
             }
             for name, remover in deleted.find(touch):
                 if remover.id == operation_id:
+                    continue
+                if remover.id in replaced_deletions:
+                    if touch.access is Access.UPDATE:  # its object no longer exists when it would run
+                        problems.append(_report_update_of_replaced(op, name))
                     continue
                 if touch.access in _HARD_ACCESS and not get_operation_type(op).deletes:
                     used_names.add(name)
@@ -213,6 +221,16 @@ def _report_use(op: Operation, used_names: Iterable[str]) -> Diagnostic:
         "Two resources contradict each other",
         f"{op.resource} uses {', '.join(sorted(used_names))}, which the same plan deletes.",
         hint=f"Declare the deleted object again, or change {op.resource} so that it does not use the object.",
+        resource=str(op.resource),
+    )
+
+
+def _report_update_of_replaced(op: Operation, name: str) -> Diagnostic:
+    return error(
+        CONTRADICTION,
+        "Two resources contradict each other",
+        f"{op.resource} changes {name}, which the same plan replaces.",
+        hint="Apply one of the two changes first, with --target.",
         resource=str(op.resource),
     )
 

@@ -31,9 +31,11 @@ from kdeclare.core.resources.plan_capabilities import (
 )
 from kdeclare.core.resources.record_binding import dump_record
 from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_deletion_risk, find_resource_action
+from kdeclare.engine.planning.replacement import build_creation
 
 _RISKS = list(Risk)
-_ACTING = (Action.CREATE, Action.UPDATE, Action.DELETE)
+_ACTING = (Action.CREATE, Action.UPDATE, Action.DELETE, Action.REPLACE)
+_DELETING = (Action.DELETE, Action.REPLACE)
 _UNEXPECTED_ERRORS = (TypeError, ValueError, LookupError, AttributeError)
 """The exceptions that provider code raises for values that kdeclare itself never writes to a file."""
 
@@ -208,9 +210,11 @@ def _check_change(
         return
     if action is Action.DELETE:
         yield from _check_deletion(change, operations)
+    elif action is Action.REPLACE:
+        yield from _check_replacement(plan, change, effects, shared_values)
     else:
         yield from _check_fields(plan, change, evidence)
-    yield from _check_risks(change, find_deletion_risk(operations) if action is Action.DELETE else Risk.SAFE)
+    yield from _check_risks(change, find_deletion_risk(operations) if action in _DELETING else Risk.SAFE)
 
 
 def _check_blocked_operation(op: Operation, change: Change | None) -> Iterator[str]:
@@ -250,6 +254,17 @@ def _check_deletion(change: Change, operations: Sequence[Operation]) -> Iterator
     for op in operations:
         if get_operation_type(op).find_deleted_resource(op) is None:
             yield f"{change.id} is shown as deleted, but operation '{op.id}' is not a deletion"
+
+
+def _check_replacement(
+    plan: Plan, change: Change, effects: Sequence[_OperationEffect], shared_values: Mapping[str, Values]
+) -> Iterator[str]:
+    """Check that the plan shows the deletion of an object, and the fields of its creation."""
+    creations = [e for e in effects if not get_operation_type(e.operation).deletes]
+    creation = build_creation(change)
+    shown = _join_values((creation.id, field) for field in creation.fields)
+    evidence = Evidence(shown, _group_values_by_path(creations), shared_values)
+    yield from _check_fields(plan, creation, evidence)
 
 
 def _check_fields(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
@@ -305,7 +320,9 @@ def _check_risks(change: Change, minimum: Risk) -> Iterator[str]:
     for field in change.fields:
         if change.id.kind not in KINDS:
             break  # an auxiliary kind, which serves the work of several resources and has no fields
-        assessed = assess_field(change.id.kind, change.action, field)
+        # The fields of the new object are harmless, but its creation deletes what exists.
+        action = Action.DELETE if change.action is Action.REPLACE else change.action
+        assessed = assess_field(change.id.kind, action, field)
         is_lower = _RISKS.index(field.risk) < _RISKS.index(assessed.risk)
         if is_lower and not is_rated_by_live_state(change.id.kind, field):
             yield f"{change.id}: {field.path} is shown as {field.risk.value}, but it is {assessed.risk.value}"
@@ -325,6 +342,9 @@ def _check_summary(plan: Plan) -> Iterator[str]:
     blocked = {d.resource for d in plan.diagnostics if d.is_blocking}
     counts = Counter(c.action for c in plan.changes if not c.blocked and str(c.id) not in blocked)
     acting_counts = Counter(c.action for c in plan.changes if not c.blocked)
+    for counter in (counts, acting_counts):  # a replacement counts as a creation and as a deletion
+        counter[Action.CREATE] += counter[Action.REPLACE]
+        counter[Action.DELETE] += counter[Action.REPLACE]
     ongoing_count = count_ongoing_work(plan.operations)
     summary = plan.summary
     stated_counts = {

@@ -30,6 +30,7 @@ ReasonText = Literal[
     "rollback",
     "asked",
     "adopt",
+    "replaced",
     "recreated",
 ]
 
@@ -63,7 +64,10 @@ class BaseDocument(TypedDict):
 
 @with_config(CLOSED)
 class SummaryDocument(TypedDict):
-    """Numbers of resources. ``reassign`` counts partitions, and ``unmanaged_configs`` counts config keys."""
+    """Numbers of resources. ``reassign`` counts partitions, and ``unmanaged_configs`` counts config keys.
+
+    A replaced resource counts in both ``create`` and ``delete``.
+    """
 
     create: int
     update: int
@@ -96,7 +100,7 @@ class ChangeDocument(TypedDict):
     """A resource that needs a change, or an orphan, whose action is ``no-op``."""
 
     id: ResourceText
-    action: Literal["create", "update", "delete", "forget", "no-op"]
+    action: Literal["create", "update", "delete", "replace", "forget", "no-op"]
     reason: ReasonText
     risk: Annotated[RiskText, Field(description="The highest risk in ``risks``.")]
     risks: list[RiskText]

@@ -12,6 +12,7 @@ from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.plan_capabilities import find_replacements
 
 _Reasons = dict[str, str]
 
@@ -174,9 +175,9 @@ def _recompute_summary(plan: Plan, operations: Sequence[Operation], blocked: Set
     summary = plan.summary
     return replace(
         summary,
-        create=summary.create - counts[Action.CREATE],
+        create=summary.create - counts[Action.CREATE] - counts[Action.REPLACE],
         update=summary.update - counts[Action.UPDATE],
-        delete=summary.delete - counts[Action.DELETE],
+        delete=summary.delete - counts[Action.DELETE] - counts[Action.REPLACE],
         blocked=summary.blocked + sum(counts.values()),
         reassign=count_ongoing_work(operations),
     )
@@ -237,8 +238,10 @@ def _replay(verdict: Verdict, override: str | None) -> Verdict:
 def find_resource_action(operations: Sequence[Operation]) -> Action:
     """Return the action on a resource that results from its operations.
 
-    Deletion takes precedence over creation.
+    Deletion takes precedence over creation, unless the creation waits for the deletion.
     """
+    if find_replacements(operations):
+        return Action.REPLACE
     if any(get_operation_type(op).find_deleted_resource(op) is not None for op in operations):
         return Action.DELETE
     creates = any(get_operation_type(op).find_created_resource(op) is not None for op in operations)
@@ -298,4 +301,7 @@ def replay_overrides(plan: Plan) -> Override:
 def _merge_verdicts(planned: Sequence[Verdict], current: Sequence[Verdict]) -> tuple[Verdict, ...]:
     """Return the current verdicts, and the planned verdicts that were not evaluated again."""
     planned_by_key = {(v.policy, v.resource, v.topic): v for v in planned}
-    return tuple((planned_by_key | {(v.policy, v.resource, v.topic): v for v in current}).values())
+    current_by_key = {(v.policy, v.resource, v.topic): v for v in current}
+    if len(current_by_key) < len(current):  # a policy evaluated both parts of a replacement
+        return (*(v for key, v in planned_by_key.items() if key not in current_by_key), *current)
+    return tuple((planned_by_key | current_by_key).values())

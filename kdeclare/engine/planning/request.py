@@ -148,6 +148,7 @@ class PlanScope:
     adopt: whether to adopt existing resources that are not owned even if they differ from the manifest.
     overrides: the policies whose denials are overridden, each with the reason.
     deletes: orphans to delete, each named explicitly; they do not need ``allow_deletes``.
+    replacements: declared resources to delete and create again, each named explicitly.
     max_deletes: the limit on deletions per kind; None means the default limit.
     impact: whether to read what destructive changes mean for records and clients.
     allow_empty: whether a project that owns resources is allowed to declare no resources.
@@ -171,6 +172,7 @@ class PlanScope:
     by_hand: bool = False
     removals: frozenset[ResourceId] = frozenset()
     deletes: frozenset[ResourceId] = frozenset()
+    replacements: frozenset[ResourceId] = frozenset()
     max_deletes: DeletionLimit | None = None
     allow_empty: bool = False
     protected: frozenset[ResourceId] = frozenset()

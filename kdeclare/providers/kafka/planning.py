@@ -54,6 +54,7 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
 from kdeclare.providers.kafka.scram_user.planning import ScramPlanning
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.providers.kafka.topic.operations import check_renames, order_colliding_names
+from kdeclare.providers.kafka.topic.replaced_topics import check_replaced_topics
 
 _PLACEMENT_FIELDS = {"replicas", "assignments", "replicationFactor"}
 _AWAITED_HINT = "Run kdeclare apply. It waits until the reassignment is finished, and then continues."
@@ -166,9 +167,12 @@ class KafkaPlanning(PlanHooks):
         return PlanStep(operations, tuple(notices))
 
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
-        """Check that the disks of brokers have enough space for the replicas that reassignments copy."""
+        """Check that disks have space for the replicas that are copied, and that topics can be re-created."""
         cluster = self._inputs.connections.get(KafkaConnection).cluster
-        problems = check_disk_capacity(operations, cluster, self._pace)
+        problems = [
+            *check_disk_capacity(operations, cluster, self._pace),
+            *check_replaced_topics(operations, cluster, self._live.topics),
+        ]
         return (*problems, *(d for hooks in self._hooks_of_kinds for d in hooks.preflight(operations)))
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:

@@ -230,7 +230,7 @@ def format_omitted_details(count: int) -> str:
 
 def _render_values(change: Change, denied_paths: Collection[str]) -> Iterator[str]:
     fields = change.fields[:_MAX_FIELDS]
-    if change.action is Action.UPDATE:
+    if change.action in (Action.UPDATE, Action.REPLACE):
         yield "| Field | Op | Before | After |\n|---|---|---|---|\n"
         adopted_paths = find_adopted_fields(change)
         for field in fields:

@@ -44,6 +44,7 @@ ACTION_LABELS: Mapping[Action, tuple[str, str]] = {
     Action.CREATE: ("create", "does not exist yet"),
     Action.UPDATE: ("change", "exists, but differs"),
     Action.DELETE: ("delete", "deleted, including any data"),
+    Action.REPLACE: ("replace", "deleted, including any data, then created again"),
     Action.FORGET: ("forget", "released, kept in the cluster"),
     Action.NO_OP: ("orphaned", "owned, no longer declared, left unchanged"),
 }
@@ -153,7 +154,7 @@ def format_field_sides(change: Change, field: FieldChange) -> tuple[str | None, 
     The first value is None if the change creates the resource. The second value is None if the change removes
     the resource.
     """
-    if change.action is Action.UPDATE:
+    if change.action in (Action.UPDATE, Action.REPLACE):
         return format_value(field.before, field.path), format_value(field.after, field.path)
     side = format_value(get_only_value(change, field), field.path)
     return (None, side) if change.action is Action.CREATE else (side, None)

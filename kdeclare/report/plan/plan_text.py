@@ -37,6 +37,7 @@ _ICONS = {
     Action.CREATE: "+",
     Action.UPDATE: "~",
     Action.DELETE: "-",
+    Action.REPLACE: "±",
     Action.FORGET: "○",
     Action.NO_OP: "·",
 }
@@ -55,6 +56,7 @@ _REASON_TEXTS = {
     (Action.CREATE, Reason.DRIFTED): "deleted outside kdeclare",
     (Action.DELETE, Reason.ORPHANED): "no longer declared",
     (Action.DELETE, Reason.ABSENT): "declared absent",
+    (Action.REPLACE, Reason.REPLACED): "deleted, then created again",
     (Action.FORGET, Reason.FORGOTTEN): "released by --forget, stays in the cluster",
 }
 
@@ -83,7 +85,7 @@ def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
 
 
 def get_icon(change: Change) -> str:
-    """Return the icon of a change: one of ``+ ~ - ○ ·`` by its action, or ``↻`` if it only moves data."""
+    """Return the icon of a change: one of ``+ ~ - ± ○ ·`` by its action, or ``↻`` if it only moves data."""
     if change.action is Action.UPDATE and is_move(change):
         return _MOVE_ICON
     return _ICONS[change.action]
@@ -186,8 +188,14 @@ def _render_fields(change: Change, style: Style, denied_paths: Collection[str]) 
         rows = [(_format_name(f), format_value(get_only_value(change, f), f.path)) for f in change.fields]
         width = max((len(name) for name, _ in rows), default=0)
         return [f"      {name:<{width}}  {value}" for name, value in rows]
+    is_replaced = change.action is Action.REPLACE  # all fields are set for a new object
     cells = [
-        (_format_name(f), "" if f.op is FieldOp.CHANGE else f.op.value, format_value(f.before, f.path), f)
+        (
+            _format_name(f),
+            "" if is_replaced or f.op is FieldOp.CHANGE else f.op.value,
+            format_value(f.before, f.path),
+            f,
+        )
         for f in change.fields
     ]
     name_width = max((len(name) for name, _, _, _ in cells), default=0)
@@ -200,7 +208,9 @@ def _render_fields(change: Change, style: Style, denied_paths: Collection[str]) 
     lines = []
     for name, op, before, f in cells:
         line_start = f"      {name:<{name_width}}  {op:<{op_column}}{before:<{before_width}}"
-        if f.path in denied_paths:
+        if is_replaced and f.before == f.after:
+            lines.append(f"{line_start}   {style.dim('unchanged')}".rstrip())
+        elif f.path in denied_paths:
             lines.append(f"{style.dim(f'{line_start} → {_format_after(f, PLAIN)}')}  {style.red('denied')}")
         else:
             adoption_mark = f"  {style.yellow('adopt')}" if f.path in adopted_paths else ""
@@ -247,9 +257,13 @@ def _format_name(field: FieldChange) -> str:
 def _get_color(change: Change, style: Style) -> Callable[[str], str]:
     if get_icon(change) == _MOVE_ICON:
         return style.cyan
-    return {Action.CREATE: style.green, Action.UPDATE: style.yellow, Action.DELETE: style.red}.get(
-        change.action, style.dim
-    )
+    colors = {
+        Action.CREATE: style.green,
+        Action.UPDATE: style.yellow,
+        Action.DELETE: style.red,
+        Action.REPLACE: style.red,
+    }
+    return colors.get(change.action, style.dim)
 
 
 def _render_policies(plan: Plan, style: Style) -> str:

@@ -67,8 +67,11 @@ def list_risks(plan: Plan) -> list[Diagnostic | Verdict | Change]:
 
 
 def is_deletion(change: Change) -> bool:
-    """Whether applying the plan deletes the resource. A blocked change deletes nothing."""
-    return change.action is Action.DELETE and not change.blocked
+    """Whether applying the plan deletes the resource, or deletes and re-creates it.
+
+    A blocked change deletes nothing.
+    """
+    return change.action in (Action.DELETE, Action.REPLACE) and not change.blocked
 
 
 def sort_deletions_first(changes: Iterable[Change]) -> list[Change]:
@@ -116,7 +119,8 @@ def list_risk_names(change: Change) -> list[str]:
 
 
 def _get_resource_cause(change: Change) -> str:
-    return find_deletion_cause(change.id.kind) if change.action is Action.DELETE else ""
+    is_deletion_ = change.action in (Action.DELETE, Action.REPLACE)
+    return find_deletion_cause(change.id.kind) if is_deletion_ else ""
 
 
 def find_irreversible_reasons(plan: Plan) -> Mapping[str, Sequence[str]]:

@@ -43,7 +43,8 @@ def observe_topics(
             else:
                 yield build_unknown_loss(found)
     yield from observe_losses(reader, losses)
-    yield from observe_recent_records(reader, live.topics, existing, settings)
+    kept = {name: change for name, change in existing.items() if change.action is not Action.REPLACE}
+    yield from observe_recent_records(reader, live.topics, kept, settings)
     yield from observe_outages(outages, settings)
     yield from observe_broker_defaults(reader, changes, topic_changes)
 

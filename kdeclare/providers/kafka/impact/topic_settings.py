@@ -146,7 +146,8 @@ class TopicChange:
 
 def build_topic_change(change: Change) -> TopicChange:
     """Return the change of a plan in the form in which its impact is computed."""
-    return TopicChange(str(change.id), change.action is Action.DELETE, dict(_list_changed(change)))
+    is_deletion = change.action in (Action.DELETE, Action.REPLACE)
+    return TopicChange(str(change.id), is_deletion, dict(_list_changed(change)))
 
 
 def find_topic_key(broker_key: str) -> str | None:

@@ -24,7 +24,7 @@ from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
 from kdeclare.providers.kafka.operations.kafka_operation_type import TOPIC, TopicEffect
-from kdeclare.providers.kafka.operations.topics import TopicOperationType, get_topic_name
+from kdeclare.providers.kafka.operations.topics import CreateTopic, TopicOperationType, get_topic_name
 from kdeclare.providers.kafka.plan_options import get_kafka_options
 
 _MAX_NAMED = 5
@@ -89,6 +89,10 @@ class DeleteTopic(TopicOperationType):
     def expected_state(self, op: Operation) -> View:
         """Return a view in which the topic is absent."""
         return {self.element: "absent"}
+
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
+        """Return claims for the topic, its partition count and its configs, which end with the topic."""
+        return frozenset(f"{element}/{get_topic_name(op)}" for element in CreateTopic.ABSENT)
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
         """Return the effect of the deletion on the topic."""

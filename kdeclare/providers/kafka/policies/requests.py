@@ -96,8 +96,11 @@ class ReviewContext:
 
     def _count_topic_partitions(self, name: str, further_effects: Iterable[TopicEffect]) -> int:
         effects = (*self.get_accepted(name), *further_effects)
-        if any(effect.deleted for effect in effects):
-            return 0
+        deletions = [number for number, effect in enumerate(effects) if effect.deleted]
+        if deletions:
+            effects = effects[deletions[-1] + 1 :]
+            if not effects:
+                return 0
         counts = [effect.partitions for effect in effects if effect.partitions is not None]
         if counts:
             return counts[-1]

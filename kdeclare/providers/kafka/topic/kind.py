@@ -266,10 +266,11 @@ class TopicKind:
 
         After any other operation, only the fields that the operation changed are added to the record.
         """
-        if any(op.verb == "topic.delete" for op in done):
+        is_created = any(op.verb == "topic.create" for op in done)
+        if any(op.verb == "topic.delete" for op in done) and not is_created:
             return None
         old, new = narrow_topic(before), narrow_topic(after)
-        if all_done or any(op.verb == "topic.create" for op in done):
+        if all_done or is_created:
             return new
         if not done or new is None:
             return old
@@ -298,6 +299,19 @@ class TopicKind:
         """Return the record without the topic id."""
         applied = narrow_topic(record)
         return None if applied is None else replace(applied, topicId=None)
+
+    def remove_from_live(self, resource: ResourceId, live: LiveState) -> LiveState:
+        """See `Replaceable`."""
+        state = live.get(KafkaState)
+        config_resource = ConfigResource(ConfigScope.TOPIC, resource.name)
+        return live.with_part(
+            replace(
+                state,
+                topics={name: topic for name, topic in state.topics.items() if name != resource.name},
+                configs={item: found for item, found in state.configs.items() if item != config_resource},
+                moves={item: move for item, move in state.moves.items() if item.topic != resource.name},
+            )
+        )
 
     def find_undeletable(self, names: Collection[str], live: LiveState) -> Mapping[str, str]:
         """Return the names of internal topics, with the reason why internal topics cannot be deleted."""

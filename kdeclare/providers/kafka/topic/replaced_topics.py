@@ -1,0 +1,65 @@
+"""Check before the deletion of a topic that brokers would accept the topic that replaces it."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from kdeclare.core.diagnostics import Diagnostic, error, warning
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.resources.plan_capabilities import find_replacements
+from kdeclare.providers.kafka.port import POLICY_VIOLATION, Cluster, NewTopic
+
+_PROBE = "kdeclare-replacement-check"
+_INVALID = "INVALID_"
+"""The beginning of the error codes of settings that brokers refuse for a topic with any name."""
+
+
+def check_replaced_topics(
+    operations: Sequence[Operation], cluster: Cluster, existing: Collection[str]
+) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each replaced topic that brokers would refuse after its deletion.
+
+    Brokers refuse to validate a topic whose name exists. Therefore, the settings of the new topic are
+    validated under another name. existing: the names of all topics. Raises Fault.
+    """
+    replacements = find_replacements(operations)
+    probes = {
+        _find_free_name(number, existing): op
+        for number, op in enumerate(op for op in operations if op.id in replacements)
+        if isinstance(op.args, NewTopic)
+    }
+    if not probes:
+        return
+    topics = [replace(get_arguments(op, NewTopic), topic=name) for name, op in probes.items()]
+    results = cluster.create_topics(topics, validate_only=True)
+    for name, op in probes.items():
+        fault = results.get(name)
+        if not isinstance(fault, Fault):
+            continue
+        reason = f"{fault.message or 'no reason given'} ({fault.error})"
+        if fault.error.startswith(_INVALID):
+            yield error(
+                "refused-by-cluster",
+                "The cluster refuses this change",
+                f"The brokers would refuse the new {op.resource} after the deletion: {reason}.",
+                hint="Correct the manifest. Nothing was changed.",
+                resource=str(op.resource),
+            )
+        elif fault.error == POLICY_VIOLATION:
+            yield warning(
+                "replacement-unchecked",
+                "A broker policy may deny the new topic",
+                f"A policy of the brokers denies a topic with the settings of {op.resource} and another "
+                f"name: {reason}. If it also denies the real name, the topic is deleted and not created "
+                "again.",
+                hint="Check the policy of the brokers before you apply the plan.",
+                resource=str(op.resource),
+            )
+
+
+def _find_free_name(number: int, existing: Collection[str]) -> str:
+    name = f"{_PROBE}-{number}"
+    while name in existing:
+        name += "x"
+    return name
