@@ -62,6 +62,7 @@ PRINTED_BY = {
     "state-migrate": "`kdeclare state migrate`",
     "state-prune": "`kdeclare state prune`",
     "state-show": "`kdeclare state show`",
+    "state-transfer": "`kdeclare state transfer`",
     "status": "`kdeclare status`",
     "topic-describe": "`kdeclare topic describe`",
     "topic-list": "`kdeclare topic list`",

@@ -27,8 +27,8 @@ VERBS = frozenset(
     reorder replace replay report require reset resize resolve respond restart restore resume reveal review
     rewrite roll run salvage sanitize save scrub seal select send set settle ship shorten show shuffle sign
     silence skip sleep sort spawn splice split start stop strip substitute subtract suggest sum summarize
-    sync take terminate test tick tokenize trace translate truncate try unescape update use validate verify
-    wait walk warn watch withhold wrap write
+    sync take terminate test tick tokenize trace transfer translate truncate try unescape update use validate
+    verify wait walk warn watch withhold wrap write
     """.split()  # noqa: SIM905
 )
 QUESTIONS = frozenset({"allows", "can", "covers", "has", "is", "may", "needs", "should"})

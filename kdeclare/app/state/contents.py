@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import partial
 
 from kdeclare.app.recovery import report_replay
-from kdeclare.app.state.ownership import build_no_state_error, read_state, require_owned
+from kdeclare.app.state.ownership import build_no_state_error, require_owned
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.resources.ids import ResourceId
@@ -66,6 +66,20 @@ def release_ownership(
     return _edit_state(workspace, release, confirm, command, progress)
 
 
+def read_current_state(workspace: Workspace) -> tuple[State | None, tuple[Diagnostic, ...]]:
+    """Return the state before a change, with notices; None if there is none. Requires the lock.
+
+    An outdated state is first updated from the journals, because the change would otherwise hide that the
+    state is outdated. Raises KdeclareError if a run is unfinished, or if the state was lost.
+    """
+    store = workspace.store
+    require_finished_runs(store)
+    if is_state_lost(store):
+        raise build_no_state_error()
+    notices = report_replay(replay_missed_runs(store))
+    return store.read(), notices
+
+
 def _edit_state(
     workspace: Workspace,
     edit: Callable[[State], State],
@@ -73,18 +87,12 @@ def _edit_state(
     command: str,
     progress: Progress,
 ) -> OwnershipChange:
-    """Change the state with one write, which increases the serial and keeps a backup.
-
-    An outdated state is first updated from the journals, because the change would otherwise hide that the
-    state is outdated.
-    """
+    """Change the state with one write, which increases the serial and keeps a backup."""
     store = workspace.store
     with store.lock(command, progress):
-        require_finished_runs(store)
-        if is_state_lost(store):
+        state, notices = read_current_state(workspace)
+        if state is None:
             raise build_no_state_error()
-        notices = report_replay(replay_missed_runs(store))
-        state = read_state(workspace)
         new_state = replace(edit(state), serial=state.serial + 1)
         change = replace(_compare_states(state, new_state), diagnostics=notices)
         if not confirm(change):

@@ -30,6 +30,7 @@ from kdeclare.report.run.state_views import (
     OwnedResource,
     OwnedResources,
     OwnershipChange,
+    OwnershipTransfer,
 )
 from kdeclare.report.run.views import (
     AbandonedRun,
@@ -216,6 +217,7 @@ def build_run_schemas() -> dict[str, dict[str, Any]]:
             "state-migrate": MigratedState,
             "state-prune": PrunedRuns,
             "state-show": OwnedResource,
+            "state-transfer": OwnershipTransfer,
             "status": StatusDocument,
             "validation": ValidationView,
         }

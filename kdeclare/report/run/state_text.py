@@ -10,6 +10,8 @@ from kdeclare.report.run.state_views import (
     OwnedResource,
     OwnedResources,
     OwnershipChange,
+    OwnershipTransfer,
+    StateRevision,
 )
 from kdeclare.report.run.views import AbandonedRun, PrunedRuns, RunStep
 
@@ -73,6 +75,21 @@ def render_ownership_change_text(change: OwnershipChange) -> str:
         for line in _format_names(sign, names)
     ]
     return "".join(f"{line}\n" for line in lines)
+
+
+def render_ownership_transfer_text(transfer: OwnershipTransfer) -> str:
+    """Render which resources are transferred, and between which projects."""
+    lines = [
+        f"From {_format_revision(transfer.source)}",
+        f"to   {_format_revision(transfer.target)}:",
+        *_format_names("→", transfer.resources),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _format_revision(revision: StateRevision) -> str:
+    project, env = sanitize_for_terminal(revision.project), sanitize_for_terminal(revision.env)
+    return f"project '{project}', environment '{env}'"
 
 
 def _format_names(sign: str, names: Sequence[str]) -> list[str]:

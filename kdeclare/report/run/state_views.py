@@ -45,6 +45,29 @@ class OwnershipChange:
 
 
 @dataclass(frozen=True, slots=True)
+class StateRevision:
+    """A version of the state of one project in one environment."""
+
+    schema_name = "StateRevision"
+
+    project: str
+    env: str
+    lineage: str
+    serial: Annotated[int, Field(description="The serial of the state with the change.")]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipTransfer:
+    """A transfer of ownership from one project to another, which changes no system."""
+
+    source: Annotated[StateRevision, Field(description="The state that gives up the resources.")]
+    target: Annotated[StateRevision, Field(description="The state that takes over the resources.")]
+    resources: _Names
+    written: Annotated[bool, Field(description="Whether the two states were written.")]
+    diagnostics: Diagnostics = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MigratedState:
     """The result of copying a state to another location."""
 

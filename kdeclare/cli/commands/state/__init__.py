@@ -5,12 +5,16 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.commands.state.contents import list_, move, pull, push, remove, show
 from kdeclare.cli.commands.state.runs import abandon, migrate, prune
+from kdeclare.cli.commands.state.transfer import transfer
 from kdeclare.cli.epilogs import build_epilog
 
 _READ_EPILOG = build_epilog(codes=(0, 1, 64))
 _WRITE_EPILOG = build_epilog(codes=(0, 1, 6, 64))
 _PULL_EPILOG = build_epilog("kdeclare state pull --out state.json", codes=(0, 1, 64))
 _MOVE_EPILOG = build_epilog("kdeclare state mv Acl/checkout Acl/payments", codes=(0, 1, 6, 64))
+_TRANSFER_EPILOG = build_epilog(
+    "kdeclare state transfer Topic/orders --to-project ../billing/kdeclare.yaml", codes=(0, 1, 6, 64)
+)
 _MIGRATE_EPILOG = build_epilog(
     "kdeclare state migrate --to s3://company-kafka/kdeclare",
     "kdeclare state migrate --from s3://company-kafka/kdeclare --to state",
@@ -29,6 +33,7 @@ def register(app: typer.Typer) -> None:
     command(group, "list", epilog=_READ_EPILOG)(list_)
     command(group, "show", epilog=_READ_EPILOG)(show)
     command(group, "mv", epilog=_MOVE_EPILOG)(move)
+    command(group, "transfer", epilog=_TRANSFER_EPILOG)(transfer)
     command(group, "rm", epilog=_WRITE_EPILOG)(remove)
     command(group, "pull", epilog=_PULL_EPILOG)(pull)
     command(group, "push", epilog=_WRITE_EPILOG)(push)

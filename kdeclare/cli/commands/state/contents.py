@@ -46,7 +46,7 @@ def show(resource: Owned, *, output: Format = "text", where: StateOptions, conso
     from kdeclare.app.state.ownership import show_owned
     from kdeclare.report.run.state_text import render_owned_resource_text
 
-    owned = show_owned(where.workspace(), _parse_id(resource))
+    owned = show_owned(where.workspace(), parse_owned(resource))
     if console.is_json:
         console.write_document(owned)
     else:
@@ -73,7 +73,7 @@ def move(
     from kdeclare.app.state.contents import move_ownership
     from kdeclare.cli.options import parse_resource
 
-    old_id, new_id = _parse_id(old), parse_resource("NEW", new)
+    old_id, new_id = parse_owned(old), parse_resource("NEW", new)
     if old_id.kind != new_id.kind:
         raise typer.BadParameter(
             f"'{old}' and '{new}' have different kinds. The kind of a resource cannot change.",
@@ -111,7 +111,7 @@ def remove(
     from kdeclare.app.state.contents import release_ownership
     from kdeclare.report.elements.values import format_count
 
-    ids = [_parse_id(text) for text in dict.fromkeys(resources)]
+    ids = [parse_owned(text) for text in dict.fromkeys(resources)]
     names = str(ids[0]) if len(ids) == 1 else format_count(len(ids), "resource")
     question = f"Release {names}? Nothing is deleted."
     change = release_ownership(where.workspace(), ids, _make_prompt(console, question, yes), console.command)
@@ -209,7 +209,7 @@ def _report_change(console: Console, change: "OwnershipChange", text: str) -> Ex
     return ExitCode.OK
 
 
-def _parse_id(text: str) -> "ResourceId":
+def parse_owned(text: str) -> "ResourceId":
     """Parse KIND/NAME. The kind need not be installed. Raises BadParameter."""
     from kdeclare.core.resources.ids import ResourceId
 

@@ -1,0 +1,148 @@
+"""Transfer the ownership of resources to another project of the same cluster."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from kdeclare.app.state.contents import read_current_state
+from kdeclare.app.state.ownership import build_no_state_error, require_owned
+from kdeclare.app.workspace import Workspace
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.plans.state import State
+from kdeclare.core.progress import Progress, ignore_progress
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.name_scope import report_out_of_scope
+from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
+from kdeclare.core.resources.record_binding import protect_record
+from kdeclare.report.run.state_views import OwnershipTransfer, StateRevision
+
+
+def transfer_ownership(
+    source: Workspace,
+    target: Workspace,
+    resources: Sequence[ResourceId],
+    confirm: Callable[[OwnershipTransfer], bool],
+    command: str,
+    progress: Progress = ignore_progress,
+) -> OwnershipTransfer:
+    """Move ownership records from the state of one project to the state of another. No system is contacted.
+
+    Both states are locked. The record is written to the target first: after a crash in between, both
+    projects own the resources, and the same command completes the transfer. If the target has no state yet,
+    it gets one.
+
+    confirm: asks whether to write the transfer.
+    Raises KdeclareError if a resource is not owned, if the target owns it already or is not permitted to own
+    it, or if the states belong to different clusters.
+    """
+    with source.store.lock(command, progress), target.store.lock(command, progress):
+        source_state, source_notices = read_current_state(source)
+        target_state, target_notices = read_current_state(target)
+        if source_state is None:
+            raise build_no_state_error()
+        for resource in resources:
+            require_owned(source_state, resource)
+        problems = [
+            *_check_cluster(source_state, target_state, target),
+            *_check_resources(source_state, target_state, target, resources),
+        ]
+        if problems:
+            raise KdeclareError(*problems)
+        names = sorted(map(str, resources))
+        records = {name: _protect(name, source_state.resources[name]) for name in names}
+        kept = {name: record for name, record in source_state.resources.items() if name not in records}
+        new_source = replace(source_state, serial=source_state.serial + 1, resources=kept)
+        if target_state is None:
+            new_target = State(str(uuid.uuid4()), 1, source_state.cluster_id, records)
+        else:
+            new_target = replace(
+                target_state,
+                serial=target_state.serial + 1,
+                cluster_id=target_state.cluster_id or source_state.cluster_id,
+                resources={**target_state.resources, **records},
+            )
+        transfer = OwnershipTransfer(
+            source=_describe(source, new_source),
+            target=_describe(target, new_target),
+            resources=tuple(names),
+            written=False,
+            diagnostics=(*source_notices, *target_notices),
+        )
+        if not confirm(transfer):
+            return transfer
+        target.store.write(new_target)
+        source.store.write(new_source)
+        return replace(transfer, written=True)
+
+
+def _protect(name: str, record: OwnedRecord) -> OwnedRecord:
+    """Return the record with ``preventDestroy``, if its kind has this option.
+
+    The new owner may not declare the resource yet, and would then delete it with ``--allow-deletes``. As soon
+    as it applies a manifest of the resource, the manifest decides about the protection.
+    """
+    protected = protect_record(ResourceId.parse(name).kind, record)
+    return record if protected is None or isinstance(protected, UnboundRecord) else protected
+
+
+def _describe(workspace: Workspace, state: State) -> StateRevision:
+    project = workspace.project
+    return StateRevision(project.name, project.environment.name, state.lineage, state.serial)
+
+
+def _check_cluster(source: State, target: State | None, workspace: Workspace) -> list[Diagnostic]:
+    """Return an error if the target belongs to another cluster, or to another system with the same name."""
+    environment = workspace.project.environment
+    name = f"project '{workspace.project.name}' in environment '{environment.name}'"
+    target_id = (target.cluster_id if target else "") or environment.cluster_id or ""
+    if source.cluster_id and target_id and source.cluster_id != target_id:
+        return [
+            error(
+                "other-cluster",
+                "The projects manage different clusters",
+                f"The state belongs to cluster {source.cluster_id}, but {name} belongs to cluster "
+                f"{target_id}. Nothing was changed.",
+                hint="Check --env and --to-env. Resources cannot be transferred between clusters.",
+            )
+        ]
+    endpoints = target.endpoints if target else {}
+    return [
+        error(
+            "other-endpoint",
+            "Endpoint is a different system",
+            f"The state belongs to {endpoint} with the id {id_}, but in {name}, {endpoint} has the id "
+            f"{endpoints[endpoint]}. Nothing was changed.",
+            hint="Release the resources with 'kdeclare state rm', and adopt them in the other project.",
+            subject=endpoint,
+        )
+        for endpoint, id_ in sorted(source.endpoints.items())
+        if id_ and endpoints.get(endpoint) not in (None, "", id_)
+    ]
+
+
+def _check_resources(
+    source: State, target: State | None, workspace: Workspace, resources: Sequence[ResourceId]
+) -> list[Diagnostic]:
+    """Return an error for each resource that the target is not permitted to own, or owns differently.
+
+    An equal record is not an error, because an interrupted transfer leaves one.
+    """
+    scope = workspace.project.scope
+    problems = [
+        report_out_of_scope(resource, [resource], scope) for resource in scope.find_forbidden(resources)
+    ]
+    owned = target.resources if target else {}
+    for name in sorted(map(str, resources)):
+        record = source.resources[name]
+        if name in owned and owned[name] not in (record, _protect(name, record)):
+            problems.append(
+                error(
+                    "already-owned",
+                    "The resource is already owned",
+                    f"Project '{workspace.project.name}' also has an ownership record of {name}, and it "
+                    "differs. Nothing was changed.",
+                    hint=f"Run 'kdeclare state rm {name}' in one of the two projects.",
+                    resource=name,
+                )
+            )
+    return problems
