@@ -9,6 +9,7 @@ from kdeclare.app.field_positions import locate_fields
 from kdeclare.app.policies import RULES, ActivePolicies, open_active_policies, open_project_policies
 from kdeclare.app.recovery import recover_before_plan
 from kdeclare.app.secrets import ProjectSecrets, seal_secrets
+from kdeclare.app.state.other_states import OtherStatesReader
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import (
     LITERAL_SECRET,
@@ -210,11 +211,21 @@ def plan_manifests(
     """Make the plan for loaded manifests. Raises KdeclareError and Fault."""
     project = workspace.project
     request, secrets = _build_request(workspace, manifests, connections, scope, progress)
+    other_states = OtherStatesReader(workspace)
     diagnostics = (*manifests.diagnostics, *active_policies.diagnostics)
-    request = replace(request, diagnostics=diagnostics, judge=active_policies.judge)
+    request = replace(
+        request,
+        diagnostics=diagnostics,
+        judge=active_policies.judge,
+        read_other_states=other_states.read,
+    )
     plan = build_plan(request, connections, secrets, progress)
     stop_warnings = _warn_about_denials(plan) if project.stops_on_denial else ()
-    diagnostics = (*locate_fields(workspace, plan.diagnostics), *stop_warnings)
+    diagnostics = (
+        *locate_fields(workspace, plan.diagnostics),
+        *stop_warnings,
+        *other_states.report(),
+    )
     plan = replace(plan, diagnostics=sort_diagnostics(diagnostics))
     return PlanResult(plan, secrets, notices)
 

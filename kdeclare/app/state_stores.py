@@ -7,7 +7,7 @@ from dataclasses import replace
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.provider.connection import ConnectionContext, Target
 from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
-from kdeclare.core.storage.conditional_objects import ConditionalObjects
+from kdeclare.core.storage.conditional_objects import ConditionalObjects, ListsProjects
 from kdeclare.core.storage.location import (
     STATE_STORES,
     StateLocation,
@@ -15,7 +15,7 @@ from kdeclare.core.storage.location import (
     build_location_error,
     parse_state_location,
 )
-from kdeclare.engine.state.local_store import open_store
+from kdeclare.engine.state.local_store import list_local_projects, open_store
 from kdeclare.engine.state.location import find_shared_scheme, parse_folder
 from kdeclare.engine.state.port import StateStore
 
@@ -53,9 +53,7 @@ def open_state_store(
     parsed = parse_state_location(location, project, environment)
     duration_s = parsed.get_number(LEASE_OPTION)
     timing = LeaseTiming() if duration_s is None else LeaseTiming(_check_duration(parsed, duration_s))
-    storage_context = StorageContext(
-        context.folder, context.environ, context.references, context.timeout_s, find_target
-    )
+    storage_context = _build_context(context, find_target)
     return SharedStore(lambda: _open_storage(entry_point, parsed, storage_context), timing)
 
 
@@ -72,6 +70,34 @@ def check_state_location(location: str) -> None:
 def is_shared_location(location: str) -> bool:
     """Whether a location names a storage that a team shares, and not a local folder."""
     return find_shared_scheme(location) is not None
+
+
+def list_projects(
+    location: str,
+    project: str,
+    environment: str,
+    context: ConnectionContext,
+    find_target: Callable[[str], Target],
+) -> tuple[tuple[str, str], ...]:
+    """Return the projects and environments that have a state at a location; none if it cannot be listed.
+
+    project, environment: those of the command, with which the storage is opened. Raises KdeclareError.
+    """
+    scheme = find_shared_scheme(location)
+    if scheme is None:
+        return list_local_projects(location)
+    parsed = parse_state_location(location, project, environment)
+    objects = _open_plain_storage(
+        _find_storage(location, scheme), parsed, _build_context(context, find_target)
+    )
+    try:
+        return objects.list_projects() if isinstance(objects, ListsProjects) else ()
+    finally:
+        objects.close()
+
+
+def _build_context(context: ConnectionContext, find_target: Callable[[str], Target]) -> StorageContext:
+    return StorageContext(context.folder, context.environ, context.references, context.timeout_s, find_target)
 
 
 def _find_storage(location: str, scheme: str) -> InstalledEntryPoint:
@@ -97,6 +123,19 @@ def _check_duration(location: StateLocation, duration_s: float) -> float:
 def _open_storage(
     entry_point: InstalledEntryPoint, location: StateLocation, context: StorageContext
 ) -> ConditionalObjects:
+    """Open a storage, with the encryption that the location asks for."""
+    keys = _resolve_keys(location, context)
+    opened = _open_plain_storage(entry_point, location, context)
+    if not keys:
+        return opened
+    from kdeclare.engine.state.shared.encrypted_objects import EncryptedObjects, parse_encryption_key
+
+    return EncryptedObjects(opened, [parse_encryption_key(text, name) for name, text in keys.items()])
+
+
+def _open_plain_storage(
+    entry_point: InstalledEntryPoint, location: StateLocation, context: StorageContext
+) -> ConditionalObjects:
     try:
         open_storage = entry_point.load()
     except ImportError as cause:
@@ -111,14 +150,9 @@ def _open_storage(
         ) from cause
     if not callable(open_storage):
         raise TypeError(f"{entry_point.value} is a {type(open_storage).__name__}")
-    keys = _resolve_keys(location, context)
     own_options = {n: v for n, v in location.options.items() if n not in (LEASE_OPTION, ENCRYPT_OPTION)}
     opened: ConditionalObjects = open_storage(replace(location, options=own_options), context)
-    if not keys:
-        return opened
-    from kdeclare.engine.state.shared.encrypted_objects import EncryptedObjects, parse_encryption_key
-
-    return EncryptedObjects(opened, [parse_encryption_key(text, name) for name, text in keys.items()])
+    return opened
 
 
 def _resolve_keys(location: StateLocation, context: StorageContext) -> dict[str, str]:

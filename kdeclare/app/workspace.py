@@ -18,15 +18,15 @@ from kdeclare.app.connections import (
     make_openers,
     translate_faults,
 )
-from kdeclare.app.state_stores import open_state_store
+from kdeclare.app.state_stores import list_projects, open_state_store
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.run import REQUEST_DEADLINE_S
-from kdeclare.core.provider.connection import AnyConnectionType, ConnectionContext
+from kdeclare.core.provider.connection import AnyConnectionType, ConnectionContext, Target
 from kdeclare.core.secrets.secret_hashes import read_keys
 from kdeclare.engine.observation import identify_system, observe
-from kdeclare.engine.state.port import StateStore
+from kdeclare.engine.state.port import StateStore, is_folder_name
 from kdeclare.manifests.project import Environment, Project, open_project
 from kdeclare.manifests.variables import GivenVariables
 
@@ -83,6 +83,9 @@ class Workspace:
     cluster_name: the name of the cluster in messages, such as its bootstrap servers.
     connect: a function that starts to connect to all systems. The connections retry failed requests.
     connect_only: a function that connects only to the systems of some providers; None if that is not faster.
+    state_location: the location of the state, for messages.
+    find_other_stores: returns the stores of other projects, and of other environments of this project, at the
+        location of the state, by project and environment. Raises KdeclareError.
     stream: the content of standard input, if it is loaded together with the manifests at given paths.
     """
 
@@ -93,6 +96,8 @@ class Workspace:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     connect_only: Callable[[Mapping[str, AnyConnectionType]], PendingConnections] | None = None
     stream: bytes | None = field(default=None, repr=False)
+    state_location: str = ""
+    find_other_stores: Callable[[], Mapping[tuple[str, str], StateStore]] = dict
 
     def __post_init__(self) -> None:
         """Read the keys for hashes of secrets. Raises KdeclareError for a weak key."""
@@ -172,13 +177,21 @@ def build_workspace(
     """
     environment = project.environment
     surroundings = build_surroundings(project, options, environ, attempts)
-    store = open_state_store(
-        options.state or project.state,
-        project.name,
-        environment.name,
-        surroundings,
-        lambda provider: find_target(provider, project, surroundings),
-    )
+    location = options.state or project.state
+
+    def find_state_target(provider: str) -> Target:
+        return find_target(provider, project, surroundings)
+
+    store = open_state_store(location, project.name, environment.name, surroundings, find_state_target)
+
+    def find_other_stores() -> dict[tuple[str, str], StateStore]:
+        own = (project.name, environment.name)
+        names = list_projects(location, *own, surroundings, find_state_target)
+        return {
+            name: open_state_store(location, *name, surroundings, find_state_target)
+            for name in names
+            if name != own and all(map(is_folder_name, name))
+        }
 
     cluster_name = options.bootstrap_server or environment.bootstrap_servers or environment.name
     check = None if environment.cluster_id is None else partial(_check_cluster_id, environment, cluster_name)
@@ -189,7 +202,16 @@ def build_workspace(
     def connect_only(types: Mapping[str, AnyConnectionType]) -> PendingConnections:
         return PendingConnections(make_openers(types, project, surroundings, keeper), connections, check)
 
-    return Workspace(project, store, cluster_name, connect, environ, connect_only)
+    return Workspace(
+        project,
+        store,
+        cluster_name,
+        connect,
+        environ,
+        connect_only,
+        state_location=str(location),
+        find_other_stores=find_other_stores,
+    )
 
 
 def _check_cluster_id(environment: Environment, cluster_name: str, connections: Connections) -> None:

@@ -36,6 +36,9 @@ REVISION_VARIABLE = "KDECLARE_REVISION"
 MAX_OBJECT_BYTES = 32 * 1024 * 1024
 """GitHub warns about files above 50 MB. Git stores similar versions of a file as differences."""
 
+STATE_FILE = "state.json"
+"""The name of the object with the state."""
+
 _MAX_CONTENTION_S = 60.0
 _MAX_PAUSE_S = 2.0
 _BRANCH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
@@ -80,6 +83,14 @@ class GitBranchObjects:
     def list_keys(self, prefix: str) -> tuple[str, ...]:
         """See `ConditionalObjects.list_keys`."""
         return tuple(sorted(key for key in self._read_snapshot().blobs if key.startswith(prefix)))
+
+    def list_projects(self) -> tuple[tuple[str, str], ...]:
+        """See `ListsProjects.list_projects`."""
+        commit = self._read_snapshot().commit
+        if commit is None:
+            return ()
+        paths = (path.split("/") for path in self._open().list_files(commit))
+        return tuple(sorted((p[0], p[1]) for p in paths if len(p) == 3 and p[2] == STATE_FILE))
 
     def create(self, key: str, data: bytes) -> ObjectVersion:
         """See `ConditionalObjects.create`."""
@@ -167,7 +178,7 @@ class GitBranchObjects:
 
     def _check_layout(self, repository: GitRepository, snapshot: _Snapshot) -> None:
         """Raise KdeclareError for files that were copied from a local state folder."""
-        state = snapshot.blobs.get("state.json")
+        state = snapshot.blobs.get(STATE_FILE)
         has_runs = any(key.startswith("runs/") for key in snapshot.blobs)
         if has_runs or (state is not None and repository.read_blob(state).startswith(b"{")):
             raise KdeclareError(

@@ -116,6 +116,11 @@ class GitRepository:
                 blobs[path.decode(errors="surrogateescape").removeprefix(f"{folder}/")] = words[2].decode()
         return blobs
 
+    def list_files(self, commit: str) -> tuple[str, ...]:
+        """Return the paths of all files of a commit."""
+        listing = self._run("ls-tree", "-r", "-z", "--full-tree", "--name-only", commit).stdout
+        return tuple(path.decode(errors="surrogateescape") for path in listing.split(b"\0") if path)
+
     def read_blob(self, blob: str) -> bytes:
         """Return the content of a blob."""
         return self._run("cat-file", "blob", blob).stdout

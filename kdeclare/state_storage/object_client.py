@@ -164,6 +164,26 @@ class ObjectStorage:
         keys = (item["path"].removeprefix(root) for chunk in chunks for item in chunk)
         return tuple(sorted(key for key in keys if key.startswith(prefix)))
 
+    def list_projects(self) -> tuple[tuple[str, str], ...]:
+        """See `ListsProjects.list_projects`. Environments without a state are listed, too."""
+        root = self._settings.folder.split("/")[:-2]
+        return tuple(
+            sorted(
+                (project, environment)
+                for project in self._list_folders(root)
+                for environment in self._list_folders([*root, project])
+            )
+        )
+
+    def _list_folders(self, parts: list[str]) -> list[str]:
+        """Return the names of the folders in a folder of the bucket."""
+        prefix = "/".join(parts)
+        try:
+            result = self._client.list_with_delimiter(prefix or None)
+        except (BaseError, OSError) as cause:
+            raise build_storage_error(cause, self._settings, "list", prefix, self._timeout_s) from cause
+        return [path.rstrip("/").rpartition("/")[2] for path in result["common_prefixes"]]
+
     def create(self, key: str, data: bytes) -> ObjectVersion:
         """See `ConditionalObjects.create`."""
         return self._write(key, data, None)

@@ -248,6 +248,20 @@ def load_codecs() -> tuple[LiveCodec, ...]:
     return _find_codecs(load_providers())
 
 
+def list_cluster_sorts() -> frozenset[str]:
+    """Return the types of objects in the systems that identify clusters, such as topics and ACL bindings.
+
+    Names in other systems are unique only within an endpoint, and endpoints have local names.
+    """
+    return frozenset(
+        sort
+        for provider in load_providers()
+        if any(codec.identifies_system for codec in _find_codecs([provider]))
+        for codec in _find_codecs([provider])
+        for sort in codec.sorts
+    )
+
+
 def _find_codecs(providers: Sequence[Provider]) -> tuple[LiveCodec, ...]:
     collectors = (collector for provider in providers for collector in provider.collectors)
     return tuple(collector.codec for collector in collectors if collector.codec is not None)

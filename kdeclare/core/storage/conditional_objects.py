@@ -6,7 +6,7 @@ implementations for object storage, Kafka topics and git branches.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NewType, Protocol
+from typing import NewType, Protocol, runtime_checkable
 
 from kdeclare.core.frozen_dataclass import dataclass
 
@@ -69,6 +69,20 @@ class ConditionalObjects(Protocol):
 
     def close(self) -> None:
         """Release connections. A second call has no effect."""
+
+
+@runtime_checkable
+class ListsProjects(Protocol):
+    """A storage that can list the projects whose objects it contains at the same location.
+
+    Storages need not have this method. Without it, plans cannot protect the resources of other projects.
+    """
+
+    def list_projects(self) -> tuple[tuple[str, str], ...]:
+        """Return the projects with a state, each with the environment, sorted.
+
+        Raises KdeclareError if the storage does not respond or refuses access.
+        """
 
 
 def write_certainly(

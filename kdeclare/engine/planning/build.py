@@ -32,6 +32,7 @@ from kdeclare.engine.planning.compared_request import read_and_compare
 from kdeclare.engine.planning.comparison import check_names
 from kdeclare.engine.planning.ignored_fields import report_ignored_fields
 from kdeclare.engine.planning.operation_graph import link_operations
+from kdeclare.engine.planning.other_owners import protect_owned_elsewhere
 from kdeclare.engine.planning.plan_impact import observe_impact
 from kdeclare.engine.planning.preflight import run_preflight
 from kdeclare.engine.planning.prune_denied import (
@@ -63,6 +64,9 @@ def build_plan(
     comparison = read_and_compare(request, connections, progress)
     request, inputs, hooks = comparison.request, comparison.inputs, comparison.hooks
     compared, context, live = comparison.compared, comparison.context, comparison.inputs.live
+    if not scope.by_hand:
+        cluster_id = identify_system(live, (request.state and request.state.cluster_id) or "")
+        compared = protect_owned_elsewhere(compared, cluster_id, scope.adopt, request.read_other_states)
     diagnostics = request.diagnostics
     for hook in hooks:
         diagnostics = hook.review_diagnostics(diagnostics)

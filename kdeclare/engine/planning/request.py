@@ -20,6 +20,7 @@ from kdeclare.core.resources.kind import DesiredResource, ManifestExclusion
 from kdeclare.core.resources.name_scope import NameScope
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.engine.planning import operation_graph
+from kdeclare.engine.planning.other_owners import ReadOtherStates
 from kdeclare.engine.planning.prune_denied import block_changes
 
 MAX_DELETES = "max-deletes"
@@ -203,6 +204,8 @@ class PlanRequest:
     names: the names that the project is allowed to declare or change.
     absent: the resources that a manifest declares as absent. ``desired`` does not contain them.
     exclusions: why the manifests of undeclared resources are not present in the environment, by resource.
+    read_other_states: reads the states of other projects at the location of the state, if the plan needs
+        them.
     ``judge``: the policies that evaluate every change.
     """
 
@@ -217,6 +220,7 @@ class PlanRequest:
     names: NameScope = field(default_factory=NameScope)
     absent: tuple[DesiredResource, ...] = ()
     exclusions: Mapping[ResourceId, ManifestExclusion] = field(default_factory=dict)
+    read_other_states: ReadOtherStates = tuple
 
     @property
     def owned(self) -> Mapping[str, OwnedRecord]:

@@ -20,7 +20,7 @@ from kdeclare.engine.state.durable_files import (
     replace_file,
 )
 from kdeclare.engine.state.journal_file import FileJournal, parse_journal, salvage_journal
-from kdeclare.engine.state.location import resolve_folder
+from kdeclare.engine.state.location import parse_folder, resolve_folder
 from kdeclare.engine.state.lock import FileLock
 from kdeclare.engine.state.port import StateStore, is_run_id
 from kdeclare.engine.state.problems import (
@@ -52,6 +52,13 @@ def open_store(location: str | Path, project: str, env: str) -> StateStore:
     project or environment name that cannot be the name of a folder.
     """
     return LocalStore(resolve_folder(location, project, env))
+
+
+def list_local_projects(location: str | Path) -> tuple[tuple[str, str], ...]:
+    """Return the projects and environments with a state in a folder, sorted. Raises KdeclareError."""
+    folder = parse_folder(str(location))
+    with explain_os_errors("read", folder):
+        return tuple(sorted((f.parent.parent.name, f.parent.name) for f in folder.glob(f"*/*/{STATE}")))
 
 
 class LocalStore:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.storage.conditional_objects import ObjectConflict, ObjectVersion
+from kdeclare.core.storage.conditional_objects import ListsProjects, ObjectConflict, ObjectVersion
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import SET, KafkaBed, topic_resource
 from tests.kafka.state.topics import StateTopics
@@ -136,6 +136,8 @@ def test_projects_and_environments_are_apart(topics: StateTopics, topic: str) ->
         assert stored is not None
         assert stored.data == b"%d" % number
         assert objects.list_keys("") == ("state.json",)
+        assert isinstance(objects, ListsProjects)
+        assert objects.list_projects() == (("shop", "lab"), ("shop", "lab-2"), ("shop-2", "lab"))
     assert opened[3].list_keys("") == ()
     for objects in opened:
         objects.close()

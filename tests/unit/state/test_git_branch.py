@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pexpect
 import pytest
 
-from kdeclare.core.storage.conditional_objects import ConditionalObjects, ObjectConflict
+from kdeclare.core.storage.conditional_objects import ConditionalObjects, ListsProjects, ObjectConflict
 from tests.git_remotes import (
     BRANCH,
     SETUP_ENVIRON,
@@ -424,3 +424,16 @@ def test_file_that_kdeclare_did_not_write_is_refused(
     code, text = get_problem(objects.get, "lease.json")
     assert code == "state-corrupt"
     assert "shop/lab/lease.json" in text
+
+
+def test_projects_with_a_state_are_listed(remote: Path, objects: ConditionalObjects, tmp_path: Path) -> None:
+    assert isinstance(objects, ListsProjects)
+    assert objects.list_projects() == ()
+    foreign = ("README.md", "docs/state.json", "a/b/c/state.json")
+    push_files(remote, tmp_path / "clone", dict.fromkeys(foreign, "{}"))
+    objects.create("state.json", b"1")
+    for environment, key in (("grün", "state.json"), ("empty", "lease.json")):
+        others = open_git_objects(f"git+file://{remote}", environment=environment)
+        others.create(key, b"1")
+        others.close()
+    assert objects.list_projects() == (("shop", "grün"), ("shop", "lab"))

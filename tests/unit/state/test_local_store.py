@@ -12,7 +12,7 @@ import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.plans.state import State
-from kdeclare.engine.state.local_store import LocalStore
+from kdeclare.engine.state.local_store import LocalStore, list_local_projects
 from kdeclare.providers.kafka.config.config_record import AppliedValue
 from kdeclare.providers.kafka.topic.record import TopicRecord
 
@@ -255,3 +255,11 @@ def test_run_whose_removal_fails_is_not_listed(tmp_path: Path, monkeypatch: pyte
         assert len(list((tmp_path / "runs").iterdir())) == 1
     with store.lock("test"):  # removes what the failed removal left
         assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_projects_with_a_state_are_listed(tmp_path: Path) -> None:
+    assert list_local_projects(tmp_path / "none") == ()
+    for path in ("shop/lab/state.json", "shop/live/lock", "billing/lab/state.json", "state.json"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("{}")
+    assert list_local_projects(tmp_path) == (("billing", "lab"), ("shop", "lab"))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.core.storage.conditional_objects import ConditionalObjects, ObjectConflict
+from kdeclare.core.storage.conditional_objects import ConditionalObjects, ListsProjects, ObjectConflict
 from kdeclare.core.storage.location import parse_state_location
 from kdeclare.engine.state.port import StateStore
 from kdeclare.engine.state.shared.lease import LeaseTiming
@@ -66,6 +66,18 @@ def test_projects_and_environments_are_apart(s3_server: str, bucket: str) -> Non
     assert staging.get("state.json") is None
     assert production.list_keys("") == ("state.json",)
     assert production.get_location("state.json") == f"s3://{bucket}/team/payments/prod/state.json"
+
+
+@pytest.mark.parametrize("path", ["", "/team/kdeclare"])
+def test_projects_are_listed(s3_server: str, bucket: str, path: str) -> None:
+    url = f"s3://{bucket}{path}?endpoint={s3_server}"
+    objects = open_url(url)
+    assert isinstance(objects, ListsProjects)
+    assert objects.list_projects() == ()
+    for environment in ("prod", "eu 1"):
+        open_url(url, environment=environment).create("state.json", b"x")
+    open_storage(parse_state_location(url, "billing", "prod"), build_context(10.0)).create("lease.json", b"x")
+    assert objects.list_projects() == (("billing", "prod"), ("payments", "eu 1"), ("payments", "prod"))
 
 
 @pytest.mark.parametrize("name", ["eu 1", "grün", "50%", "a+b", "x~(1)&="])

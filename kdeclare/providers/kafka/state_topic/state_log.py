@@ -32,7 +32,9 @@ _TOPIC_CHECK_S = 1.0
 
 
 class StateLog:
-    """The topic of a state, and the last committed record of each key with a prefix. Not thread-safe.
+    """The topic of a state, and the last committed record of each key with a prefix and a suffix.
+
+    Not thread-safe.
 
     All methods raise Fault if a request fails, and KdeclareError if the topic cannot be used.
     """
@@ -43,12 +45,14 @@ class StateLog:
         arguments: RecordClientArguments,
         requirements: TopicRequirements,
         prefix: bytes,
+        suffix: bytes = b"",
     ) -> None:
         """Create the object without any request."""
         self._cluster = cluster
         self._arguments = arguments
         self._requirements = requirements
         self._prefix = prefix
+        self._suffix = suffix
         self._topic_id: str | None = None
         self._checked_at = float("-inf")
         self._reader: CommittedReader | None = None
@@ -108,7 +112,9 @@ class StateLog:
             self.close()
         try:
             if self._reader is None:
-                self._reader = CommittedReader(self._arguments, self._requirements.topic, self._prefix)
+                self._reader = CommittedReader(
+                    self._arguments, self._requirements.topic, self._prefix, self._suffix
+                )
             is_complete = self._reader.read_to(end, timeout_s)
         except Fault:
             self.close()

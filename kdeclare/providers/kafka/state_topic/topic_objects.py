@@ -57,6 +57,9 @@ _PERMANENT = re.compile(
 """Errors of requests that fail in the same way if they are repeated."""
 _FENCED = frozenset({"PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 
+_STATE_SUFFIX = b"/state.json"
+"""The end of the key of each state."""
+
 _FIRST_DELAY_S = 0.02
 _MAX_DELAY_S = 1.0
 
@@ -78,6 +81,7 @@ class TopicObjects:
         """Create the object without any request. timeout_s: how long to repeat requests that fail."""
         self._cluster = cluster
         self._arguments = arguments
+        self._requirements = requirements
         self._topic = requirements.topic
         self._folder = f"{location.project}/{location.environment}/"
         self._transactional_id = f"kdeclare-state-{self._topic}/{location.project}/{location.environment}"
@@ -109,6 +113,17 @@ class TopicObjects:
             self._repeat(self._log.read_to_end, self._timeout_s)
             keys = (key.decode().removeprefix(self._folder) for key in self._log.iterate_keys())
             return tuple(sorted(key for key in keys if key.startswith(prefix)))
+
+    def list_projects(self) -> tuple[tuple[str, str], ...]:
+        """See `ListsProjects.list_projects`."""
+        with self._mutex:
+            log = StateLog(self._cluster, self._arguments, self._requirements, b"", _STATE_SUFFIX)
+            try:
+                self._repeat(log.read_to_end, self._timeout_s)
+                paths = [key.removesuffix(_STATE_SUFFIX).decode().split("/") for key in log.iterate_keys()]
+            finally:
+                log.close()
+        return tuple(sorted((path[0], path[1]) for path in paths if len(path) == 2))
 
     def create(self, key: str, data: bytes) -> ObjectVersion:
         """See `ConditionalObjects.create`."""

@@ -27,14 +27,17 @@ class CommittedRecord:
 
 
 class CommittedReader:
-    """The last committed record of each key that starts with a prefix, in memory.
+    """The last committed record of each key with a prefix and a suffix, in memory.
 
     After a Fault, only `close` can be called. Not thread-safe.
     """
 
-    def __init__(self, arguments: RecordClientArguments, topic: str, prefix: bytes) -> None:
+    def __init__(
+        self, arguments: RecordClientArguments, topic: str, prefix: bytes, suffix: bytes = b""
+    ) -> None:
         """Connect to the topic, and start at its first record. Raises Fault."""
         self._prefix = prefix
+        self._suffix = suffix
         self._partition = TopicPartition(topic, 0)
         self._timeout_s = arguments["request_timeout_ms"] / 1000
         self._records: dict[bytes, CommittedRecord] = {}
@@ -97,7 +100,7 @@ class CommittedReader:
         return position
 
     def _apply(self, key: bytes | None, offset: int, value: bytes | None) -> None:
-        if key is None or not key.startswith(self._prefix):
+        if key is None or not (key.startswith(self._prefix) and key.endswith(self._suffix)):
             return
         if value is None:
             self._records.pop(key, None)
