@@ -1,4 +1,4 @@
-"""Extract values from a response of GitHub's or GitLab's API on stdin, and print one per line.
+"""Extract values from a response of GitHub's, GitLab's or Azure DevOps' API on stdin, and print one per line.
 
     python3 answer.py QUESTION [VALUE …] <<< "$answer"
 
@@ -67,6 +67,20 @@ def gitlab_job(jobs: Any, name: str) -> Iterator[Any]:
     yield from sorted((job["id"] for job in jobs if job["name"] == name), reverse=True)[:1]
 
 
+def azure_user(data: Any) -> Iterator[Any]:
+    """Find the id of the token's user."""
+    yield data["authenticatedUser"]["id"]
+
+
+def azure_comment(answer: Any, marker: str, author: str) -> Iterator[Any]:
+    """Find the thread whose first comment has the marker and the author's id: the ids of both."""
+    for thread in answer["value"]:
+        comments = [comment for comment in thread["comments"] if not comment.get("isDeleted")]
+        if comments and _is_author(comments[0], author) and comments[0]["content"].startswith(marker):
+            yield from (thread["id"], comments[0]["id"])
+            return
+
+
 def _is_author(item: Any, author: str) -> bool:
     return str((item["author"] or {}).get("id")) == author
 
@@ -75,6 +89,8 @@ _QUESTIONS: dict[str, Callable[..., Iterator[Any]]] = {
     "github-comment": github_comment,
     "github-pull": github_pull,
     "github-runs": github_runs,
+    "azure-user": azure_user,
+    "azure-comment": azure_comment,
     "gitlab-user": gitlab_user,
     "gitlab-note": gitlab_note,
     "gitlab-merged": gitlab_merged,

@@ -31,10 +31,19 @@ if [ "${GITHUB_ACTIONS:-}" = true ] && [ -z "${KDECLARE_FENCED:-}" ]; then
   export KDECLARE_FENCED=1
   printf '::stop-commands::%s\n' "$fence"
 fi
+
+# Azure Pipelines runs log lines with "##vso[…]" as commands, and has no way to turn them off.
+filter=
+if [ "${TF_BUILD:-}" = True ] && [ -z "${KDECLARE_FENCED:-}" ]; then
+  export KDECLARE_FENCED=1
+  exec > >(sed -u 's/##/# #/g') 2>&1
+  filter=$!
+fi
 written=
 finish() {
   [ -z "$written" ] || rm -f "$written"
   [ -z "$fence" ] || printf '\n::%s::\n' "$fence"
+  [ -z "$filter" ] || { exec >&- 2>&- && wait "$filter"; }
 }
 trap finish EXIT
 
@@ -47,7 +56,7 @@ kdeclare() {
     GITHUB_STEP_SUMMARY ACTIONS_RUNTIME_TOKEN ACTIONS_ID_TOKEN_REQUEST_TOKEN ACTIONS_ID_TOKEN_REQUEST_URL \
     CI_JOB_TOKEN CI_JOB_JWT CI_JOB_JWT_V1 CI_JOB_JWT_V2 CI_REPOSITORY_URL CI_REGISTRY_PASSWORD \
     CI_DEPLOY_PASSWORD CI_DEPENDENCY_PROXY_PASSWORD KDECLARE_GITLAB_TOKEN KDECLARE_STATE_TOKEN \
-    KDECLARE_BASE_TOKEN KDECLARE_CLIENT_PROPERTIES KDECLARE_CLIENT_PROPERTIES_FILE; do
+    SYSTEM_ACCESSTOKEN KDECLARE_AZURE_TOKEN KDECLARE_PLANS_TOKEN KDECLARE_BASE_TOKEN KDECLARE_CLIENT_PROPERTIES KDECLARE_CLIENT_PROPERTIES_FILE; do
     [ "$name" = "$login" ] || without+=(-u "$name")
   done
   [ -z "${KDECLARE_BASE:-}" ] || settings+=("KDECLARE_TRUSTED_PROJECT=$trusted")

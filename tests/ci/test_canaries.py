@@ -27,14 +27,17 @@ NAMES = (
     "CI_JOB_TOKEN",
     "CLIENT_PASSWORD",
     "GH_TOKEN",
+    "KDECLARE_AZURE_TOKEN",
     "KDECLARE_BASE_TOKEN",
     "KDECLARE_GITLAB_TOKEN",
+    "KDECLARE_PLANS_TOKEN",
     "KDECLARE_SECRET_KEY",
     SIGNING_KEY,
     "KDECLARE_SIGNING_PASSPHRASE",
     "KDECLARE_STATE_TOKEN",
     "KEYSTORE_PASSWORD",
     "OTHER_VARIABLE_OF_THE_JOB",
+    "SYSTEM_ACCESSTOKEN",
 )
 _PROGRAM = """#!/bin/sh
 for word in "$@"; do printf '%s\\n' "$word" >> {record}; done

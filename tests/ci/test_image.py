@@ -119,6 +119,24 @@ def test_cron_job_is_restricted_and_mounts_what_it_writes_to() -> None:
     assert {"/audits", "/project", "/tmp"} == {mount["mountPath"] for mount in audit["volumeMounts"]}
 
 
+def test_argo_workflow_runs_the_same_audit() -> None:
+    (workflow,) = yaml.safe_load_all((ROOT / "ci" / "argo" / "kdeclare-audit.yaml").read_text())
+    assert workflow["kind"] == "CronWorkflow"
+    spec = workflow["spec"]["workflowSpec"]
+    (template,) = spec["templates"]
+    assert spec["entrypoint"] == template["name"]
+    pod = read_job()
+    assert template["initContainers"] == pod["initContainers"]
+    (audit,) = pod["containers"]
+    own = {"name": "audit", "command": ["kdeclare"], "workingDir": "/project"}  # as in the image
+    assert template["container"] | {"name": "audit"} == audit | own
+    assert {volume["name"]: volume for volume in spec["volumes"]} == {v["name"]: v for v in pod["volumes"]}
+    assert spec["securityContext"] == pod["securityContext"]
+    (_, job) = yaml.safe_load_all(CRON_JOB.read_text())
+    assert workflow["spec"]["schedules"] == [job["spec"]["schedule"]]
+    assert spec["activeDeadlineSeconds"] == job["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"]
+
+
 def test_command_of_cron_job_is_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,17 +49,20 @@ SCHEMAS = {
     "github-workflows": WORKFLOWS,
     "github-actions": [ROOT / "action.yml"],
     "gitlab-ci": sorted((ROOT / "ci" / "gitlab").glob("*.yml")),
+    "azure-pipelines": sorted((ROOT / "ci" / "azure").glob("*.yml")),
+    "renovate": [ROOT / "ci" / "renovate" / "renovate.json"],
 }
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_workflows_match_published_schemas(schema: str) -> None:
-    transform = ("--data-transform", schema) if schema == "gitlab-ci" else ()
+    options = ["--builtin-schema", f"vendor.{schema}"]
+    if schema in ("gitlab-ci", "azure-pipelines"):
+        options += ["--data-transform", schema]
+    if schema == "azure-pipelines":  # patterns of the schema are not valid in the mode for Unicode
+        options += ["--regex-variant", "nonunicode"]
     assert SCHEMAS[schema]
-    assert (
-        run_linter("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *transform, *SCHEMAS[schema])
-        == ""
-    )
+    assert run_linter("check-jsonschema", *options, *SCHEMAS[schema]) == ""
 
 
 def test_workflows_pass_zizmor() -> None:
@@ -75,7 +78,8 @@ def test_action_expands_no_expressions_in_scripts() -> None:
 
 
 def test_referenced_scripts_exist() -> None:
-    texts = [path.read_text() for path in (ROOT / "action.yml", *SCHEMAS["gitlab-ci"])]
+    recipes = (*SCHEMAS["gitlab-ci"], *SCHEMAS["azure-pipelines"], *(ROOT / "ci" / "jenkins").iterdir())
+    texts = [path.read_text().replace("$STEPS/", "ci/steps/") for path in (ROOT / "action.yml", *recipes)]
     named = {name for text in texts for name in re.findall(r"ci/steps/([\w/-]+\.sh)", text)}
     assert {str(path.relative_to(STEPS)) for path in SCRIPTS} >= named
     assert len(named) > 5
@@ -129,6 +133,14 @@ def test_pre_commit_hook_validates_a_project(
     (tmp_path / "manifests" / "orders.yaml").write_text("kind: Topic\n")
     assert main(arguments) == 1
     assert "manifests/orders.yaml" in capsys.readouterr().out
+
+
+def test_guide_to_other_systems_links_to_all_recipes() -> None:
+    guide = (ROOT / "docs" / "howto" / "run-in-other-ci.md").read_text()
+    folders = [ROOT / "ci" / name for name in ("argo", "azure", "jenkins", "renovate")]
+    recipes = [path.relative_to(ROOT) for folder in folders for path in folder.iterdir()]
+    assert len(recipes) == 6
+    assert [path for path in recipes if f"(../../{path.as_posix()})" not in guide] == []
 
 
 def test_guide_links_to_existing_files() -> None:

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 OWN_SECRETS = frozenset(
     {
+        "KDECLARE_AZURE_TOKEN",
         "KDECLARE_BASE_TOKEN",
         "KDECLARE_GITLAB_TOKEN",
         "KDECLARE_OLD_SECRET_KEY",
+        "KDECLARE_PLANS_TOKEN",
         "KDECLARE_SECRET_KEY",
         "KDECLARE_SIGNING_KEY",
         "KDECLARE_SIGNING_PASSPHRASE",
