@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from kdeclare.core.provider.registry import load_codecs
+from kdeclare.core.provider.registry import list_cluster_sorts
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.fleet.findings import Finding, FindingKind, FindingSeverity
 from kdeclare.fleet.tables.rows import CLUSTER, get_declared_live_key
@@ -107,11 +107,6 @@ def map_cluster_ids(declared: Mapping[str, Row], live: Mapping[str, Row]) -> dic
     return ids | {name: row["cluster_id"] for name, row in live.items() if row["cluster_id"] is not None}
 
 
-def list_identified_sorts() -> frozenset[str]:
-    """Return the types of objects of the system that identifies clusters."""
-    return frozenset(sort for codec in load_codecs() if codec.identifies_system for sort in codec.sorts)
-
-
 def find_claimed_elsewhere(declared: Iterable[Row], sharing: Sharing) -> Set[ObjectKey]:
     """Return the objects that another entry of the same cluster declares or owns, and this entry does not.
 
@@ -159,7 +154,7 @@ def _list_objects(declared: Iterable[Row], sharing: Sharing) -> Iterator[tuple[R
 
     A row for a whole set of objects, or for a group of objects, has no such key.
     """
-    sorts = list_identified_sorts()
+    sorts = list_cluster_sorts()
     for row in declared:
         if row["cluster"] not in sharing or row["kind"] == CLUSTER:
             continue

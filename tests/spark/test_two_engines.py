@@ -18,6 +18,7 @@ from kdeclare.fleet.spark.tasks import read_clusters
 from kdeclare.fleet.tables.rows import CLUSTER, FINDINGS, SUMMARY
 from kdeclare.fleet.tables.storage import LocalStorage
 from tests.http_servers import serve
+from tests.spark.quota_fleet import make_quota_fleet
 from tests.spark.real_fleet import RealFleet, accept_drift, make_real_fleet
 from tests.unit.fleet.test_snapshot_diff import Fleet as SnapshotFleet
 
@@ -170,6 +171,17 @@ def test_engines_find_same_contested_resources(
     local, spark = audits.values()
     assert drop_run(local) == drop_run(spark)
     assert local["found"]["contested"] == 5
+    both = [read_findings(tmp_path / engine, found["audit_id"]) for engine, found in audits.items()]
+    assert both[0] == both[1]
+
+
+def test_engines_find_same_contested_quotas_and_acls(
+    in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = make_quota_fleet(tmp_path / "fleet", monkeypatch)
+    audits = {engine: audit(fleet, tmp_path / engine, engine) for engine in ("local", "spark")}
+    assert audits["local"]["found"].get("unmanaged", 0) == 0
+    assert audits["local"]["found"]["contested"] > 0
     both = [read_findings(tmp_path / engine, found["audit_id"]) for engine, found in audits.items()]
     assert both[0] == both[1]
 

@@ -6,6 +6,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.functions import arrow_udf
 
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.provider.registry import list_cluster_sorts
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.fleet.contested import (
     CONTRADICTION_PATH,
@@ -14,7 +15,6 @@ from kdeclare.fleet.contested import (
     Rival,
     Sharing,
     build_contested_finding,
-    list_identified_sorts,
 )
 from kdeclare.fleet.findings import FindingKind
 from kdeclare.fleet.spark.diff import KEY, RESULT, to_struct
@@ -58,7 +58,7 @@ def select_shared_objects(declared: DataFrame, sharing: Sharing) -> SharedObject
         }
     )
     return SharedObjects(
-        keyed.where(f.col("object_sort").isin(list(list_identified_sorts()))), f.broadcast(pairs)
+        keyed.where(f.col("object_sort").isin(list(list_cluster_sorts()))), f.broadcast(pairs)
     )
 
 

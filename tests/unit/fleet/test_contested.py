@@ -19,6 +19,7 @@ from kdeclare.fleet.findings import FindingSeverity
 from kdeclare.fleet.local.tables import read_rows
 from kdeclare.fleet.tables.rows import FINDINGS
 from kdeclare.fleet.tables.storage import LocalStorage
+from tests.spark.quota_fleet import make_quota_fleet
 from tests.spark.real_fleet import SECRETS, SHARED, RealFleet, make_real_fleet
 
 ORDERS = ResourceId("Topic", "orders")
@@ -88,6 +89,22 @@ def test_owned_topic_is_contested_after_its_manifest_moved(fleet: RealFleet) -> 
     row = read_found(fleet, audit(fleet), "contested")[SHARED, "t.3"]
     assert "eu-1 (owns it, but no longer declares it)" in row["message"]
     assert row["severity"] == "medium"
+
+
+def test_quotas_and_acls_of_projects_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = make_quota_fleet(tmp_path / "fleet", monkeypatch)
+    summary = audit(fleet)
+    assert "unmanaged" not in summary["found"]
+    found = read_found(fleet, summary, "contested")
+    assert found.keys() == {
+        ("billing", "both"),
+        ("checkout", "both"),
+        ("billing", "readers-of-billing"),
+        ("checkout", "readers-of-checkout"),
+    }
+    assert found["billing", "both"]["severity"] == "high"
+    assert "checkout (declares it differently" in found["billing", "both"]["message"]
+    assert "checkout as Acl/readers-of-checkout" in found["billing", "readers-of-billing"]["message"]
 
 
 def test_contradiction_within_a_project_is_a_finding(fleet: RealFleet) -> None:
