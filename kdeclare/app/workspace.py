@@ -18,7 +18,7 @@ from kdeclare.app.connections import (
     make_openers,
     translate_faults,
 )
-from kdeclare.app.state_stores import list_projects, open_state_store
+from kdeclare.app.state_stores import is_shared_location, list_projects, open_state_store
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.parts import Connections
@@ -209,7 +209,7 @@ def build_workspace(
         connect,
         environ,
         connect_only,
-        state_location=str(location),
+        state_location=location if is_shared_location(location) else os.path.normpath(location),
         find_other_stores=find_other_stores,
     )
 

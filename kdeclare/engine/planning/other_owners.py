@@ -148,7 +148,8 @@ def _has_settings(kind: str) -> bool:
 def _report_owners(item: ResourceComparison, owners: Sequence[_Owner], is_blocked: bool) -> Diagnostic:
     names = [_describe(owner, item.id) for owner in owners]
     more = f", and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    detail = f"{item.id} is also owned by {', '.join(names[:_MAX_NAMED])}{more}."
+    verb = "is owned by" if item.owned is None else "is also owned by"
+    detail = f"{item.id} {verb} {', '.join(names[:_MAX_NAMED])}{more}."
     place = item.desired.source if item.desired else item.change.source if item.change else None
     if _is_deletion(item):
         return (denied if is_blocked else warning)(
