@@ -1,4 +1,4 @@
-"""Convert the files of other tools into manifests, and list what has no counterpart.
+"""Convert the files of other tools into manifests, and list everything that kdeclare does not support.
 
-Each source format has one module. A format knows kinds only by the documents that it writes.
+Each source format has one module. The modules do not import the kinds whose manifests they write.
 """

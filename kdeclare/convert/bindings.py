@@ -82,7 +82,7 @@ class AclCollector:
         permission: str = "",
         host: str = "",
     ) -> None:
-        """Add a binding in the words of the other tool. What cannot be declared is reported."""
+        """Add a binding with the terms of the other tool. Report a binding that cannot be declared."""
         type_ = _TYPES.get(_keep_letters(resource_type).lower())
         operation_ = _OPERATIONS_BY_LETTERS.get(_keep_letters(operation).upper())
         pattern_ = _PATTERNS.get(pattern.lower())
@@ -96,8 +96,8 @@ class AclCollector:
             problem = f"'{operation}' is not an operation of Kafka's ACLs."
         elif pattern_ is None:
             problem = (
-                f"Kafka stores no patterns of type '{pattern}'. The other tool expands them to the names "
-                "that exist at that moment. Write a prefix, or one binding for each name."
+                f"Kafka stores no patterns of type '{pattern}'. The other tool expands such a pattern to "
+                "the names that exist at that moment. Write a prefix, or one binding for each name."
             )
         elif permission_ is None:
             problem = f"'{permission}' is neither allow nor deny."
@@ -163,7 +163,7 @@ class AclCollector:
 
 
 def build_free_name(text: str, taken: set[str]) -> str:
-    """Return a name for a manifest that is not taken yet, and mark it as taken."""
+    """Return an unused name for a manifest, and mark it as used."""
     base = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.") or "all"
     name, number = base, 2
     while name in taken:
@@ -173,7 +173,7 @@ def build_free_name(text: str, taken: set[str]) -> str:
 
 
 def _find_role(key: tuple[str, str, str, str, str], operations: list[str]) -> SpecPath | None:
-    """Return the role that means exactly these operations on a resource; None if there is none."""
+    """Return the role that consists of exactly these operations on a resource; None if there is none."""
     resource_type, name, pattern, permission, host = key
     if permission != "allow" or host != ANY_HOST or (pattern == LITERAL and name != "*" and "*" in name):
         return None

@@ -62,7 +62,7 @@ def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """A resource. labels: those of the list that contains it."""
+    """A resource. labels: the labels of the list that contains the resource."""
 
     version: str
     kind: str
@@ -114,7 +114,7 @@ class _Converter:
         place = get_position(node)
         group = next((group for group in _GROUPS if version.startswith(group)), None)
         if group is None:
-            self._findings.report(place, subject, f"kdeclare has no counterpart of kind {kind}.")
+            self._findings.report(place, subject, f"kdeclare has no equivalent of kind {kind}.")
             return
         if version.removeprefix(group) not in _VERSIONS:
             self._findings.report(place, subject, f"kdeclare does not know the version {version}.")
@@ -127,7 +127,7 @@ class _Converter:
             metadata.ignore("name")
             annotations = metadata.take_section("annotations")
             if annotations is not None:
-                annotations.report_rest("kdeclare has no annotations.")
+                annotations.report_rest("kdeclare does not support annotations.")
         if kind == "ConfigMap":
             configs, _ = take_configs(section.take_section("data"))
             self._config_maps[name] = configs
@@ -151,11 +151,11 @@ class _Converter:
             self._convert_subject(source, spec, name, labels)
         else:
             spec.ignore(*spec.keys)
-            reason = _REASONS.get(kind, f"kdeclare has no counterpart of kind {kind}.")
+            reason = _REASONS.get(kind, f"kdeclare has no equivalent of kind {kind}.")
             section.report_all(reason)
 
     def finish(self) -> None:
-        """Convert what refers to other objects."""
+        """Convert the objects that refer to other objects."""
         for spec, name, labels in self._topics:
             self._convert_topic(spec, name, labels)
         rules = {name: [_read_rule(rule) for rule in role] for name, role in self._roles.items()}
@@ -296,7 +296,7 @@ class _Converter:
 
 
 def _read_rule(rule: Section) -> tuple[Section, list[str], Mapping[str, str]]:
-    """Return a rule with its operations and the other words of its bindings."""
+    """Return a rule with its operations and the other fields of its bindings."""
     resource = rule.take_section("resource")
     words = {
         "resource_type": resource.take_text("type") if resource is not None else "",

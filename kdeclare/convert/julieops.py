@@ -87,7 +87,10 @@ class _Converter:
             self._findings.add(resource)
 
     def convert_topology(self, source: SourceFile, node: MappingNode) -> None:
-        """Convert a topology. The prefix of its topics is made of its attributes in the order of the file."""
+        """Convert a topology.
+
+        The prefix of its topics consists of its attributes, in the order of the file.
+        """
         section = Section(node, "topology", self._findings)
         context = section.take_text("context")
         others = [section.take_text(key) for key in section.keys if key not in _OWN_FIELDS]
@@ -170,7 +173,7 @@ class _Converter:
         configs: dict[str, JsonValue],
         places: Mapping[SpecPath, SourcePosition],
     ) -> int | None:
-        """Remove a number from the configs, where JulieOps declares it, and return it."""
+        """Remove a number that JulieOps declares in the configs, and return it."""
         value = configs.pop(key, None)
         if value is not None and not isinstance(value, int):
             reason = f"'{value}' is not a whole number."
@@ -332,6 +335,9 @@ class _Converter:
 
 
 def _ignore_user_fields(user: Section) -> None:
-    """Mark the fields of a user as read. They apply to each topic, so they are read several times."""
+    """Mark the fields of a user as read. They apply to every topic, so they are read several times."""
     user.ignore("principal", "group", "transactionId", "idempotence")
-    user.report("metadata", "An Acl manifest is written for each principal, and has no metadata of one use.")
+    user.report(
+        "metadata",
+        "An Acl manifest is written for each principal, and metadata of a single permission cannot be kept.",
+    )

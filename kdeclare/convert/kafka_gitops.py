@@ -59,7 +59,7 @@ class _Converter:
         self._principals: dict[str, str] = {}
 
     def convert(self, sections: Sequence[Section]) -> None:
-        """Convert settings first, because they change what the other parts mean."""
+        """Convert settings first, because they change the meaning of the other sections."""
         for section in sections:
             self._read_settings(section.take_section("settings", "settings"))
         for section in sections:
@@ -84,7 +84,7 @@ class _Converter:
             defaults = topics.take_section("defaults")
             if defaults is not None:
                 self._replication = defaults.take_integer("replication")
-            topics.report("blacklist", "kdeclare leaves topics alone that it does not own.")
+            topics.report("blacklist", "kdeclare does not change topics that it does not own.")
         services = settings.take_section("services")
         rights = services.take_section("acls") if services is not None else None
         if rights is not None:
@@ -129,7 +129,7 @@ class _Converter:
         if self._add_topics(section, principal):
             place = section.find_place("group-id")
             self._add(place, section, principal, "group", section.take_text("group-id") or name, "READ")
-        section.report("group-id", "A service that consumes nothing gets no rights on a group.")
+        section.report("group-id", "A service that consumes nothing gets no permissions for a group.")
 
     def _add_topics(self, section: Section, principal: str) -> bool:
         """Add the rights on topics, and return whether the service consumes."""

@@ -39,7 +39,7 @@ class ConvertedResource:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something in the source that the manifests do not contain, or contain differently.
+    """A part of the source that the manifests do not contain, or contain in a different form.
 
     subject: the object and the field. reason: full sentences.
     """

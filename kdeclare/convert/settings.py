@@ -1,4 +1,4 @@
-"""Parts of specs that several tools share: configs, quotas, passwords and connectors."""
+"""Build the parts of specs that several tools have in common: configs, quotas, passwords and connectors."""
 
 import json
 import re
@@ -69,7 +69,10 @@ def build_variable_name(*parts: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A password of a user for one mechanism. subject: names it in gaps. iterations: None if not declared."""
+    """A password of a user for one mechanism.
+
+    subject: the name of the password in gaps. iterations: None if not declared.
+    """
 
     place: SourcePosition
     subject: str

@@ -110,7 +110,7 @@ class Section:
         return ""
 
     def take_integer(self, key: str, *, unset: Sequence[str] = ()) -> int | None:
-        """Return a field as an integer. unset: values that mean that the field is not set."""
+        """Return a field as an integer. unset: the values that stand for a field that is not set."""
         place = self.find_place(key)
         text = self.take_text(key)
         if not text or text in unset:
@@ -175,9 +175,9 @@ class Section:
         ]
 
     def take_values(self) -> Iterator[tuple[str, JsonValue, SourcePosition]]:
-        """Yield all remaining fields as keys, values and positions, as a map of settings.
+        """Yield the keys, values and positions of all remaining fields, such as the configs of a topic.
 
-        A list becomes text with commas, as Kafka writes lists. Mappings are reported.
+        A list becomes a string with commas, as in Kafka configs. Mappings are reported as gaps.
         """
         for key in self.keys:
             place = self.find_place(key)
@@ -195,12 +195,12 @@ class Section:
         return {} if section is None else {k: _to_text(v) for k, v, _ in section.take_values()}
 
     def ignore(self, *keys: str) -> None:
-        """Drop fields that declare nothing, such as the status of an object."""
+        """Mark fields as read that declare nothing, such as the status of an object."""
         for key in keys:
             self._fields.pop(key, None)
 
     def report(self, key: str, reason: str) -> None:
-        """Report a field, if it exists, with a reason of its own."""
+        """Report a field, if it exists, with a specific reason."""
         if key in self._fields:
             place = self.find_place(key)
             del self._fields[key]
@@ -313,7 +313,7 @@ def read_value(node: Node) -> JsonValue:
 
 
 def convert_number(value: JsonValue) -> JsonValue:
-    """Return a number for text that is one, so that the manifest contains it without quotes."""
+    """Convert a string to a number if it is a number, so that the manifest contains it without quotes."""
     if not isinstance(value, str):
         return value
     if value.lstrip("-").isdigit() and value.isascii() and str(int(value)) == value:

@@ -59,13 +59,13 @@ _REASONS = {
 
 
 def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
-    """Convert the files. Raises KdeclareError if a file contains no resource of Kubernetes."""
+    """Convert the files. Raises KdeclareError if a file contains no Kubernetes resource."""
     acls = AclCollector(findings)
     for source in sources:
         objects = list(_list_objects(source))
         if not objects:
             hint = "Pass files with KafkaTopic, KafkaUser and KafkaConnector, as kubectl prints them."
-            raise build_wrong_file_error(source, "resources of Kubernetes", hint)
+            raise build_wrong_file_error(source, "Kubernetes resources", hint)
         for node in objects:
             _convert_object(node, findings, acls)
     for resource in acls.build():
@@ -96,7 +96,7 @@ def _convert_object(node: MappingNode, findings: Findings, acls: AclCollector) -
     }
     if not version.startswith(_GROUP) or kind not in convert_kind:
         reason = _REASONS.get(kind) if version.startswith(_GROUP) else None
-        findings.report(get_position(node), subject, reason or f"kdeclare has no counterpart of kind {kind}.")
+        findings.report(get_position(node), subject, reason or f"kdeclare has no equivalent of kind {kind}.")
         return
     if version.removeprefix(_GROUP) not in _VERSIONS:
         findings.report(get_position(node), subject, f"kdeclare does not know the version {version}.")
@@ -108,7 +108,7 @@ def _convert_object(node: MappingNode, findings: Findings, acls: AclCollector) -
     labels = metadata.take_labels("labels") if metadata is not None else {}
     if metadata is not None:
         metadata.ignore("name", *_SERVER_FIELDS)
-        metadata.report("namespace", "A manifest names no namespace. The environment determines the cluster.")
+        metadata.report("namespace", "Manifests have no namespace. The environment determines the cluster.")
     if annotations is not None:
         annotations.ignore(_SERVER_ANNOTATION)
         if annotations.take_text("strimzi.io/managed") == "false":

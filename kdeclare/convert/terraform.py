@@ -1,7 +1,7 @@
 """Convert Terraform state: the output of ``terraform show -json``, or a state file of version 4.
 
 Resources of the Mongey providers for Kafka and Kafka Connect are converted. Configuration files (``.tf``) are
-not read, because only Terraform can evaluate them; the state has the result.
+not read, because only Terraform can evaluate them. The state contains the result.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,7 +73,7 @@ def _list_instances(source: SourceFile) -> Iterator[_Instance]:
     elif get_text(fields.get("version")) == _STATE_VERSION and "resources" in fields:
         yield from _list_raw_state(fields["resources"])
     else:
-        raise build_wrong_file_error(source, "a state of Terraform of version 4, or its JSON", _HINT)
+        raise build_wrong_file_error(source, "a Terraform state of version 4, or its JSON", _HINT)
 
 
 def _list_module(module: Node | None) -> Iterator[_Instance]:
@@ -136,7 +136,7 @@ class _Converter:
             reason = "It is a data source, so Terraform only reads it."
             self._findings.report(place, f"data.{instance.address.removeprefix('data.')}", reason)
         elif convert_type is None or not isinstance(instance.attributes, MappingNode):
-            default = f"kdeclare has no counterpart of {instance.type}."
+            default = f"kdeclare has no equivalent of {instance.type}."
             reason = next(
                 (text for start, text in _REASONS.items() if instance.type.startswith(start)), default
             )
@@ -147,7 +147,7 @@ class _Converter:
             convert_type(section)
 
     def finish(self) -> None:
-        """Write what several instances belong to."""
+        """Write the resources that are built from several instances."""
         for user, credentials in self._credentials.items():
             add_scram_user(self._findings, user, credentials)
         for resource in self._acls.build():

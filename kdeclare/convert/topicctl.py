@@ -103,13 +103,16 @@ def _convert_topic(spec: Section, name: str, labels: dict[str, str], findings: F
 
 
 def _take_placement(section: Section | None) -> dict[str, JsonValue]:
-    """Return the fields for the placement of replicas. 'any' is what kdeclare does without a placement."""
+    """Return the fields for the placement of replicas.
+
+    The strategy 'any' is kdeclare's behavior without a placement.
+    """
     if section is None:
         return {}
     place = section.find_place("strategy")
     strategy = section.take_text("strategy")
     section.report(
-        "picker", "kdeclare spreads replicas evenly, and has no other way to choose among brokers."
+        "picker", "kdeclare spreads replicas evenly, and has no other strategy for choosing brokers."
     )
     racks: list[JsonValue] = [text for text, _ in section.take_texts("staticRackAssignments")]
     assignments = section.take_lists("staticAssignments")

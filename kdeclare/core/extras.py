@@ -1,4 +1,4 @@
-"""Modules that some installations lack: which extra of kdeclare installs them, or which systems have them."""
+"""Modules that are missing from some installations, and the extra or the operating system that has them."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 class Extra:
     """An extra of kdeclare, which pip installs with ``kdeclare[NAME]``.
 
-    purpose: what needs the extra, as the subject of a sentence about several things.
+    purpose: the features that need the extra, as the plural subject of a sentence.
     """
 
     name: str

@@ -11,7 +11,7 @@ CONTEXT = 3
 
 
 class LineChange(StrEnum):
-    """How a row of a line diff differs."""
+    """The kind of difference in a row of a line diff."""
 
     EQUAL = "equal"
     CHANGED = "changed"

@@ -131,7 +131,7 @@ class PlanContext(Parts):
 
 
 class SharedReads:
-    """What was read from the systems for one plan, so that no other step of the plan reads it again.
+    """The data that was read from the systems for one plan, so that no other step of the plan reads it again.
 
     Each provider adds objects of its own classes.
     """

@@ -57,9 +57,10 @@ Labels = Annotated[Mapping[str, str], Field(description="The labels of the clust
 
 @dataclass(frozen=True, slots=True)
 class ClusterFingerprints:
-    """Hashes with which the next audit finds clusters that have not changed; see `fleet.tables.fingerprints`.
+    """Hashes that show the next audit which clusters have not changed; see `fleet.tables.fingerprints`.
 
-    If the first two are the same in the next audit, it carries over the findings of this one.
+    If the first two hashes of a cluster are the same in the next audit, it carries over the findings of this
+    audit.
     """
 
     schema_name = "ClusterFingerprintsDocument"

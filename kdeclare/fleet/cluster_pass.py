@@ -113,8 +113,7 @@ class ClusterFindings:
     """The findings of the second pass of an audit in one cluster.
 
     found: the findings, each with its resource and the labels of the resource.
-    notices: messages about policies that could not be evaluated, and about objects of which it is unknown
-        whether they are unused.
+    notices: messages about policies that could not be evaluated, and about objects whose usage is unknown.
     """
 
     found: Sequence[tuple[ResourceId, Mapping[str, str], Finding]] = ()

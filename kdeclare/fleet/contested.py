@@ -43,7 +43,7 @@ class Relation(StrEnum):
 
 
 class Rival(NamedTuple):
-    """A resource of another entry that is about the same object.
+    """A resource of another entry that refers to the same object.
 
     cluster: the name of the entry. kind, name: the resource.
     source: the position of the manifest; None if the resource is not declared.
@@ -108,7 +108,7 @@ def map_cluster_ids(declared: Mapping[str, Row], live: Mapping[str, Row]) -> dic
 
 
 def find_claimed_elsewhere(declared: Iterable[Row], sharing: Sharing) -> Set[ObjectKey]:
-    """Return the objects that another entry of the same cluster declares or owns, and this entry does not.
+    """Return the objects that another entry of the same cluster declares or owns, but this entry does not.
 
     An audit does not report such an object as unmanaged.
     """

@@ -80,7 +80,7 @@ def _parse_condition(text: str) -> FindingCondition:
 
 def _set_once(earlier: _T | None, value: _T, text: str) -> _T:
     if earlier is not None:
-        raise ValueError(f"'{text}' has two conditions of one type. Separate alternatives by commas.")
+        raise ValueError(f"'{text}' has two conditions of one type. Separate alternatives with commas.")
     return value
 
 

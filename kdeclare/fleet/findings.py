@@ -51,7 +51,7 @@ ACTIONABLE_KINDS = frozenset({FindingKind.CHANGED, FindingKind.PENDING, FindingK
 UNDECLARED_KINDS = frozenset({FindingKind.UNMANAGED, FindingKind.POLICY})
 """The kinds of findings about objects that no project declares or owns.
 
-If such an object cannot be read, no finding says so, unlike for a declared resource.
+If such an object cannot be read, there is no finding about it. An unreadable declared resource has a finding.
 """
 
 

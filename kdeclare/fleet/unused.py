@@ -25,7 +25,7 @@ from kdeclare.fleet.tables.rows import get_declared_live_key
 
 Row = Mapping[str, Any]
 UncheckedObjects = frozenset[tuple[str, str]]
-"""The types and keys of objects of which it is unknown whether they are unused.
+"""The types and keys of objects whose usage is unknown.
 
 An empty key represents all objects of the type.
 """
@@ -101,7 +101,7 @@ def has_unused_report(cluster: str | None) -> bool:
 
 
 def list_unchecked(cluster: str | None) -> UncheckedObjects:
-    """Return the objects of which it is unknown whether they are unused. cluster: see `has_unused_report`."""
+    """Return the objects whose usage is unknown. cluster: see `has_unused_report`."""
     usage = _Usage() if cluster is None else _parse_usage(cluster)
     return frozenset(
         (gap["kind"], name)
@@ -140,7 +140,7 @@ def find_unused(cluster: str, declared: Sequence[Row]) -> Iterator[tuple[Resourc
 
 
 def format_unchecked_notices(cluster: str) -> Iterator[str]:
-    """Yield sentences about the objects of which it is unknown whether they are unused, and warnings."""
+    """Yield sentences about the objects whose usage is unknown, and warnings."""
     yield from _parse_usage(cluster).warnings
     for gap in _parse_usage(cluster).undetermined:
         noun = f"{gap['kind']} resource"

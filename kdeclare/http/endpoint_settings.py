@@ -112,7 +112,7 @@ class HttpEndpointSettings(BaseModel):
         return has_headers and any(is_plain_http(url) for url in self.urls)
 
     def build_target(self, folder: Path) -> HttpTarget:
-        """Return the data for connecting. ``folder`` is the folder of the project file."""
+        """Return the data for connecting to the endpoint. ``folder`` is the folder of the project file."""
         headers = [(name, secret.value) for name, secret in self.headers.items()]
         if self.basicAuth is not None:
             credentials = f"{self.basicAuth.username}:{self.basicAuth.password.value}".encode()

@@ -12,7 +12,7 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 
 @dataclass(frozen=True, slots=True)
 class HttpTarget:
-    """The data for connecting to one endpoint, with resolved references.
+    """The data for connecting to one endpoint. References in the values are already resolved.
 
     urls: the URLs of equivalent servers, without a trailing slash.
     ca_file: a PEM file with the CA certificates; None for the trust store of the system.

@@ -119,10 +119,9 @@ def _create_transport(context: ssl.SSLContext, proxy_url: str | None) -> Deadlin
 
 
 def _build_redactor(url: str) -> Callable[[str], str]:
-    """Return a function that removes secrets from a text about a request, also those in the URL.
+    """Return a function that removes secrets, including the parts of the URL, from a text about a request.
 
-    The parts of the URL are removed only from such texts, because they can be ordinary words, such as
-    ``message``, that also occur elsewhere.
+    Other texts keep the parts of the URL, because these can be ordinary words, such as ``message``.
     """
     parts = urlsplit(url)
     segments = [text for text in parts.path.split("/") if len(text) >= _MIN_SECRET_SEGMENT]

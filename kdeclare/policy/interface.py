@@ -55,7 +55,7 @@ class TopicState(Protocol):
 
 
 class TopicImpact(Protocol):
-    """What a request means for the records, consumers and producers of its topic at the moment.
+    """The current impact of a request on the records, consumers and producers of its topic.
 
     A property is fetched when a policy first reads it, for all similar requests together. Numbers are upper
     bounds. If kdeclare cannot determine a property, for example because a permission is missing, reading the
@@ -188,7 +188,7 @@ class RequestMetadata(Protocol):
 
     @property
     def impact(self) -> TopicImpact:
-        """What the request means for the records, consumers and producers of the topic."""
+        """The impact of the request on the records, consumers and producers of the topic."""
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """Return the total number of partitions of all topics with these labels after this request.

@@ -59,7 +59,7 @@ class PolicyContext:
     live: the live state for ``selections``, or None if it has not been read yet.
     labels: the labels of each resource after the change.
     applied: the labels of each resource when it was last applied.
-    shared_reads: what other steps of the same plan read.
+    shared_reads: the data that other steps of the same plan have read.
     """
 
     connections: Connections

@@ -56,7 +56,10 @@ class GitBranchObjects:
     """`ConditionalObjects` on a branch of a git repository."""
 
     def __init__(self, branch: Branch, folder: str, context: StorageContext) -> None:
-        """Create the object without any access. folder: the folder of the objects on the branch."""
+        """Create the object without accessing the repository.
+
+        folder: the folder of the objects on the branch.
+        """
         self._branch = branch
         self._folder = folder
         self._context = context
@@ -211,7 +214,7 @@ class GitBranchObjects:
 
 
 class _Contention:
-    """Limits how long a write competes with the writes of other processes to the same branch."""
+    """Limits how long a write is repeated while other processes write to the same branch."""
 
     def __init__(self, location: str) -> None:
         self._location = location

@@ -17,7 +17,7 @@ _RELEVANT = re.compile(r"(fatal|error|ERROR|remote|ssh|kex_\w+|\S+@\S+):|Host ke
 
 
 class FailureKind(StrEnum):
-    """Why a command on a remote repository failed."""
+    """The reason why a command on a remote repository failed."""
 
     ACCESS = "access"
     HOST_KEY = "host-key"
@@ -28,7 +28,7 @@ class FailureKind(StrEnum):
 
     @property
     def is_transient(self) -> bool:
-        """Whether the same command can succeed a moment later, such as after a broken connection."""
+        """Whether the same command may succeed a moment later, such as after a broken connection."""
         return self is FailureKind.OTHER
 
 
@@ -97,15 +97,18 @@ def build_remote_error(
         case FailureKind.TIMEOUT:
             hint = "Check the host and the network, or increase --timeout."
         case _:
-            hint = "Check the host and the network. `git ls-remote` with the same URL has to work."
+            hint = (
+                "Check the host and the network. Run `git ls-remote` with the same URL to test the "
+                "connection."
+            )
     return build_storage_error(detail, hint)
 
 
 def _suggest_login(location: str, is_ssh: bool, environ: Mapping[str, str]) -> str:
     if is_ssh:
         return (
-            "Make sure that ssh can log in to the host without asking: load the key into an agent, or name "
-            "it in GIT_SSH_COMMAND."
+            "Make sure that ssh can log in to the host without a prompt: load the key into an agent, or "
+            "name it in GIT_SSH_COMMAND."
         )
     if not location.startswith("git+https:"):
         return "Make the repository readable and writable for the user that runs kdeclare."

@@ -1,4 +1,4 @@
-"""Run git as a subprocess that asks no questions, runs no hooks of the user, and always ends."""
+"""Run git as a subprocess that shows no prompts, runs no hooks of the user, and always ends."""
 
 import base64
 import os
@@ -84,7 +84,7 @@ class GitResult:
 class Git:
     """The git executable with a repository and an environment.
 
-    timeout_s: how long to wait for a response of a remote repository, in seconds.
+    timeout_s: how long to wait for a response from a remote repository, in seconds.
     """
 
     environ: Mapping[str, str] = field(repr=False)

@@ -41,7 +41,10 @@ _PORCELAIN_LINE = re.compile(rb"(.)\t[^\t]*\t(.*)")
 
 
 class PushOutcome(StrEnum):
-    """Whether a push changed the branch. OVERTAKEN: the branch was not at the expected commit."""
+    """Whether a push changed the branch.
+
+    OVERTAKEN: another process had moved the branch from the expected commit.
+    """
 
     PUSHED = "pushed"
     OVERTAKEN = "overtaken"
@@ -130,9 +133,9 @@ class GitRepository:
         return self._run("hash-object", "-w", "--stdin", data=data).stdout.decode().strip()
 
     def commit(self, parent: str | None, blobs: Mapping[str, str | None], message: str) -> str:
-        """Return a new commit that differs from ``parent`` in the given paths. None removes a path.
+        """Return a new commit that differs from ``parent`` in the given paths. A path with None is removed.
 
-        parent: None starts a new history.
+        parent: the parent commit; None starts a new history.
         """
         index = {"GIT_INDEX_FILE": str(Path(self.folder.name) / "kdeclare-index")}
         self._run("read-tree", parent or "--empty", variables=index)
@@ -148,9 +151,8 @@ class GitRepository:
     def push(self, commit: str, expected_tip: str | None) -> PushOutcome:
         """Move the branch from ``expected_tip``, the parent of ``commit``, to ``commit``, or change nothing.
 
-        The lease of the push makes it a compare-and-swap: without it, git would create a branch again that
-        was deleted meanwhile. The push never discards commits, because the commit is a child of the expected
-        one.
+        The lease of the push makes it a compare-and-swap: without it, git would create a deleted branch
+        again. The push never discards commits, because the commit is a child of the expected one.
         """
         lease = f"--force-with-lease={self.branch.ref}:{expected_tip or ''}"
         options = ("--porcelain", "--progress", lease)

@@ -12,11 +12,11 @@ from kdeclare.core.storage.location import StateLocation, build_location_error
 class ObjectService:
     """The properties in which the services differ.
 
-    name, container: what the service and its containers are called. example: a URL. options: the options of
-    the URL that only this service has. endpoint_variables: the environment variables that can name an
-    endpoint; the first one that is set counts. has_generations: whether conditional updates name a generation
-    (Google) instead of an ETag. credentials: where the client finds credentials. permissions: the permissions
-    that the credentials need.
+    name, container: the names of the service and of its type of container. example: a URL. options: the
+    options of the URL that only this service has. endpoint_variables: the environment variables that can name
+    an endpoint; the first one that is set counts. has_generations: whether conditional updates name a
+    generation (Google) instead of an ETag. credentials: where the client finds credentials. permissions: the
+    permissions that the credentials need.
     """
 
     name: str

@@ -55,7 +55,7 @@ class Failure:
 
     @property
     def has_unknown_outcome(self) -> bool:
-        """Whether a write or a deletion can have taken effect."""
+        """Whether a write or a deletion may have taken effect."""
         return not self.is_about_credentials and (not self.status or self.status.startswith("5"))
 
     @property

@@ -111,7 +111,7 @@ def test_quota_without_known_members(world: World) -> None:
         (
             {"clientId": {"default": True}},
             {"consumer_byte_rate": 5},
-            "which clients have this limit because they have no more specific one",
+            "which clients have this limit because they have no more specific limit",
         ),
     ],
 )
@@ -230,7 +230,8 @@ def test_acls_that_are_not_visible_are_unknown_once(world: World) -> None:
     world.apply(topic("a", partitions=1), topic("b", partitions=1))
     world.cluster.faults.fail(NOT_ALLOWED, method="acls", nth=None)
     assert list_texts(observe(world, scope=DELETING), "not-determined") == [
-        "Topic/a: unknown: kdeclare could not determine which ACLs still name what is deleted: kdeclare "
+        "Topic/a: unknown: kdeclare could not determine which ACLs still name deleted topics or users: "
+        "kdeclare "
         "lacks the permission Describe on the cluster."
     ]
 
@@ -286,7 +287,7 @@ def test_quotas_that_are_not_visible_name_the_permission(world: World) -> None:
     world.apply(user("alice", SCRAM_SHA_512=OLD))
     world.cluster.faults.fail(NOT_ALLOWED, method="quotas", nth=None)
     assert list_texts(observe(world, scope=DELETING), "not-determined") == [
-        "ScramUser/alice: unknown: kdeclare could not determine which quotas still name what is deleted: "
+        "ScramUser/alice: unknown: kdeclare could not determine which quotas still name deleted users: "
         "kdeclare lacks the permission DescribeConfigs on the cluster."
     ]
 

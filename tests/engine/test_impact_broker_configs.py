@@ -111,7 +111,7 @@ def test_removed_default_has_an_unknown_effect(world: World) -> None:
     observations = observe(world, desired("BrokerConfig", "cluster-default", configs={}))
     assert list_texts(observations, "not-determined") == [
         "BrokerConfig/cluster-default: unknown: kdeclare could not determine which records of these topics "
-        "are deleted: brokers then use the next value, such as that of their properties file."
+        "are deleted: brokers then use the next value, such as the value in their properties file."
     ]
 
 

@@ -20,7 +20,7 @@ MIB = 1024 * 1024
 FIRST = TopicPartition("t", 0)
 MOVED = (
     "Half of the keys of new records map to different partitions (4 instead of 2). Consumers can then read "
-    "the new records of a key before its old ones."
+    "the new records of a key before its old records."
 )
 REJECTED = "Once the topic is compacted, brokers reject such records."
 MISSING_READ = "kdeclare lacks the permission Read on the topic."
@@ -90,7 +90,7 @@ def test_growth_tells_whether_records_have_keys(keyed: int, line: str) -> None:
 def test_growth_of_empty_topic_moves_no_keys() -> None:
     world = build_world()
     assert list_lines(observe(world, 4)) == [
-        "info: The topic holds no records from which new records of the same key could be separated."
+        "info: The topic holds no records, so no key has records in several partitions."
     ]
     assert world.cluster.requests("fetch_batches") == []
 

@@ -185,7 +185,7 @@ def test_topics_that_kdeclare_cannot_compare_are_unknown(
     assert list_texts(observations, "references") == []
     assert list_texts(observations, "not-determined") == [
         "Topic/orders: unknown: kdeclare could not determine whether 1 connector of Connect cluster 'eu' "
-        "refers to what is deleted: the topics in the config of odd are placeholders, or a regular "
+        "refers to the deleted topics: the topics in the config of odd are placeholders, or a regular "
         "expression that kdeclare does not support."
     ]
 
@@ -204,7 +204,7 @@ def test_connect_cluster_that_cannot_be_read_is_unknown_once(
     plan = world_of_orders.plan(scope=DELETING)
     assert list_texts(plan.observations, "not-determined") == [
         "Topic/orders: unknown: kdeclare could not determine which connectors of Connect cluster 'eu' refer "
-        f"to what is deleted: {reason}."
+        f"to the deleted topics: {reason}."
     ]
     assert {op.verb for op in plan.operations} == {"topic.delete"}
 
@@ -223,7 +223,7 @@ def test_registry_that_cannot_be_read_is_unknown_once(
     plan = world_of_orders.plan(scope=DELETING)
     assert list_texts(plan.observations, "not-determined") == [
         "Topic/orders: unknown: kdeclare could not determine which subjects of schema registry 'main' are "
-        f"named after what is deleted: {reason}."
+        f"named after the deleted topics: {reason}."
     ]
     assert {op.verb for op in plan.operations} == {"topic.delete"}
 
@@ -262,9 +262,10 @@ def test_connections_that_cannot_be_opened_are_unknown(world_of_orders: World) -
     )
     world_of_orders.connect = lambda: broken  # type: ignore[method-assign]
     assert list_texts(observe(world_of_orders, scope=DELETING), "not-determined") == [
-        "Topic/orders: unknown: kdeclare could not determine which connectors refer to what is deleted: "
+        "Topic/orders: unknown: kdeclare could not determine which connectors refer to the deleted topics: "
         "ca.pem does not exist.",
-        "Topic/orders: unknown: kdeclare could not determine which schemas are named after what is deleted: "
+        "Topic/orders: unknown: kdeclare could not determine which schemas are named after the deleted "
+        "topics: "
         "ca.pem does not exist.",
     ]
 
@@ -284,7 +285,7 @@ def test_slow_systems_do_not_delay_the_plan(world_of_orders: World, monkeypatch:
     is_over.set()
     assert texts == [
         "Topic/orders: unknown: kdeclare could not determine which connectors of Connect cluster 'eu' refer "
-        "to what is deleted: it did not respond within 10 s."
+        "to the deleted topics: it did not respond within 10 s."
     ]
 
 

@@ -27,9 +27,9 @@ def audit_fleet(
 ) -> Audit:
     """Compare every cluster with its manifests, and write tables and reports to ``options.out``.
 
-    ``options.engine`` chooses what compares the clusters: this process, or Spark, which needs Java. The
-    results are written completely or not at all. An unreachable cluster is in the results with its error.
-    Raises KdeclareError if the fleet file, a folder or an earlier audit is invalid, or if Spark fails.
+    ``options.engine`` selects the engine: this process, or Spark, which needs Java. The results are written
+    completely or not at all. An unreachable cluster is in the results with its error. Raises KdeclareError if
+    the fleet file, a folder or an earlier audit is invalid, or if Spark fails.
     """
     _check_local_folders(options, audit_options)
     audit_options = replace(audit_options, accepted=load_accepted_drift(open_fleet(options.fleet, environ)))

@@ -17,7 +17,10 @@ from kdeclare.manifests.fleet import ClusterEntry, Fleet, open_cluster_project, 
 from kdeclare.manifests.project import ProjectDocument, read_project
 
 _ATTEMPTS = 3
-"""Maximum number of attempts for an unanswered request. It is low because other clusters are waiting."""
+"""The maximum number of attempts for a request without a response.
+
+It is low because other clusters wait for their turn.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Engine(StrEnum):
-    """What reads the clusters and compares the tables: this process (``local``), or Spark.
+    """The engine that reads the clusters and compares the tables: this process (``local``), or Spark.
 
     ``auto`` begins in this process and continues on Spark if the fleet is too large; see `choose_engine`.
     """

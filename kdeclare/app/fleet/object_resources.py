@@ -73,7 +73,10 @@ def find_by_records(key: LiveKey, records: Mapping[ResourceId, Sequence[OwnedRec
 
 
 def find_by_manifests(workspace: Workspace, key: LiveKey, state: State | None) -> ObjectResources:
-    """Return the resources that the manifests declare for an object, incomplete if these have errors."""
+    """Return the resources that the manifests declare for an object.
+
+    The result is incomplete if manifests have errors.
+    """
     owned = state.resources if state is not None else {}
     names, is_complete = set(), True
     try:

@@ -35,7 +35,7 @@ from kdeclare.manifests.policies import TOPIC
 
 @dataclass(frozen=True, slots=True)
 class ObjectRuns:
-    """What a project knows about an object: its runs that changed the object, and the resources for it.
+    """What a project knows about an object: the runs that changed it, and its resources.
 
     writes: oldest first.
     """
@@ -80,7 +80,7 @@ _Records = Mapping[ResourceId, Sequence[OwnedRecord]]
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The object whose changes are searched.
+    """The object whose changes are looked up.
 
     fields: the values of the object by path, if it is an element of a set.
     records: all known ownership records of each resource, for changes whose plan contains none.
@@ -154,7 +154,7 @@ def _is_about(
 def _find_element_action(
     change: Change, before: OwnedRecord | None, after: OwnedRecord | None, target: _Target
 ) -> Action | None:
-    """Return what a change of a set does to the object, which is an element of the set. None if nothing."""
+    """Return the effect of a change to the set on the object, which is one of its elements."""
     was_owned, is_owned = (
         record is not None and target.key in list_element_keys(change.id, record)
         for record in (before, after)

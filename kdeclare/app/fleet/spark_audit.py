@@ -109,7 +109,8 @@ def _build_tables(
 class _Remembered:
     """The findings of an audit.
 
-    found: the table ``findings``. every: including earlier findings that the audit did not check again.
+    found: the table ``findings``. every: all findings, including earlier ones that the audit did not check
+        again.
     fingerprints: the fingerprint of the findings of each cluster.
     """
 

@@ -29,7 +29,9 @@ def abandon_run(
     command: str,
     progress: Progress = ignore_progress,
 ) -> AbandonedRun:
-    """Abandon a run if ``confirm`` accepts it. Return what the run began, and whether it is now abandoned.
+    """Abandon a run if ``confirm`` accepts it.
+
+    Return the operations that the run began, and whether the run is now abandoned.
 
     The plan, the journal and the state stay as they are, and no system is contacted.
     Raises KdeclareError if there is no such run, or if it is finished or already abandoned.
@@ -50,7 +52,10 @@ def abandon_run(
 
 
 def review_run(store: StateStore, run_id: str) -> AbandonedRun:
-    """Return what an unfinished or damaged run began. Raises KdeclareError for any other run."""
+    """Return the operations that an unfinished or damaged run began.
+
+    Raises KdeclareError for any other run.
+    """
     if run_id not in store.runs():
         raise build_unknown_run_error(run_id)
     if run_id in store.list_abandoned():

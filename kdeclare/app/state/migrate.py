@@ -74,7 +74,7 @@ def _copy_runs(source: StateStore, target: StateStore, progress: Progress) -> tu
 
 
 def _is_equal_run(source: StateStore, target: StateStore, run_id: str) -> bool:
-    """Whether the target returns everything about a run as the source does."""
+    """Whether the target returns the same data about a run as the source."""
 
     def read(store: StateStore) -> tuple[object, ...]:
         return (
@@ -114,8 +114,8 @@ def _build_target_error() -> KdeclareError:
             "state-exists",
             "The target already contains a state",
             "The target contains a state or runs of this project and environment. Nothing was copied.",
-            hint="Choose another location with --to. If an earlier copy was interrupted, delete what it left "
-            "at the target, and run the command again.",
+            hint="Choose another location with --to. If an earlier copy was interrupted, delete the files "
+            "that it left at the target, and run the command again.",
         )
     )
 

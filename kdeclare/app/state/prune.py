@@ -24,7 +24,7 @@ REMOVING = "Removing runs"
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Which runs to keep. A run is removed only if it satisfies both limits that are given.
+    """Which runs to keep. If both limits are given, a run is removed only if both allow it.
 
     keep: the number of the latest runs to keep. max_age: the age from which a run is removed.
     """
@@ -100,7 +100,7 @@ def find_removable_runs(
 
 
 def _find_end(run_id: str, record: RunRecord | None) -> datetime:
-    """Return when a run ended; for a run without an end, when it began."""
+    """Return the time at which a run ended, or at which it began if it has no end."""
     if record is not None and record.ended is not None:
         return parse_time(record.ended)
     # An id that kdeclare did not generate contains no time. Its run is never old enough to be removed.

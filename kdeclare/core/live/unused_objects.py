@@ -33,9 +33,8 @@ class UnusedObject:
 class UnusedListing:
     """The unused objects of a system.
 
-    undetermined: the objects of which the system does not tell whether they are used, by the reason, as a
-        clause without a period.
-    warnings: what limits the certainty of the whole list, as sentences.
+    undetermined: the objects whose usage is unknown, by the reason, which is a clause without a period.
+    warnings: sentences about problems that make the whole list less certain.
     """
 
     unused: Sequence[UnusedObject]

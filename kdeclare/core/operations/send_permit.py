@@ -2,8 +2,8 @@
 
 A process may change systems only while it holds the lock of the state. Checking that once per operation is
 not enough: the process can be stopped at any point, and a client can repeat a request minutes later. So
-clients call `check_send_permit` immediately before every request that changes something, repetitions
-included. After that call, at most the one request that was just checked can still be sent too late.
+clients call `check_send_permit` immediately before every request that changes something, including repeated
+requests. After that call, at most the one request that was just checked can still be sent too late.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Read from other systems what refers to the objects that a plan deletes, within a time limit."""
+"""Find objects in other systems that refer to the objects that a plan deletes, within a time limit."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -26,9 +26,10 @@ def find_deleted_names(changes: Sequence[Change], kind: str) -> tuple[str, ...]:
 
 
 def read_systems(reads: Mapping[str, Callable[[], Found]]) -> Mapping[str, Found | Fault]:
-    """Read several systems at the same time, and return what each of them answers, or why it cannot be read.
+    """Read several systems at the same time.
 
-    A system that does not answer within 10 s counts as too slow, whatever its client still waits for.
+    For each system, return the result, or the reason why it cannot be read. A system that does not respond
+    within 10 s counts as too slow, even if its client continues to wait.
 
     reads: a function for each system, by name. It can raise Fault and KdeclareError.
     """
@@ -51,7 +52,7 @@ def _start_read(read: Callable[[], Found]) -> Future[Found | Fault]:
 
 
 def attempt_read(read: Callable[[], Found]) -> Found | Fault:
-    """Return what a function reads, or why it cannot read it."""
+    """Return the result of a read, or the reason why it failed."""
     try:
         return read()
     except Fault as fault:
@@ -61,9 +62,9 @@ def attempt_read(read: Callable[[], Found]) -> Found | Fault:
 
 
 def build_unknown_references(resource: str, what: str, reason: str) -> Observation:
-    """Say that it is not known what refers to deleted objects.
+    """Build the observation that references to deleted objects are unknown.
 
-    what: a clause such as ``which connectors refer to what is deleted``. reason: another clause.
+    what: a clause such as ``which connectors refer to the deleted topics``. reason: another clause.
     """
     text = f"kdeclare could not determine {what}: {reason.rstrip('.')}."
     return Observation(resource, "not-determined", ObservationLevel.UNKNOWN, text)

@@ -1,4 +1,4 @@
-"""What a plan means for records, clients and members of the systems, as reported by the systems."""
+"""The impact of a plan on records, clients and members of the systems, as reported by the systems."""
 
 from collections.abc import Mapping
 from dataclasses import field

@@ -1,4 +1,4 @@
-"""What the changes of a run did, beside what the plan predicted."""
+"""The observed effects of a run, next to the predictions of its plan."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -35,7 +35,7 @@ class EffectStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObservedEffect:
-    """One effect of a run, observed directly after its operations, and what the plan predicted about it.
+    """One effect of a run, observed directly after its operations, and the prediction of the plan about it.
 
     figures: the numbers in ``observed``, by name, for scripts.
     """

@@ -128,8 +128,8 @@ class Plan:
     max_deletes: the maximum number of deletions, as set by the user (``25`` or ``10%``); None means the
         default.
     endpoints: the ids of the named endpoints that the plan is for; see `Endpoints`.
-    observations: what the changes mean for records and clients, for display. They are not part of the plan's
-        id, because they change all the time.
+    observations: the impact of the changes on records and clients, for display. They are not part of the
+        plan's id, because they change all the time.
     blocked_operations: what blocked changes would do, for display; see `PlansBlockedChanges`. These
         operations have neither an inverse nor an order, and are never executed.
     unmanaged: the objects that the project neither declares nor owns, for display; None if they were not

@@ -43,7 +43,7 @@ class PlanInputs:
     is_complete: whether ``desired`` contains all resources of the project. If not, a resource that is missing
         from ``desired`` can still be declared, in a file that was not read.
     shows_impact: whether `PlanHooks.observe_impact` will be called.
-    shared_reads: what policies and hooks read, so that they read nothing twice.
+    shared_reads: the data that policies and hooks have read, so that nothing is read twice.
     """
 
     desired: tuple[DesiredResource, ...]
@@ -172,10 +172,10 @@ class PlanHooks:
     def observe_impact(
         self, operations: tuple[Operation, ...], changes: Sequence[Change]
     ) -> Iterable[Observation]:
-        """Return what the changes mean for records and clients, for people who review the plan.
+        """Return the impact of the changes on records and clients, for the reviewers of the plan.
 
-        An implementation reads the systems with a bounded number of requests, and only what these changes
-        need. It reports what it cannot read as an observation (`ObservationLevel.UNKNOWN`).
+        An implementation sends a bounded number of requests, and reads only the data that it needs for these
+        changes. It reports data that it cannot read as an observation (`ObservationLevel.UNKNOWN`).
 
         operations: the operations of the plan. changes: the changes that they make.
         """

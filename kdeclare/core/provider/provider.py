@@ -350,15 +350,15 @@ class Provider:
         Raises Fault.
     guards: the names of the verdicts of `PlanHooks.guard`, each with a hint for users: how to change the
         manifests, and which option permits the operations. Policies cannot have these names.
-    health_checks: what rollouts of fleets can check between waves.
+    health_checks: the checks that fleet rollouts can make between waves.
     describe_plan: yields paragraphs about the combined effect of a plan's operations; None if the changes are
         sufficient.
     describe_blocked: like ``describe_plan``, but receives what blocked changes would do, from kinds with the
         capability `PlansBlockedChanges`.
-    observe_effects: yields what the changes of a run did, for those predictions of the plan
+    observe_effects: yields the observed effects of a run, for those predictions of the plan
         (`PlanHooks.observe_impact`) whose result can be observed directly after the run. An implementation
-        sends a bounded number of requests, and only those that these predictions need. It reports what it
-        cannot read as `EffectStatus.UNKNOWN`. Raises Fault. None if the provider predicts nothing.
+        sends a bounded number of requests, and only those that these predictions need. It reports effects
+        that it cannot read as `EffectStatus.UNKNOWN`. Raises Fault. None if the provider predicts nothing.
     is_secret_setting: returns whether histories and messages must not contain the value of a typed setting;
         None if the provider does not know the setting. If no provider knows a setting, its value is hidden.
     may_hold_secret: returns whether the value of a key in a manifest is possibly a secret. Lines with such a

@@ -365,7 +365,7 @@ def describe_plan(plan: Plan) -> Iterator[PlanSection]:
 
 
 def observe_effects(request: EffectRequest) -> Iterator[ObservedEffect]:
-    """Yield what the changes of a run did, beside what the plan predicted. Raises Fault."""
+    """Yield the observed effects of a run, next to the predictions of its plan. Raises Fault."""
     for provider in find_connected_providers(request.connections):
         if provider.observe_effects is None:
             continue

@@ -325,7 +325,7 @@ class ReviewInputs:
     desired: the declared resources by name.
     owned: the ownership records by name.
     effects: the effects of the planned operations on these resources, by name. Policies can still deny them.
-    shared_reads: what other steps of the same plan read.
+    shared_reads: the data that other steps of the same plan have read.
     """
 
     connections: Connections

@@ -1,4 +1,4 @@
-"""Named objects that are written only under a condition: what a shared state needs from its storage.
+"""The interface of a storage for shared states: named objects that are written only under a condition.
 
 Everything that a team shares (the state, journals, plans, the lease) is an object with a key. Each write
 names the version that it replaces, so that two processes never overwrite each other's changes. There are
@@ -25,8 +25,8 @@ class StoredObject:
 class ObjectConflict(Exception):
     """A conditional write was refused, because the object exists or has a different version.
 
-    After a request without a response, the object can be the one that this process wrote. `write_certainly`
-    finds this out.
+    After a request without a response, the stored object may be the one that this process wrote.
+    `write_certainly` checks this.
     """
 
     def __init__(self, key: str) -> None:

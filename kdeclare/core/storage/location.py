@@ -77,7 +77,7 @@ def parse_state_location(url: str, project: str, environment: str) -> StateLocat
 
 @dataclass(frozen=True, slots=True)
 class StorageContext:
-    """What a storage may need in addition to the URL.
+    """The data that a storage may need in addition to the URL.
 
     folder: the folder of the project file. environ: the environment variables of the process.
     timeout_s: how long to wait for a response, in seconds.

@@ -220,10 +220,10 @@ class Attempt:
     ) -> dict[str, OperationResult]:
         """Return results for operations that were refused because their change had already been made.
 
-        If a member of the system can have repeated the request (`OperationType.is_forwarded`), and the view
-        is exactly the planned one, the operation is done. It is not certain then that this run created the
-        object, so the result has no id. Otherwise, another client was first. Operations are omitted if
-        nothing has changed.
+        If a member of the system may have repeated the request (`OperationType.is_forwarded`), and the view
+        is exactly the planned one, the operation is done. In that case, it is not certain that this run
+        created the object, so the result has no id. Otherwise, another client made the change. Operations are
+        omitted if nothing has changed.
         """
         faults = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
         causes = {id_: _find_cause(op, faults[id_]) for op in operations if (id_ := op.id) in faults}
@@ -254,9 +254,9 @@ class Attempt:
     ) -> dict[str, OperationResult]:
         """Determine the outcome of unanswered requests.
 
-        Brokers can execute a request until its deadline, so only success is certain before the deadline. An
-        operation without an effect is omitted from the results, and its request is sent again. A second
-        request is harmless, so it is sent before the deadline of the first request has passed.
+        Brokers can execute a request until its deadline. Before the deadline, the absence of an effect proves
+        nothing. An operation without an effect is omitted from the results, and its request is sent again. A
+        second request is harmless, so it is sent before the deadline of the first request has passed.
         last: whether this was the last attempt to send the request.
         """
         self.unanswered.update(op.id for op in operations)

@@ -1,4 +1,4 @@
-"""Observe what a run did, beside what its plan predicted, and store it with the run."""
+"""Observe the effects of a run, and store them with the run, next to the predictions of its plan."""
 
 from contextlib import suppress
 from typing import Literal
@@ -17,7 +17,7 @@ from kdeclare.engine.executor.entries import RunRecord, read_run
 from kdeclare.engine.state.port import StateStore
 
 MAX_EFFECTS = 200
-"""The largest number of effects of a run that are kept, the most important first."""
+"""The maximum number of effects that are stored for a run. The least important ones are dropped."""
 
 
 class StoredEffects(BaseModel):
@@ -31,10 +31,10 @@ class StoredEffects(BaseModel):
 def observe_run_effects(
     store: StateStore, connections: Connections, result: ApplyResult
 ) -> tuple[ObservedEffect, ...]:
-    """Observe and store what a finished run did, for the predictions of its plan.
+    """Observe and store the effects of a finished run that its plan predicted.
 
-    The result is empty if the plan predicted nothing, or if the run was interrupted. What cannot be observed
-    or stored never fails the run.
+    The result is empty if the plan predicted nothing, or if the run was interrupted. The run does not fail if
+    an effect cannot be observed or stored.
     """
     if result.run_id is None or result.interrupted or not result.plan.observations:
         return ()

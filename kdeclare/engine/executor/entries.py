@@ -304,7 +304,7 @@ def read_lock_losses(store: StateStore, run_id: str) -> tuple[LockLoss, ...]:
 
 
 class Abandonment(BaseModel):
-    """The record of a run that a user set aside because it cannot be finished. It is stored beside the run.
+    """The record of a run that a user abandoned because it cannot be finished. It is stored beside the run.
 
     at: when the run was abandoned. who: the user and the host. reason: why the run could not be finished.
     unsettled: the operations without a known outcome, as far as the journal can be read.
@@ -430,7 +430,8 @@ def _explain_damage(store: StateStore, run_id: str) -> Iterator[None]:
                 "A recorded run cannot be read",
                 f"Run {run_id}: {summarize_diagnostics(problem.diagnostics)}",
                 hint=f"Restore {location} from a backup. If there is no backup, run 'kdeclare state abandon "
-                f"{run_id}': it shows what the run began, and sets the run aside. Then run 'kdeclare plan' "
+                f"{run_id}': the command lists the operations of the run, and marks the run as abandoned. "
+                "Then run 'kdeclare plan' "
                 "to see the changes of the run that are not in the state.",
             )
         ) from problem

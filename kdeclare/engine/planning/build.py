@@ -165,7 +165,7 @@ class _Draft:
     def take(self, step: PlanStep) -> tuple[Operation, ...]:
         """Add the diagnostics of a step.
 
-        Return the operations of the step for resources that are not blocked.
+        Return its operations on resources that are not blocked.
         """
         self.report(step.diagnostics)
         return self.drop_blocked(step.operations)

@@ -245,7 +245,7 @@ def _resolve_absent(
 
 
 def _relate_to_absence(problem: Diagnostic, declared: DesiredResource) -> Diagnostic:
-    """Return the problem of a deletion with the position of the manifest that declares it."""
+    """Return the problem with a deletion, at the position of the manifest that declares the absence."""
     if problem.code != PREVENT_DESTROY:
         return replace(problem, place=problem.place or declared.source)
     hint = (

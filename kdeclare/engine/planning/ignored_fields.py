@@ -23,7 +23,7 @@ _MAX_NAMED = 3
 def leave_out_ignored_fields(request: PlanRequest, live: LiveState) -> PlanRequest:
     """Return the request without ignored fields of existing resources.
 
-    This step comes before all others, so that hooks and policies see the values that stay.
+    This step comes before all others, so that hooks and policies see the values that the resources keep.
     """
     if not any(map(has_ignored_fields, request.desired)):
         return request

@@ -1,4 +1,4 @@
-"""Read what the changes of a plan mean for records and clients."""
+"""Read the impact of a plan's changes on records and clients."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from kdeclare.engine.observation import observe, select_all
 
 
 def observe_impact(plan: Plan, hooks: Sequence[PlanHooks]) -> tuple[Observation, ...]:
-    """Return what the changes mean for records and clients, the most important first for each resource."""
+    """Return the impact of the changes on records and clients. Sort by importance within each resource."""
     changes = [change for change in plan.changes if not change.blocked and change.action is not Action.NO_OP]
     observations: list[Observation] = []
     for hook in hooks:
@@ -28,7 +28,7 @@ def observe_impact(plan: Plan, hooks: Sequence[PlanHooks]) -> tuple[Observation,
 
 
 def add_current_impact(plan: Plan, connections: Connections, state: State | None) -> Plan:
-    """Return a plan that `build_plan` has not just made, such as a saved one, with its current impact.
+    """Return an earlier plan, such as a saved plan, with its current impact.
 
     Nothing is read if all changes are safe. Raises Fault if the live state cannot be read.
     """

@@ -359,8 +359,8 @@ def _check_summary(plan: Plan) -> Iterator[str]:
             yield f"the summary counts {count} {action.value} changes, but there are {counts[action]}"
     if summary.reassign != ongoing_count:
         yield (
-            f"the summary counts {summary.reassign} parts of ongoing work, but "
-            f"the operations start {ongoing_count}"
+            f"the summary counts {summary.reassign} items of ongoing work, but the operations start "
+            f"{ongoing_count}"
         )
     if summary.blocked < sum(bool(c.blocked) for c in plan.changes):
         yield f"the summary counts {summary.blocked} blocked changes, but there are more"

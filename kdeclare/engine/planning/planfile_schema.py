@@ -239,7 +239,7 @@ class SignatureDocument(TypedDict):
 
 @with_config(CLOSED)
 class ObservationDocument(TypedDict):
-    """What a change means for records or clients. Shown to reviewers, and never compared."""
+    """The impact of a change on records or clients. It is shown to reviewers, and never compared."""
 
     resource: ResourceText
     path: Annotated[
@@ -352,8 +352,8 @@ class PlanDocument(TypedDict):
         Annotated[
             list[ObservationDocument],
             Field(
-                description="What the changes mean for records and clients when the plan is made. Not part "
-                "of the plan's id."
+                description="The impact of the changes on records and clients when the plan is made. Not "
+                "part of the plan's id."
             ),
         ]
     ]
@@ -366,7 +366,7 @@ class PlanDocument(TypedDict):
     signature: NotRequired[
         Annotated[
             SignatureDocument,
-            Field(description="The signature. Not part of the plan's id, which it covers."),
+            Field(description="The signature, which covers the plan's id but is not part of it."),
         ]
     ]
 

@@ -56,8 +56,8 @@ def _drop_denied(
 ) -> dict[str, Operation]:
     """Return the operations that are not auxiliary, without their effects on denied objects.
 
-    If an operation is removed, the operations that depend on it are removed, too, and the other operations of
-    their resources (`is_limited_to_its_resource`).
+    If an operation is removed, all operations that depend on it are removed, too. The same applies to the
+    other operations of the affected resources (`is_limited_to_its_resource`).
     """
     dependent_resources: set[ResourceId] = set()
     while True:
@@ -184,7 +184,7 @@ def _recompute_summary(plan: Plan, operations: Sequence[Operation], blocked: Set
 
 
 def count_ongoing_work(operations: Iterable[Operation]) -> int:
-    """Return the number of parts, such as moved replicas, that systems still work on after the requests."""
+    """Return the number of work items, such as replica moves, that continue after the requests."""
     return sum(sum(get_operation_type(op).count_ongoing_parts(op).values()) for op in operations)
 
 

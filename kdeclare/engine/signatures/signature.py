@@ -18,7 +18,7 @@ from kdeclare.core.jsontypes import JsonValue, as_object, as_text, dump_canonica
 from kdeclare.engine.signatures.sshsig import compute_fingerprint, parse_sshsig
 
 NAMESPACE = "kdeclare-plan"
-"""The namespace of the signatures. A signature that was made for another purpose has another namespace."""
+"""The namespace of the signatures. Signatures for other purposes have other namespaces."""
 FORMAT = "sshsig"
 
 SIGNING_KEY_VARIABLE = "KDECLARE_SIGNING_KEY"
@@ -38,7 +38,7 @@ class Signature:
 
     key: the fingerprint of the public key, as OpenSSH writes it. signed_at: the time in UTC, according to
     the signer.
-    value: the signature with its public key, in the format of OpenSSH.
+    value: the signature with its public key, in OpenSSH format.
     """
 
     key: str
@@ -56,7 +56,7 @@ class SignedContent:
 
 
 SignMessage = Callable[[bytes], bytes]
-"""A function that signs a message, and returns the signature with its public key in the format of OpenSSH.
+"""A function that signs a message, and returns the signature with its public key in OpenSSH format.
 
 It raises KdeclareError.
 """

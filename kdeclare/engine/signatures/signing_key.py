@@ -22,8 +22,7 @@ _OPENSSH_MAGIC = b"openssh-key-v1\0"
 def load_signing_key(text: str, file: Path | None, environ: Mapping[str, str]) -> SignMessage:
     """Return a function that signs messages. Raises KdeclareError if the key cannot be used.
 
-    text: a private key in PEM (PKCS#8) or in the format of OpenSSH, or a public key whose private key an
-        agent has.
+    text: a private key in PEM (PKCS#8) or OpenSSH format, or a public key whose private key an agent has.
     file: the file with this text, which ssh-keygen needs for all keys but Ed25519; None if there is no file.
     environ: the environment variables, with the passphrase of a protected key in `PASSPHRASE_VARIABLE`.
     """
@@ -36,13 +35,13 @@ def load_signing_key(text: str, file: Path | None, environ: Mapping[str, str]) -
             return _load_openssh(text)
     elif not _PUBLIC.match(text):
         _refuse_key(
-            "It is neither a private key in PEM (PKCS#8) or in the format of OpenSSH, nor a public key of "
-            "OpenSSH.",
+            "It is neither a private key in PEM (PKCS#8) or OpenSSH format, nor an OpenSSH public key.",
             "Make an Ed25519 key with 'ssh-keygen -t ed25519 -f FILE', and pass --sign FILE.",
         )
     if file is None:
         _refuse_key(
-            "ssh-keygen reads protected keys of OpenSSH, and keys of other types than Ed25519, from a file.",
+            "ssh-keygen can read OpenSSH keys with a passphrase, and keys of types other than Ed25519, "
+            "only from a file.",
             "Pass the path of the key file.",
         )
     return partial(_sign_with_file, file, environ)
@@ -53,7 +52,7 @@ def _sign_with_file(file: Path, environ: Mapping[str, str], message: bytes) -> b
 
 
 def _read_openssh_header(text: str) -> tuple[str, bool]:
-    """Return the type of a private key of OpenSSH (PROTOCOL.key), and whether it is protected."""
+    """Return the type of an OpenSSH private key (PROTOCOL.key), and whether a passphrase protects it."""
     try:
         data = base64.b64decode("".join(text.split()), validate=True)
         if not data.startswith(_OPENSSH_MAGIC):
@@ -85,7 +84,7 @@ def _load_pem(text: str, passphrase: str | None, *, is_protected: bool) -> SignM
             )
         _refuse_key("Its content is malformed.", "Check that the key is complete.")
     if not isinstance(key, Ed25519PrivateKey):
-        _refuse_key("A key in PEM must be an Ed25519 key.", "Use an Ed25519 key, or a key of OpenSSH.")
+        _refuse_key("A key in PEM must be an Ed25519 key.", "Use an Ed25519 key, or an OpenSSH key.")
     return partial(sign_ed25519, key, NAMESPACE)
 
 

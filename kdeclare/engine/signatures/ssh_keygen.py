@@ -1,4 +1,4 @@
-"""Sign and verify with ``ssh-keygen``, for keys that only OpenSSH can use, such as those of an agent."""
+"""Sign and verify with ``ssh-keygen``, for keys that only OpenSSH can use, such as keys in an agent."""
 
 import base64
 import binascii
@@ -20,7 +20,7 @@ _ASKPASS = f'#!/bin/sh\nprintf "%s\\n" "${PASSPHRASE_VARIABLE}"\n'
 
 
 def sign_with_ssh_keygen(key_file: Path, namespace: str, message: bytes, environ: Mapping[str, str]) -> bytes:
-    """Sign a message. Return the signature with its public key in the format of OpenSSH.
+    """Sign a message. Return the signature with its public key in OpenSSH format.
 
     key_file: a private key, or a public key whose private key is in the agent. Raises KdeclareError.
     """
@@ -76,7 +76,8 @@ def _run(
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run ssh-keygen with the message as its input.
 
-    shows_prompts: whether its messages, such as to touch a token, appear on stderr and not in the result.
+    shows_prompts: whether its messages, such as a request to touch a token, appear on stderr and not in the
+        result.
     """
     try:
         return subprocess.run(

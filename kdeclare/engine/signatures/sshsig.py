@@ -1,4 +1,4 @@
-"""The format of signatures by OpenSSH (PROTOCOL.sshsig), and Ed25519 signatures in this format.
+"""The format of OpenSSH signatures (PROTOCOL.sshsig), and Ed25519 signatures in this format.
 
 Signatures of other types of keys are made and verified by ``ssh-keygen``.
 """
@@ -66,14 +66,14 @@ def parse_sshsig(data: bytes) -> SshSignature:
     """Return the parts of a signature. Raises ValueError, with the reason, if it is malformed."""
     start = len(_MAGIC) + 4
     if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : start] != _VERSION.to_bytes(4):
-        raise ValueError("it is not a signature of OpenSSH, version 1")
+        raise ValueError("it is not an OpenSSH signature, version 1")
     public_key, offset = read_string(data, start)
     namespace, offset = read_string(data, offset)
     reserved, offset = read_string(data, offset)
     hash_algorithm, offset = read_string(data, offset)
     signature, offset = read_string(data, offset)
     if offset != len(data):
-        raise ValueError("it is longer than its parts")
+        raise ValueError("it has extra bytes at the end")
     if hash_algorithm.decode("ascii", "replace") not in _HASHES:
         raise ValueError(f"its hash algorithm is not one of {', '.join(_HASHES)}")
     read_string(public_key, 0)
@@ -89,7 +89,7 @@ def build_ed25519_blob(raw_key: bytes) -> bytes:
 
 
 def sign_ed25519(key: "Ed25519PrivateKey", namespace: str, message: bytes) -> bytes:
-    """Return the signature of a message, with its public key, in the format of OpenSSH."""
+    """Return the signature of a message, with its public key, in OpenSSH format."""
     public_key = build_ed25519_blob(key.public_key().public_bytes_raw())
     signed = key.sign(_build_signed_data(namespace.encode(), b"", _HASH, message))
     return b"".join(

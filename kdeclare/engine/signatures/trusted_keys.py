@@ -72,7 +72,7 @@ def _parse_line(line: str) -> TrustedKey:
     words = _WORD.findall(line)
     types = [number for number, word in enumerate(words) if _KEY_TYPE.fullmatch(word)]
     if not types or len(words) <= types[0] + 1 or types[0] > 2:
-        raise ValueError("it is not a public key of OpenSSH, such as 'ssh-ed25519 AAAA… name'")
+        raise ValueError("it is not an OpenSSH public key, such as 'ssh-ed25519 AAAA… name'")
     number = types[0]
     public_key = _decode_key(words[number], words[number + 1])
     if number == 0:
@@ -136,6 +136,6 @@ def _parse_pem(text: str) -> TrustedKey:
     except (ValueError, UnsupportedAlgorithm):
         raise ValueError("a public key in PEM is malformed") from None
     if not isinstance(key, Ed25519PublicKey):
-        raise ValueError("a public key in PEM is not an Ed25519 key; list it in the format of OpenSSH")
+        raise ValueError("a public key in PEM is not an Ed25519 key; list it in OpenSSH format")
     public_key = build_ed25519_blob(key.public_bytes_raw())
     return TrustedKey(compute_fingerprint(public_key), public_key)

@@ -106,7 +106,7 @@ def replace_files(files: Mapping[Path, bytes], mode: int = DEFAULT_MODE) -> None
 
 
 def create_folder(path: Path, files: dict[str, bytes], mode: int = DEFAULT_MODE) -> None:
-    """Create a folder that contains ``files`` with this mode, atomically. Raises FileExistsError."""
+    """Create a folder with this mode and these ``files``, atomically. Raises FileExistsError."""
     temporary_path = _make_temporary_path(path)
     try:
         temporary_path.mkdir()

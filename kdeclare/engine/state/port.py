@@ -98,7 +98,7 @@ class StateStore(Protocol):
     def is_takeover(self) -> bool:
         """Whether the lock was last taken from a holder that did not release it.
 
-        The previous holder can still have sent a request that it had checked before its lease ended.
+        The previous holder may still send a request that it checked before its lease ended.
         """
 
     def read_holder(self) -> LockInfo | None:
@@ -147,7 +147,10 @@ class StateStore(Protocol):
         """
 
     def list_abandoned(self) -> frozenset[str]:
-        """Return the ids of the abandoned runs. Cheap, because every command that reads runs calls it."""
+        """Return the ids of the abandoned runs.
+
+        This method is cheap, because every command that reads runs calls it.
+        """
 
     def read_abandonment(self, run_id: str) -> JsonValue:
         """Return the record of an abandoned run; None if the run is not abandoned or the record is damaged.
@@ -158,8 +161,8 @@ class StateStore(Protocol):
     def write_summary(self, run_id: str, summary: JsonValue) -> None:
         """Store a summary of a finished run, for lists of runs. An earlier summary is replaced.
 
-        A summary is a cache: it can be missing, and nothing is decided by it.
-        Raises KdeclareError if there is no such run.
+        A summary is a cache: it can be missing, and no decision depends on it. Raises KdeclareError if there
+        is no such run.
         """
 
     def read_summaries(self, run_ids: Sequence[str]) -> Mapping[str, JsonValue]:
@@ -169,7 +172,7 @@ class StateStore(Protocol):
         """
 
     def write_effects(self, run_id: str, effects: JsonValue) -> None:
-        """Store what a run did, beside what its plan predicted; only for display. Earlier ones are replaced.
+        """Store the effects of a run, for display only. Effects that were stored earlier are replaced.
 
         Raises KdeclareError if there is no such run.
         """

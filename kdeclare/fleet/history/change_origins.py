@@ -1,10 +1,10 @@
-"""Which changes between two snapshots were made by runs of kdeclare.
+"""Determine which changes between two snapshots were made by runs of kdeclare.
 
 Kafka does not record who made a change. The journals of runs record what each run did, and when. A run made a
 change if it succeeded in the period between the two snapshots, and set the field to the value that the later
 snapshot contains. Therefore, a change without such a run was made by another client, by another project, or
-by a run that is no longer in the history. If a run in the period could have made the change, and its plan
-does not tell, the origin is unknown.
+by a run that is no longer in the history. If a run in the period could have made the change, but its plan
+does not show whether it did, the origin is unknown.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -98,9 +98,9 @@ def find_origins(turn: ObjectTurn, writes: Sequence[RunWrite]) -> tuple[ChangeOr
 
 
 def _might_have_made(write: RunWrite, action: Action) -> bool:
-    """Whether a run could have created or deleted the object although its action on the object is another.
+    """Whether a run could have created or deleted the object although its plan has a different action.
 
-    Some objects exist as long as a field is set, such as quotas, so that an update can create or delete them.
+    Some objects, such as quotas, exist only while a field is set, so an update can create or delete them.
     """
     if not write.is_about_object:
         return True

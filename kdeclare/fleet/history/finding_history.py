@@ -69,7 +69,7 @@ class ResourceAudit:
 
 @dataclass(frozen=True, slots=True)
 class FindingSubject:
-    """A live object whose findings are searched.
+    """A live object whose findings are looked up.
 
     names: the names under which audits list findings about the object: the name of each resource that refers
         to it, and its own key, because findings about undeclared objects have no resource.

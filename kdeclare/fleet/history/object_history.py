@@ -129,7 +129,7 @@ def compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[Fi
 
 
 def has_paths_of_plans(sort: str) -> bool:
-    """Whether plans use the paths of `compare_fields` for objects of a type, as far as this is known."""
+    """Whether plans are known to use the paths of `compare_fields` for objects of a type."""
     codec = CODECS.get(sort)
     return isinstance(codec, DescribesFields) and not isinstance(codec, HasOwnPaths)
 

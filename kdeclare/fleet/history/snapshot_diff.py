@@ -150,7 +150,7 @@ def _list_unread(before: SnapshotSide, after: SnapshotSide) -> Iterator[UnknownP
 
 
 def _list_unsupported(before: SnapshotSide, after: SnapshotSide) -> Iterator[UnknownPart]:
-    """Yield the types of objects that were not read. Only those with objects in a snapshot matter."""
+    """Yield the types of objects that were not read."""
     for side in (before, after):
         for row in side.notes:
             if row["kind"] == CLUSTER:

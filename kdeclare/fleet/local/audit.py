@@ -66,7 +66,7 @@ class LocalTables:
         latest earlier audit. Their rows are not in ``declared`` and ``live``.
     carried: the findings of these clusters in the latest earlier audit.
     fingerprints: see `fleet.tables.fingerprints.compute_fingerprints`.
-    unchecked_usage: the objects of which it is unknown whether they are unused, by cluster.
+    unchecked_usage: the objects whose usage is unknown, by cluster.
     """
 
     declared: Sequence[Row]

@@ -42,7 +42,7 @@ class NotificationRecord:
     """A message about one audit to one target.
 
     since: the id of the audit that the findings were compared with; None for the first audit. If the message
-        failed, the next message compares with this audit.
+        failed, the next message is compared with the same audit.
     """
 
     target: str
@@ -70,11 +70,11 @@ def find_previous_audit(
     record: NotificationRecord | None,
     default: str | None,
 ) -> str | None:
-    """Return the id of the audit with which a message compares; None to report all findings.
+    """Return the id of the audit that a message is compared with; None to report all findings.
 
-    This is the audit of the previous message for the target. If later messages failed, it is the audit with
-    which the first of them compared. If the audit was deleted, return the latest earlier one, so that no
-    change is left out.
+    This is the audit of the previous message to the target. If later messages failed, it is the audit that
+    the first failed message was compared with. If the audit was deleted, return the latest earlier one, so
+    that no change is left out.
 
     audit_ids: the ids of all audits, oldest first. audit_id: the id of the audit of the message.
     record: the record about this target and audit, if there is one.

@@ -42,7 +42,10 @@ CONNECT_VARIABLES = {"SPARK_CONNECT_MODE_ENABLED": "1"}
 """Variables that make PySpark's functions build queries for a server instead of a JVM of this process."""
 
 _FIRST_RETRIES = 4
-"""How often the first request to the server is repeated, within about 5 s. A wrong address fails soon."""
+"""How often the first request to the server is repeated, within about 5 s.
+
+With a wrong address, the command fails soon.
+"""
 _RETRIES = 7
 """How often later requests are repeated, within about 2 min, for example while the network is down."""
 
@@ -134,7 +137,7 @@ def _build_url_error(reason: str) -> KdeclareError:
 
 
 def build_remote_setting_error() -> KdeclareError:
-    """Return the error about a setting ``spark.remote`` that this module did not find."""
+    """Return the error about a setting ``spark.remote`` from a source that this module does not read."""
     return KdeclareError(
         error(
             "bad-master",

@@ -225,7 +225,7 @@ class AuditCoverage:
     clusters: the names of the audited clusters.
     left_out: the names of the other clusters of the fleet.
     unmanaged_keys: whether the audit reports undeclared keys that are set on declared resources.
-    unchecked_usage: the objects of which it is unknown whether they are unused, by cluster.
+    unchecked_usage: the objects whose usage is unknown, by cluster.
     """
 
     clusters: Collection[str]

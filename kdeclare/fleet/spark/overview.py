@@ -1,4 +1,4 @@
-"""Read once what an audit has to know about each cluster before it compares the tables."""
+"""Read what an audit needs to know about each cluster before it compares the tables, in one query."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -75,13 +75,13 @@ class FleetOverview:
 
     @property
     def unchecked_usage(self) -> Mapping[str, UncheckedObjects]:
-        """The objects of which it is unknown whether they are unused, by cluster."""
+        """The objects whose usage is unknown, by cluster."""
         unchecked = {name: list_unchecked(item.live_row["body"]) for name, item in self.clusters.items()}
         return {name: objects for name, objects in unchecked.items() if objects}
 
     @property
     def inputs(self) -> dict[str, ClusterInputs]:
-        """What the findings of each cluster depend on."""
+        """The inputs that affect the findings of each cluster."""
         ids = self.cluster_ids
         return {
             name: ClusterInputs(

@@ -1,4 +1,4 @@
-"""What the findings of all clusters depend on: the options of the audit, and the code that compares."""
+"""The inputs that affect all findings: the options of the audit, and the code that compares."""
 
 import json
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ def build_comparison_options(*, unmanaged_keys: bool) -> ComparisonOptions:
 
 
 def describe_code(providers: Sequence[InstalledProvider]) -> str:
-    """Return text that changes with the files of kdeclare, the files of providers, and the CEL engine.
+    """Return a text that changes whenever the files of kdeclare or of providers, or the CEL engine, change.
 
-    The versions of packages do not suffice: the version of a checkout or of a fork can stay the same when its
-    code changes.
+    Package versions are not enough: the version of a checkout or a fork can stay the same when its code
+    changes.
     """
     modules = {provider.reference.partition(":")[0] for provider in providers}
     others = sorted(module for module in modules if module.partition(".")[0] != _OWN_PACKAGE)

@@ -1,4 +1,4 @@
-"""Fingerprints of clusters, which tell whether the findings of an earlier audit are still right.
+"""Fingerprints of clusters, which show whether the findings of an earlier audit are still valid.
 
 The findings of a cluster depend on its rows in the tables `LIVE` and `DECLARED`, on the policies of its
 project, on the code that compares the rows, and on the other entries of the fleet that share the cluster. If
@@ -40,10 +40,10 @@ The other columns depend on the audit that found them, or are derived from these
 LIVE_COLUMNS = ("kind", "name", "cluster_id", "error", "group_name")
 """The columns of `LIVE` that the fingerprint of live rows covers, besides the body.
 
-``taken_at`` is not part of it. ``has`` and ``keys`` follow from the body.
+``taken_at`` is not part of it. ``has`` and ``keys`` are derived from the body.
 """
 _DERIVED_COLUMNS = frozenset({"cluster", "need", "forbid", "keys", "gone", "row_hash"})
-"""The columns of `DECLARED` that follow from other columns or from the name of the cluster."""
+"""The columns of `DECLARED` that are derived from other columns or from the name of the cluster."""
 _LENGTH = 32
 
 
@@ -71,9 +71,10 @@ def hash_finding_row(row: Row) -> int:
 
 
 def is_repeatable(row: Row) -> bool:
-    """Whether another comparison of the same rows would have this finding, too.
+    """Whether another comparison of the same rows would result in the same finding.
 
-    That a rule was too slow depends on the machine. row: a row of the table `FINDINGS`.
+    Findings about rules that were too slow are not repeatable, because they depend on the machine. row: a row
+    of the table `FINDINGS`.
     """
     return row["finding"] != str(FindingKind.POLICY) or RULE_TOO_SLOW not in (row["message"] or "")
 
@@ -97,9 +98,9 @@ class RowsFingerprint:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInputs:
-    """What the findings of a cluster depend on.
+    """The inputs that affect the findings of one cluster.
 
-    cluster_id: the id of the cluster, which tells with which other entries it is shared; None if unknown.
+    cluster_id: the id of the cluster, which shows the other entries that share the cluster; None if unknown.
     declared, live: the rows of both tables, including the cluster's own rows.
     is_read: whether the cluster was read completely, and its resources can be compared.
     """
@@ -112,7 +113,7 @@ class ClusterInputs:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonOptions:
-    """What the findings of all clusters depend on.
+    """The inputs that affect the findings of every cluster.
 
     unmanaged_keys: whether undeclared config keys of declared resources are findings.
     providers: the providers, with their versions.

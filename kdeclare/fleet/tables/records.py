@@ -2,7 +2,7 @@
 
 A snapshot or an audit is valid if its record exists. The index of a folder lists the ids of all records. It
 protects against file systems that list new files late: without the index, an audit would be compared with an
-older audit than the latest one, and would report findings as new that are known.
+older audit than the latest one, and would report known findings as new.
 """
 
 import json

@@ -70,7 +70,7 @@ _GroupsFact = list[_Name] | Literal["unknown"]
 
 
 class ImpactSpec(_StrictModel):
-    """What the change means for the records, consumers and producers of the topic.
+    """The impact of the change on the records, consumers and producers of the topic.
 
     A fact can be ``unknown``: kdeclare could not determine it. `policy.interface.TopicImpact` documents the
     facts.

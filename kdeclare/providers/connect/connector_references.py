@@ -31,15 +31,15 @@ _Configs = Mapping[str, Mapping[str, object]]
 def observe_topic_references(
     inputs: PlanInputs, operations: Sequence[Operation], topics: Sequence[str]
 ) -> Iterator[Observation]:
-    """Yield which connectors will refer to deleted topics, unless the project declares these connectors.
+    """Yield observations about undeclared connectors that will refer to deleted topics.
 
-    Lists the connectors of each Connect cluster that the environment configures. A Connect cluster that
-    cannot be read is one observation. topics: the deleted topics, at least one.
+    Lists the connectors of each Connect cluster that the environment configures. For a Connect cluster that
+    cannot be read, yield one observation. topics: the deleted topics, at least one.
     """
     first = f"{TOPIC}/{topics[0]}"
     clients = attempt_read(lambda: inputs.connections.find(ConnectClients))
     if isinstance(clients, Fault):
-        what = "which connectors refer to what is deleted"
+        what = "which connectors refer to the deleted topics"
         yield build_unknown_references(first, what, describe_fault(clients))
         return
     if clients is None:
@@ -50,7 +50,7 @@ def observe_topic_references(
     )
     for name, connectors in answers.items():
         if isinstance(connectors, Fault):
-            what = f"which connectors of Connect cluster '{name}' refer to what is deleted"
+            what = f"which connectors of Connect cluster '{name}' refer to the deleted topics"
             yield build_unknown_references(first, what, _explain_fault(connectors))
             continue
         configs = _predict_configs(name, connectors, operations)
@@ -67,7 +67,7 @@ def _list_declared(clients: ConnectClients, desired: Iterable[DesiredResource]) 
 def _list_connectors(inputs: PlanInputs, clients: ConnectClients, name: str) -> Mapping[str, LiveConnector]:
     """Return the connectors of a Connect cluster. Raises Fault and KdeclareError.
 
-    A Connect cluster that did not respond earlier in this plan is not asked again.
+    If a Connect cluster did not respond earlier in this plan, no request is sent to it again.
     """
     state = inputs.live.find(ConnectorState) or ConnectorState()
     fault = state.get_cluster(name).fault
@@ -113,7 +113,7 @@ def _observe_cluster(name: str, configs: _Configs, topics: Sequence[str]) -> Ite
         yield _build_references(f"{TOPIC}/{topic}", name, connectors)
     if uncertain:
         count = format_count(len(uncertain), "connector")
-        what = f"whether {count} of Connect cluster '{name}' {_choose_verb(uncertain)} to what is deleted"
+        what = f"whether {count} of Connect cluster '{name}' {_choose_verb(uncertain)} to the deleted topics"
         reason = (
             f"the topics in the config of {format_names(uncertain)} are placeholders, or a regular "
             "expression that kdeclare does not support"

@@ -22,15 +22,15 @@ from kdeclare.providers.schema_registry.schema.spec import SchemaBody
 def observe_topic_references(
     inputs: PlanInputs, operations: Sequence[Operation], topics: Sequence[str]
 ) -> Iterator[Observation]:
-    """Yield which subjects of deleted topics remain, unless the project declares these subjects.
+    """Yield observations about undeclared subjects of deleted topics, which will remain.
 
-    Lists the subjects of each registry that the environment configures, unless the plan already did. A
-    registry that cannot be read is one observation. topics: the deleted topics, at least one.
+    Lists the subjects of each registry that the environment configures, unless the plan has already listed
+    them. For a registry that cannot be read, yield one observation. topics: the deleted topics, at least one.
     """
     first = f"{TOPIC}/{topics[0]}"
     clients = attempt_read(lambda: inputs.connections.find(RegistryClients))
     if isinstance(clients, Fault):
-        what = "which schemas are named after what is deleted"
+        what = "which schemas are named after the deleted topics"
         yield build_unknown_references(first, what, _explain_fault(clients))
         return
     if clients is None:
@@ -39,7 +39,7 @@ def observe_topic_references(
     answers = read_systems({name: partial(_list_subjects, inputs, clients, name) for name in clients.names})
     for name, subjects in answers.items():
         if isinstance(subjects, Fault):
-            what = f"which subjects of schema registry '{name}' are named after what is deleted"
+            what = f"which subjects of schema registry '{name}' are named after the deleted topics"
             yield build_unknown_references(first, what, _explain_fault(subjects))
             continue
         others = sorted(subject for subject in subjects if (name, subject) not in skipped)
@@ -63,7 +63,7 @@ def _list_deleted(operations: Iterable[Operation]) -> set[tuple[str, str]]:
 def _list_subjects(inputs: PlanInputs, clients: RegistryClients, name: str) -> frozenset[str]:
     """Return the subjects of a registry. Raises Fault and KdeclareError.
 
-    A registry that did not respond earlier in this plan is not asked again.
+    If a registry did not respond earlier in this plan, no request is sent to it again.
     """
     snapshot = (inputs.live.find(SchemaState) or SchemaState()).get(name)
     if snapshot.problem is not None:

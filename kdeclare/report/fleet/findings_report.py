@@ -56,7 +56,9 @@ class ReportedFinding:
     kind: str
     name: str
     path: Annotated[str | None, Field(description="The field; null for findings about the whole resource.")]
-    op: Annotated[str | None, Field(description="What an apply would do; null if it would not fix this.")]
+    op: Annotated[
+        str | None, Field(description="What an apply would do; null if an apply would not fix the finding.")
+    ]
     before: Annotated[str | None, Field(description="The live value as JSON.")]
     after: Annotated[str | None, Field(description="The declared value as JSON.")]
     message: str

@@ -1,4 +1,4 @@
-"""Render what a run did beside what its plan predicted, as text and HTML."""
+"""Render the observed effects of a run next to the predictions of its plan, as text and HTML."""
 
 from collections.abc import Sequence
 from html import escape

@@ -20,7 +20,10 @@ _MAX_NAMES = 20
 
 
 def render_abandoned_run_text(run: AbandonedRun, style: Style = PLAIN) -> str:
-    """Render what a run began. Operations without a known outcome come first, and are never left out."""
+    """Render the operations that a run began.
+
+    Operations without a known outcome come first, and are never left out.
+    """
     name = sanitize_for_terminal(run.run_id)
     reason = sanitize_for_terminal(run.problem) or f"Run {name} is not finished."
     lines = [style.bold(reason)]
@@ -39,7 +42,7 @@ def render_abandoned_run_text(run: AbandonedRun, style: Style = PLAIN) -> str:
 
 
 def render_pruned_runs_text(pruned: PrunedRuns) -> str:
-    """Render which runs are removed, or would be removed."""
+    """Render a list of the runs that are removed, or would be removed."""
     if not pruned.runs:
         return f"No run to remove; {format_count(pruned.kept, 'run')} kept.\n"
     verb = "removed" if pruned.removed else "to remove"

@@ -22,7 +22,7 @@ UNREADABLE = "unreadable"
 
 
 ABANDONED = "abandoned"
-"""The outcome of a run that a user set aside because it cannot be finished."""
+"""The outcome of a run that a user abandoned because it cannot be finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def _build_counts_document(counts: Mapping[Status, int]) -> CountsDocument:
 StatusCounts = Annotated[Mapping[Status, int], PlainSerializer(_build_counts_document)]
 RunEffects = Annotated[
     tuple[ObservedEffect, ...],
-    Field(description="What the changes did, beside what the plan predicted, where this can be observed."),
+    Field(description="The observed effects of the changes, next to the effects that the plan predicted."),
 ]
 _Second = Annotated[Second | None, Field(description="UTC, ISO 8601.")]
 
@@ -181,7 +181,7 @@ class UnfinishedRun(RunSummary):
 
 @dataclass(frozen=True, slots=True)
 class AbandonedRun:
-    """A run that cannot be finished, and what it began.
+    """A run that cannot be finished, and the operations that it began.
 
     operations: the operations that the run began, as far as its journal can be read. ``status`` is null if
         the outcome is not known.

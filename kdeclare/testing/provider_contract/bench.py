@@ -52,7 +52,7 @@ class Declared:
 
 @dataclass
 class Bench:
-    """One system, a project that is applied to it, and the requests that kdeclare sent to the system."""
+    """A system, a project that is applied to the system, and the requests that kdeclare sent to it."""
 
     system: object
     world: World

@@ -46,7 +46,7 @@ def test_condition_is_parsed(text: str, expected: FindingCondition) -> None:
         ("changd", "Did you mean 'changed'?"),
         ("changed,", "'' is not a kind of finding."),
         ("changed and", "'changed and' is not a kind of finding."),
-        ("changed and missing", "has two conditions of one type. Separate alternatives by commas."),
+        ("changed and missing", "has two conditions of one type. Separate alternatives with commas."),
         ("age>1d and age>2d", "has two conditions of one type."),
         ("severity>high", "Write severity>=high: findings that are at least as urgent."),
         ("severity>=hihg", "'hihg' is not a severity. Did you mean 'high'?"),

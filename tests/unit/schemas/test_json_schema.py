@@ -91,12 +91,12 @@ def test_differences_match_golden_file() -> None:
         (
             '{"items": {"$ref": "#/definitions/x"}}',
             "line 1, column 20, items.$ref: "
-            "The reference '#/definitions/x' does not lead to a part of this schema.",
+            "The reference '#/definitions/x' does not refer to a part of this schema.",
         ),
         (
             f'{{"anyOf": [true], "items": {{"$ref": "#/anyOf/{"9" * 5000}"}}}}',
             "line 1, column 37, items.$ref: "
-            f"The reference '#/anyOf/{'9' * 5000}' does not lead to a part of this schema.",
+            f"The reference '#/anyOf/{'9' * 5000}' does not refer to a part of this schema.",
         ),
         (
             '{"$schema": "http://json-schema.org/draft-04/schema#", "exclusiveMinimum": 3}',
@@ -129,7 +129,8 @@ def test_valid_schema_has_no_problem(schema: Any) -> None:
 def test_reference_in_a_property_named_like_a_keyword_is_checked() -> None:
     problems = list_problems(build_json_schema({"properties": {"enum": {"$ref": "#/x"}}}))
     assert problems == [
-        "line 1, column 34, properties.enum.$ref: The reference '#/x' does not lead to a part of this schema."
+        "line 1, column 34, properties.enum.$ref: The reference '#/x' does not refer to a part of this "
+        "schema."
     ]
 
 

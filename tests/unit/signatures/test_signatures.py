@@ -222,7 +222,7 @@ def test_key_that_expires_later_is_refused_later() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("alice", "line 1: it is not a public key"),
+        ("alice", "line 1: it is not an OpenSSH public key"),
         ("\n# key\nssh-ed25519 AAAA alice", "line 3: the text after 'ssh-ed25519' is not a key"),
         ("alice cert-authority {key}", "the option 'cert-authority' is not supported"),
         ('alice valid-before="tomorrow" {key}', "'tomorrow' is not a time"),

@@ -38,7 +38,7 @@ class HealthGate:
     progress: Progress
 
     def wait(self, wave: int, names: Sequence[str]) -> str | None:
-        """Wait until the clusters are healthy. Return what is still not healthy after the time limit.
+        """Wait until the clusters are healthy. Return the problems that remain after the time limit.
 
         wave: the number of the wave that is about to begin.
         names: its clusters, and those of the wave before.

@@ -1,6 +1,6 @@
 """A cache of the objects that never change: plans, journals and parts of documents.
 
-One command reads the same plans and journals in several steps. On a storage far away, each read takes longer
+One command reads the same plans and journals in several steps. With remote storage, each read takes longer
 than the step itself.
 """
 
@@ -19,11 +19,11 @@ _MAX_BYTES = 32 * 1024 * 1024
 
 
 class CachedObjects:
-    """`ConditionalObjects` that remember objects which are created once and never replaced.
+    """`ConditionalObjects` with a cache of the objects that are created once and never replaced.
 
-    Only what was certainly stored is remembered, so an object that does not exist yet is always read again.
-    An object that another process deletes, when it removes an old run, is still returned. If the objects are
-    larger than 32 MiB in total, those that were used least recently are forgotten.
+    Only objects that were certainly stored are cached, so an object that does not exist yet is always read
+    again. If another process removes an old run, the cache still returns the run's objects. If the cached
+    objects exceed 32 MiB in total, the least recently used ones are dropped.
     """
 
     def __init__(self, objects: ConditionalObjects) -> None:

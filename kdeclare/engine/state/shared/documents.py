@@ -20,11 +20,11 @@ from kdeclare.engine.state.problems import build_corruption_error
 PARTS_FOLDER = "parts/"
 
 MAX_PART_BYTES = 4 * 1024 * 1024
-"""The largest part, even if the storage accepts larger objects, so that a change rewrites little."""
+"""The maximum size of a part. It is small, so that a change rewrites little even if objects can be larger."""
 
 _PART_LIST = b'{"kdeclare-parts":'
 _CUT_MASK = 0x3FF
-"""Lines end a part if these bits of their checksum are zero: on average, one line in 1,024."""
+"""A line ends a part if these bits of its checksum are zero: on average, one line in 1,024."""
 _THREADS = 8
 _HINT = "Restore the object from an earlier version or a backup."
 

@@ -54,7 +54,7 @@ def parse_encryption_key(text: str, reference: str) -> EncryptionKey:
 
 
 class EncryptedObjects:
-    """`ConditionalObjects` whose content the storage cannot read or change unnoticed.
+    """`ConditionalObjects` whose content the storage cannot read, and cannot change without being noticed.
 
     The storage still sees the keys of the objects: the names of projects and environments, ids of runs, and
     hashes of the parts of large documents.

@@ -50,7 +50,7 @@ from kdeclare.engine.state.problems import (
 
 LEASE_KEY = "lease.json"
 
-WAITING = "Waiting to see whether the previous holder of the state still runs"
+WAITING = "Waiting to see whether the previous holder of the state is still running"
 
 _POLL_S = 1.0
 
@@ -140,7 +140,9 @@ def read_suspend_clock() -> float:
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
-    """How long a lease lasts without a renewal, and the clock and the pause for waiting. Times in seconds.
+    """The duration of a lease without renewal, and the functions that tell the time and wait.
+
+    Times are in seconds.
 
     read_time: the time of day, which is only shown, and never compared to decide about a takeover.
     sleep: waits while a lease is watched. starts_renewals: whether a thread renews the lease; tests with a
@@ -155,7 +157,7 @@ class LeaseTiming:
 
     @property
     def renewal_interval_s(self) -> float:
-        """The time between two renewals. Two of them can fail before the lease ends."""
+        """The time between two renewals. Two renewals in a row can fail before the lease ends."""
         return self.duration_s / 4
 
 

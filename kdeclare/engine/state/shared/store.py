@@ -254,7 +254,10 @@ class SharedStore:
         self._replace_note(run_id, _build_summary_key(run_id), summary)
 
     def _replace_note(self, run_id: str, key: str, note: JsonValue) -> None:
-        """Write something about a run that is only displayed. What another process writes also wins."""
+        """Write data about a run that is only displayed.
+
+        If another process writes it first, keep that version.
+        """
         self._get_plan_object(run_id)
         stored = self._objects.get(key)
         with suppress(ObjectConflict):  # another process wrote about the same run

@@ -60,7 +60,7 @@ class ConnectorCodec:
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all connectors. A Connect cluster that does not respond is an unread part."""
+        """Read all connectors. A Connect cluster that does not respond becomes an `UnreadPart`."""
         clients = connections.get(ConnectClients)
         problems: dict[str, JsonValue] = {}
         objects: list[LiveObject] = []

@@ -143,7 +143,7 @@ class ConnectorPlanning(PlanHooks):
     def observe_impact(
         self, operations: tuple[Operation, ...], changes: Sequence[Change]
     ) -> Iterable[Observation]:
-        """Return which connectors that the project does not declare refer to deleted topics."""
+        """Return observations about undeclared connectors that refer to deleted topics."""
         topics = find_deleted_names(changes, TOPIC)
         return observe_topic_references(self._inputs, operations, topics) if topics else ()
 

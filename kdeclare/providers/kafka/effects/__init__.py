@@ -1,1 +1,1 @@
-"""What the changes of a run did to records and brokers, beside what its plan predicted."""
+"""The observed effects of a run on records and brokers, next to the predictions of its plan."""

@@ -1,4 +1,4 @@
-"""Observe what the changes of a run did to records and brokers, beside what the plan predicted."""
+"""Observe the effects of a run on records and brokers that its plan predicted."""
 
 import time
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ _TIME_LIMIT_S = 10.0
 
 
 def observe_kafka_effects(request: EffectRequest) -> Iterator[ObservedEffect]:
-    """Yield what happened to deleted records, copied replicas and partitions that depend on one broker.
+    """Yield the effects on deleted records, copied replicas, and partitions that depend on one broker.
 
-    Other predictions, such as unread records and recent batches, cannot be observed afterwards.
+    Other predictions, such as those about unread records and recent batches, cannot be checked after the run.
     """
     cluster = request.connections.get(KafkaConnection).cluster
     deadline = time.monotonic() + _TIME_LIMIT_S

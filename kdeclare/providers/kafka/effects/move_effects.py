@@ -1,4 +1,4 @@
-"""Observe how large the replicas are that the moves of a run have copied, and how long the moves took."""
+"""Observe the sizes of the replicas that a run has moved, and the duration of the moves."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ def observe_copied_bytes(
 ) -> Iterator[ObservedEffect]:
     """Yield the sizes of the copied replicas, and the duration of the moves, for each resource.
 
-    Moves that were to copy no records are left out, because there is nothing to compare.
+    Moves for which the plan predicted no copied records are left out.
     deadline: no request begins after this time (`time.monotonic`).
     """
     predictions = [item for item in request.predictions if item.code == _COPIED and _copies_records(item)]
@@ -66,9 +66,9 @@ def _list_new_replicas(op: Operation) -> Iterator[_NewReplica]:
 def _measure_moves(
     resource: str, reassignments: Sequence[Operation], request: EffectRequest
 ) -> tuple[float | None, int]:
-    """Return how long all moves took that share the throttle of a resource, and how many others share it.
+    """Return the duration of all moves that share a throttle, and the number of other resources.
 
-    The duration is in seconds, and None if it is unknown.
+    The duration is in seconds; None if it is unknown.
     """
     groups = {find_group(op) for op in reassignments if str(op.resource) == resource}
     members = [op for op in reassignments if find_group(op) in groups]
@@ -128,7 +128,10 @@ def _describe_duration(seconds: float, others: int) -> str:
 def _list_disk_usage(
     log_dirs: Mapping[int, Sequence[LogDir]], received: Mapping[int, int]
 ) -> Mapping[int, int]:
-    """Return how full the disks of the receiving brokers are in percent, as far as brokers report it."""
+    """Return the disk usage of the receiving brokers in percent.
+
+    Brokers that do not report it are left out.
+    """
     disks = {broker: compute_disk_usage(log_dirs.get(broker, ())) for broker in received}
     return {broker: disk.compute_percent() for broker, disk in disks.items() if disk is not None}
 

@@ -1,4 +1,4 @@
-"""Count again, after a run, which partitions reject records while one broker or one rack is down."""
+"""After a run, count the partitions that would reject records while one broker or one rack is down."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -44,9 +44,9 @@ class _Placements:
 def observe_outage_effects(
     cluster: Cluster, request: EffectRequest, deadline: float
 ) -> Iterator[ObservedEffect]:
-    """Yield how many partitions depend on one broker, or on one rack, for each prediction about them.
+    """Yield, for each prediction, the number of partitions that depend on one broker or one rack.
 
-    A prediction is left out if it is not certain which partitions it counted.
+    A prediction is left out if the partitions that it counted are not certain.
     deadline: no request begins after this time (`time.monotonic`).
     """
     predictions = [item for item in request.predictions if item.code in OUTAGE_CODES]
@@ -65,9 +65,10 @@ def observe_outage_effects(
 def _list_partitions(
     prediction: Observation, request: EffectRequest
 ) -> Mapping[TopicPartition, tuple[int, ...]]:
-    """Return the partitions that a prediction can be about, with their replicas before the run if they moved.
+    """Return the partitions that a prediction may have counted.
 
-    Partitions of topics with a prediction of their own are not counted for the resource that moved them.
+    The result has the replicas before the run if the partitions moved. If a topic has a separate prediction,
+    its partitions are not counted for the resource that moved them.
     """
     id_ = ResourceId.parse(prediction.resource)
     moved = _list_moved(request.operations)
@@ -87,7 +88,7 @@ def _list_partitions(
 def _list_moved(
     operations: Sequence[Operation],
 ) -> Mapping[TopicPartition, tuple[str, tuple[int, ...]]]:
-    """Return the resource that moved each partition, and the replicas before."""
+    """Return the resource that moved each partition, and the replicas before the move."""
     return {
         TopicPartition.parse(name): (str(op.resource), get_replicas_before(op, name))
         for op in operations

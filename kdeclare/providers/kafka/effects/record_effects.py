@@ -1,4 +1,4 @@
-"""Observe which records Kafka has deleted after a run, and whether deleted topics are gone."""
+"""Observe how many records Kafka has deleted after a run, and whether deleted topics are gone."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -34,7 +34,7 @@ _CHECK_INTERVAL = "log.retention.check.interval.ms"
 def observe_record_effects(
     cluster: Cluster, request: EffectRequest, deadline: float
 ) -> Iterator[ObservedEffect]:
-    """Yield how many of the records that a plan lets Kafka delete are deleted, and which topics are gone.
+    """Yield the number of predicted deletions of records that have happened, and the topics that are gone.
 
     deadline: no request begins after this time (`time.monotonic`).
     """
@@ -75,7 +75,10 @@ def _build_unknown(prediction: Observation, reason: Fault | str) -> ObservedEffe
 def _observe_deletion(
     prediction: Observation, topic: Topic | None, operations: Sequence[Operation]
 ) -> ObservedEffect:
-    """Say whether a deleted topic is gone. A producer can create it again with its next record."""
+    """Return whether a deleted topic is gone, as an effect.
+
+    The next record of a producer can create the topic again.
+    """
     if topic is None:
         return compare_observation(prediction, EffectStatus.OBSERVED, "The topic is gone.", {"exists": False})
     deleted_ids = {
@@ -119,7 +122,7 @@ def _observe_expiry(
 def _compare_starts(
     prediction: Observation, logs: Mapping[TopicPartition, tuple[int, ...]]
 ) -> ObservedEffect:
-    """Count the deleted records: those before the current starts of the logs, but not before the former."""
+    """Count the deleted records: those between the earlier and the current first offset of each log."""
     start_before = _get_number(prediction.figures, "log_starts_total")
     least = _get_number(prediction.figures, "records_at_least")
     most = _get_number(prediction.figures, "records_at_most")
@@ -143,7 +146,7 @@ def _get_number(figures: JsonObject, name: str) -> int | None:
 
 
 def _read_check_interval(cluster: Cluster, topics: Mapping[str, Topic], deadline: float) -> int | None:
-    """Return how often a broker looks for records to delete, in milliseconds; None if it does not tell."""
+    """Return the interval between checks for records to delete, in milliseconds; None if unknown."""
     leaders = [p.leader for topic in topics.values() for p in topic.partitions if p.leader is not None]
     if not leaders:
         return None

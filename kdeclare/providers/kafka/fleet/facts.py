@@ -1,4 +1,4 @@
-"""Facts about topics and broker configs: hashes that allow Spark to skip resources without differences.
+"""Facts about topics and broker configs: hashes with which Spark can skip resources that have no differences.
 
 There are facts about the partition count, the replication factor, the topic id, and each config key. A fact
 about a key is a hash of its value, of its whole list, or of one list element. If the facts do not prove that

@@ -25,7 +25,7 @@ def list_unused_topics(cluster: Cluster, unused_for_s: float, read_at: datetime)
     """Return the unused topics. Raises Fault.
 
     Internal topics, and topics that other systems use according to their names, are left out: they are never
-    reported as unused. If the permission is missing to see all groups, no topic is certain to be unused.
+    reported as unused. Without the permission to see all groups, no topic is certain to be unused.
     """
     topics = {name: topic for name, topic in sorted(cluster.topics().items()) if not topic.internal}
     usage = read_usage(cluster, topics, ignore_progress)

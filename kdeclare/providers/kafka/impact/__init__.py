@@ -1,1 +1,1 @@
-"""What changes to topics mean for records and consumers: a part of plans that is only shown."""
+"""The impact of changes to topics on records and consumers, which plans only show."""

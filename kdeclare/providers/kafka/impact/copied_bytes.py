@@ -1,4 +1,4 @@
-"""How many bytes the brokers copy for moves, the minimum time this takes, and how full disks are. Pure."""
+"""Compute the bytes that moves copy, the minimum duration of the copying, and the disk usage. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,9 +14,7 @@ After a pause, a broker can send as much at once as the throttle permits in this
 ``replication.quota.window.num`` times ``replication.quota.window.size.seconds``.
 """
 _SAME_VOLUME = 1000
-"""Determines how much the free space that directories on the same volume report may differ.
-
-The difference must be less than the total size divided by this number.
+"""Directories share a volume if their free space differs by less than the total size divided by this number.
 """
 
 
@@ -47,9 +45,9 @@ class BrokerTraffic:
 class Traffic:
     """The bytes that moves copy.
 
-    copied: all received bytes. brokers: the bytes of each broker that takes part. unknown: the partitions of
-        which no broker reports the size; they are not included. incomplete: the brokers that receive or
-        delete replicas of these partitions.
+    copied: all received bytes. brokers: the bytes of each broker that takes part. unknown: the partitions
+        whose size no broker reports; they are not included. incomplete: the brokers that receive or delete
+        replicas of these partitions.
     """
 
     copied: int
@@ -93,7 +91,7 @@ def collect_replica_sizes(log_dirs: Mapping[int, Iterable[LogDir]]) -> ReplicaSi
 def compute_traffic(moves: Iterable[ReplicaMove], sizes: ReplicaSizes) -> Traffic:
     """Return the bytes that the moves copy, based on the current sizes.
 
-    What an unfinished move has already copied is not copied again.
+    Bytes that an unfinished move has already copied are not counted.
     """
     received: dict[int, int] = defaultdict(int)
     sent: dict[int, int] = defaultdict(int)
@@ -128,12 +126,12 @@ class DiskUsage:
     total: int
 
     def compute_percent(self, added: int = 0) -> int:
-        """Return how full the volumes are with ``added`` more bytes, in percent."""
+        """Return the usage of the volumes with ``added`` more bytes, in percent."""
         return round(100 * max(0, self.used + added) / self.total)
 
 
 def compute_disk_usage(log_dirs: Sequence[LogDir]) -> DiskUsage | None:
-    """Return the disk usage of a broker; None if the broker does not report it for each of its directories.
+    """Return the disk usage of a broker; None if the broker does not report it for all of its directories.
 
     Directories on the same volume count once. Clients cannot see volumes: directories that report the same
     total size and nearly the same free space are assumed to be on the same volume.
@@ -165,7 +163,7 @@ class ThrottleRates:
 def compute_least_duration(
     traffic: Traffic, rates: Mapping[int, ThrottleRates], pauses: int = 0, pause_s: float = 0
 ) -> float:
-    """Return the minimum duration of moves, in seconds. The busiest broker determines it.
+    """Return the minimum duration of moves, in seconds. The busiest broker determines the duration.
 
     rates: the rates of each throttled broker. pauses: the number of pauses of ``pause_s`` seconds. A broker
     catches up on a part of each pause, because Kafka throttles the mean rate over some seconds.

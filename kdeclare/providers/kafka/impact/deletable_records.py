@@ -1,4 +1,4 @@
-"""Which records Kafka deletes once a topic has other limits, by the rules of Kafka's log.
+"""Compute which records Kafka deletes after the limits of a topic change, by the rules of Kafka's log.
 
 Kafka deletes whole segments, the oldest first, and clients cannot see segments. Therefore, the results are
 bounds. They follow `UnifiedLog.deleteRetentionMsBreachedSegments`, `deleteRetentionSizeBreachedSegments` and
@@ -145,7 +145,7 @@ def compute_deletable_bytes(log: PartitionLog, limits: LogLimits) -> Bounds | No
 
 
 def compute_probable_bytes(log: PartitionLog, limits: LogLimits) -> int | None:
-    """Return the probable number of deleted bytes, as if all records had the same size; None if unknown."""
+    """Return the probable number of deleted bytes, if all records have the same size; None if unknown."""
     bounds = compute_deletable_bytes(log, limits)
     if log.size is None or bounds is None:
         return None
@@ -159,7 +159,7 @@ def count_unread(log: PartitionLog, deleted: int, committed: int | None) -> int:
 
     deleted: the number of deleted records, all of them the oldest.
     committed: the offset that the group reads next. None means that the group has read nothing. An offset
-        beyond the end is invalid, and consumers can then read everything again.
+        beyond the end of the log is invalid, so consumers may read the whole log again.
     """
     is_valid = committed is not None and committed <= log.end
     position = max(log.start, committed) if committed is not None and is_valid else log.start

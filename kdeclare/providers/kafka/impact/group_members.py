@@ -1,4 +1,4 @@
-"""Read the groups of a cluster and their members, on which the impact of many changes depends."""
+"""Read the groups of a cluster and their members, which determine the impact of many changes."""
 
 from collections.abc import Iterator, Mapping
 
@@ -27,7 +27,7 @@ class UnknownGroupsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GroupMembers:
-    """The groups of a cluster, and the members of those that have members.
+    """The groups of a cluster, and the members of groups that have members.
 
     listed: all visible groups, by id. described: the groups with members, by id.
     is_complete: whether the principal is known to see all groups.
@@ -56,7 +56,7 @@ class GroupMembers:
 
 
 def read_group_members(cluster: Cluster) -> GroupMembers:
-    """Read all groups, and the members of those that have members. Raises Fault, and UnknownGroupsError."""
+    """Read all groups, and the members of groups that have members. Raises Fault, and UnknownGroupsError."""
     listed = cluster.groups.list_groups()
     described_ids = {id_ for id_, group in listed.items() if group.type in _DESCRIBED_TYPES}
     if len(described_ids) > MAX_GROUPS:

@@ -1,4 +1,4 @@
-"""Read what the impact of changes depends on, each thing once, for policies and for observations together."""
+"""Read the data that determines the impact of changes. Policies and observations share the data."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +45,8 @@ _TIME_LIMIT_S = 10.0
 class _KnownLogs:
     """The logs of a topic as they were read.
 
-    window: the limits on time for which they were read. follows_groups: whether the groups were read before.
+    window: the time limits for which they were read. follows_groups: whether the groups were read before the
+        logs.
     """
 
     logs: TopicLogs | Fault
@@ -56,14 +57,14 @@ class _KnownLogs:
 class ImpactReader:
     """Reads settings, logs, groups and producers on demand, and remembers them until the plan is complete.
 
-    What cannot be read is a Fault in the results, never an exception.
+    If something cannot be read, the result contains a Fault; no exception is raised.
     """
 
     def __init__(self, cluster: Cluster, *, reads_groups_first: bool = False) -> None:
         """Create the reader.
 
         reads_groups_first: whether the groups will be needed for each change that can lose records, so that
-            policies should read them before the logs.
+            policies must read the groups before the logs.
         """
         self._cluster = cluster
         self.reads_groups_first = reads_groups_first
@@ -133,7 +134,7 @@ class ImpactReader:
                 self._configs |= dict.fromkeys(names, fault)
 
     def attempt(self, read: Callable[[Cluster], Found]) -> Found | Fault:
-        """Return the result of a read, or the reason why it failed or was not begun after the time limit."""
+        """Return the result of a read, or the reason why the read failed or came after the time limit."""
         if self._remaining_s <= 0:
             return TOO_SLOW
         with self._measure_time():
@@ -143,13 +144,13 @@ class ImpactReader:
                 return fault
 
     def read_members(self) -> GroupMembers | Fault | str:
-        """Return the groups of the cluster with their members, or the reason why they are not known."""
+        """Return the groups of the cluster with their members, or the reason why the groups are unknown."""
         if self._members is None:
             self._members = self._attempt_groups(read_group_members)
         return self._members
 
     def read_readers(self) -> Readers | Fault | str:
-        """Return the topics that groups read, and how far, or the reason why this is not known."""
+        """Return the topics that groups read, with committed offsets, or the reason why they are unknown."""
         if self._readers is None:
             members = self.read_members()
             self._readers = (
@@ -174,10 +175,10 @@ class ImpactReader:
     ) -> Mapping[str, TopicLogs | Fault]:
         """Return the logs of topics, or the reason why they cannot be read.
 
-        topics: the topics, which all have leaders. limits: the limits that delete records, by topic; None if
-            the times of records are not needed.
-        after_groups: whether the groups have to be read before the logs. What groups read in between then
-            counts as unread, which is the safe side.
+        topics: topics whose partitions all have leaders. limits: the limits that delete records, by topic;
+            None if the times of records are not needed.
+        after_groups: whether the groups have to be read before the logs. Records that groups read in the
+            meantime then count as unread, which errs on the safe side.
         """
         if after_groups:
             self.read_readers()
@@ -205,7 +206,7 @@ class ImpactReader:
             self._logs[name] = _KnownLogs(found, _get_window(limits[name]), self._readers is not None)
 
     def read_producers(self, topics: Mapping[str, Topic]) -> Mapping[str, int | Fault]:
-        """Return how many producers write to topics; a Fault if the principal may not know."""
+        """Return the number of producers of topics; a Fault if the principal is not permitted to know."""
         unread = {name: topic for name, topic in topics.items() if name not in self._producers}
         if unread:
             with self._measure_time():
@@ -221,7 +222,7 @@ class ImpactReader:
         return {name: self._last_writes[name] for name in topics}
 
     def read_samples(self, topics: Mapping[str, Topic]) -> Mapping[str, RecordSample | Fault | str]:
-        """Return samples of the recent records of topics, or the reason why there is none."""
+        """Return samples of the recent records of topics, or the reason why there is no sample."""
         if not topics:
             return {}
         with self._measure_time():
@@ -244,7 +245,7 @@ class ImpactReader:
 
 
 def _get_window(limits: LogLimits | None) -> tuple[int, ...]:
-    """Return what determines the times at which offsets are read; empty if no times are needed."""
+    """Return the limits that determine for which times offsets are read; empty if none are needed."""
     if limits is None or not limits.deletes or limits.retention_ms is None:
         return ()
     return limits.retention_ms, limits.segment_ms

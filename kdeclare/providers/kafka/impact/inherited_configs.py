@@ -1,4 +1,4 @@
-"""Observe what changes to broker configs mean for the topics that inherit them."""
+"""Observe the impact of changes to broker configs on the topics that inherit them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -31,14 +31,14 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
 _BROKER_CONFIG = "BrokerConfig"
 _CONFIGS = "configs."
 _TOPICS_PER_STEP = 1_000
-"""The number of topics whose configs are read before the time limit is checked again."""
+"""The number of topics whose configs are read between two checks of the time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerDefault:
     """A changed broker config that contains the default of a topic config.
 
-    before, after: the values on the broker or as the cluster-wide default. None if it has none.
+    before, after: the values on the broker or as the cluster-wide default; None if there is no value.
     """
 
     path: str
@@ -62,7 +62,7 @@ class _Topics:
 def observe_broker_defaults(
     reader: ImpactReader, changes: Sequence[Change], topic_changes: Mapping[str, TopicChange]
 ) -> Iterator[Observation]:
-    """Yield what changes to broker configs mean for topics without an override.
+    """Yield the impact of changes to broker configs on topics without an override.
 
     Nothing is read unless a changed broker config contains the default of a topic config.
     topic_changes: the changes to topics in the same plan, by name. Topics that are deleted, or that get an
@@ -126,7 +126,7 @@ def _make_read(
 def _observe_resource(
     reader: ImpactReader, resource: str, defaults: Sequence[BrokerDefault], found: _Topics
 ) -> Iterator[Observation]:
-    """Yield what the changes of one BrokerConfig mean."""
+    """Yield the impact of the changes to one BrokerConfig."""
     broker = parse_broker_id(resource.partition("/")[2])
     inheriting: dict[str, dict[str, str]] = {}
     for default in defaults:
@@ -136,7 +136,7 @@ def _observe_resource(
         if default.topic_key not in LOSS_KEYS or not names:
             continue
         if default.after is None:
-            reason = "brokers then use the next value, such as that of their properties file"
+            reason = "brokers then use the next value, such as the value in their properties file"
             what = "which records of these topics are deleted"
             yield wording.build_unknown(resource, default.path, what, reason)
             continue
@@ -170,9 +170,10 @@ def _inherits(found: _Topics, name: str, key: str, broker: int | None) -> bool:
 def _read_old_values(
     reader: ImpactReader, defaults: Sequence[BrokerDefault], broker: int | None
 ) -> Mapping[str, str]:
-    """Return the values that the brokers use before the change. Values that are missing are those of topics.
+    """Return the values that the brokers use before the change. A missing value is the same as for topics.
 
-    broker: the only broker that changes. It can have other values than the broker that describes topics.
+    broker: the only broker that changes. Its values can differ from those of the broker that describes
+        topics.
     """
     old_values = {default.topic_key: default.before for default in defaults if default.before is not None}
     if broker is None:
@@ -195,7 +196,7 @@ def _list_values(
 def _build_inherited(
     resource: str, default: BrokerDefault, names: Sequence[str], broker: int | None
 ) -> Observation:
-    """Say how many topics inherit a config, and name the first ones."""
+    """Return the observation about the topics that inherit a config. It names the first topics."""
     where = "" if broker is None else f" with replicas on broker {broker}"
     figures: dict[str, JsonValue] = {"config": default.topic_key, "topics": len(names)}
     if not names:

@@ -1,4 +1,4 @@
-"""Observe which records a new value of a broker config deletes in the topics that inherit it."""
+"""Observe how many records Kafka deletes from topics that inherit a new value of a broker config."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -43,7 +43,7 @@ class InheritedChange:
 
 @dataclass(frozen=True, slots=True)
 class _TopicLoss:
-    """How much of one topic is deleted. size, about: see `compute_deleted_bytes`."""
+    """The records of one topic that are deleted. size, about: see `compute_deleted_bytes`."""
 
     name: str
     records: Bounds
@@ -59,11 +59,11 @@ def observe_inherited_losses(
     paths: Mapping[str, str],
     broker: int | None,
 ) -> Iterator[Observation]:
-    """Yield how many records Kafka deletes from topics that inherit new values.
+    """Yield observations about the records that Kafka deletes from topics that inherit new values.
 
     paths: the field of the resource that changes each topic config.
-    broker: the only broker that uses the new values. Only partitions that it leads count, because clients
-        read these from it.
+    broker: the only broker that uses the new values. Only partitions that this broker leads count, because
+        clients read them from the leader.
     """
     losses: dict[str, list[Loss]] = {}
     compacted: list[str] = []
@@ -124,7 +124,7 @@ def _compute_loss(loss: Loss, logs: TopicLogs) -> _TopicLoss:
 
 
 def _build_losses(resource: str, path: str, found: Sequence[_TopicLoss], affected: int) -> Observation:
-    """Say how many records are deleted. affected: the number of topics with lower limits."""
+    """Return the observation about deleted records. affected: the number of topics with lower limits."""
     losing = sorted((each for each in found if each.records.most), key=lambda each: -each.records.most)
     records = sum_bounds(each.records for each in found)
     total = sum(each.total for each in found)

@@ -1,4 +1,4 @@
-"""Observe how many bytes the moves of a plan copy, how long this takes, and how full the disks are then."""
+"""Observe the bytes that the moves of a plan copy, the minimum duration, and the disk usage afterwards."""
 
 import time
 from collections import defaultdict
@@ -57,7 +57,9 @@ class MoveGroup:
 def observe_moves(
     cluster: Cluster, live: KafkaState, operations: Sequence[Operation], deadline: float
 ) -> Iterator[Observation]:
-    """Yield what the moves of each resource copy. Nothing is read unless a move copies replicas.
+    """Yield observations about the bytes that the moves of each resource copy.
+
+    Nothing is read unless a move copies replicas.
 
     deadline: no request begins after this time (`time.monotonic`).
     """
@@ -119,7 +121,7 @@ def _list_moves(live: KafkaState, op: Operation) -> Iterator[ReplicaMove]:
 
 
 def _list_rates(throttle: ThrottleArgs) -> Mapping[int, ThrottleRates]:
-    """Return the rates that apply during the moves: those that the plan sets, and those that it keeps."""
+    """Return the rates that apply during the moves: those that the plan sets or keeps."""
     rates: dict[str, dict[str, int]] = defaultdict(dict)
     for entries in (throttle.entries, throttle.relies_on or {}):
         for entity, values in entries.items():
@@ -149,7 +151,7 @@ def _build_unknown_sizes(
     moves: Iterable[ReplicaMove],
     log_dirs: Mapping[int, Sequence[LogDir]],
 ) -> Observation:
-    """Say of which partitions no broker reports the size, and why."""
+    """Return the observation about partitions whose size no broker reports, with the reasons."""
     first = traffic.unknown[0]
     leader = next(move.leader for move in moves if move.partition == first)
     offline = [each.error for each in log_dirs.get(leader, ()) if each.error] if leader is not None else []
@@ -167,7 +169,7 @@ def _build_unknown_sizes(
 
 @dataclass(frozen=True, slots=True)
 class _DiskPrediction:
-    """How full the disks of a broker are before and after all moves of the plan, in percent."""
+    """The disk usage of a broker before and after all moves of the plan, in percent."""
 
     before: int
     after: int
@@ -238,7 +240,7 @@ def _describe_traffic(traffic: Traffic) -> str:
 
 
 def _name_brokers(amounts: Mapping[int, int]) -> str:
-    """Name the brokers with most bytes: ``brokers 4 (2 GiB), 5 (1 GiB), 6 (1 GiB) and 2 others``."""
+    """Name the brokers with the most bytes: ``brokers 4 (2 GiB), 5 (1 GiB), 6 (1 GiB) and 2 others``."""
     ranked = sorted(amounts, key=lambda broker: (-amounts[broker], broker))
     if len(ranked) == 1:
         return f"broker {ranked[0]}"

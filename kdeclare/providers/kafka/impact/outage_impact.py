@@ -46,9 +46,9 @@ class PlacementChange:
 
 @dataclass(frozen=True, slots=True)
 class OutageReview:
-    """What has to be compared to know whether a plan makes partitions unwritable during outages.
+    """The data that shows whether a plan makes partitions unwritable during outages.
 
-    placements: the partitions to compare. paths: the field of each resource that the observation is about.
+    placements: the partitions to compare. paths: for each resource, the field that the observation is about.
     racks: the rack of each broker that has one.
     """
 
@@ -131,7 +131,10 @@ def _differs(placement: PlacementChange, racks: Mapping[int, str]) -> bool:
 
 
 def _count_per_rack(replicas: Sequence[int], racks: Mapping[int, str]) -> Sequence[int]:
-    """Return how many replicas each rack has, whichever rack it is. Brokers without a rack count alone."""
+    """Return the numbers of replicas per rack, regardless of which rack has them.
+
+    Each broker without a rack counts as its own rack.
+    """
     places = [racks.get(broker, broker) for broker in replicas]
     return sorted(places.count(place) for place in set(places))
 
@@ -147,9 +150,10 @@ class _Comparison(NamedTuple):
 def observe_outages(
     review: OutageReview, settings: Mapping[str, TopicSettings | Fault]
 ) -> Iterator[Observation]:
-    """Yield, for each resource, which partitions reject records during outages only after the plan.
+    """Yield, for each resource, the partitions that reject records during outages only after the plan.
 
-    If no partition does, but fewer than before, say so. settings: the configs of `OutageReview.topics`.
+    If there are none, and fewer partitions than before reject records, yield an observation about the
+    improvement. settings: the configs of `OutageReview.topics`.
     """
     by_resource: dict[str, list[PlacementChange]] = defaultdict(list)
     for placement in review.placements:
@@ -193,7 +197,7 @@ def _observe_resource(
 
 
 def _find_min_isr(settings: TopicSettings | Fault | None) -> tuple[int, int] | Fault | str:
-    """Return ``min.insync.replicas`` before and after the plan, or why it is unknown."""
+    """Return ``min.insync.replicas`` before and after the plan, or the reason why it is unknown."""
     known = require_known(settings, MIN_ISR)
     if not isinstance(known, TopicSettings):
         return known
@@ -205,7 +209,7 @@ def _compare_racks(
 ) -> WritabilityChange[str]:
     """Compare the critical racks of the partitions whose brokers all have racks.
 
-    reported: the partitions about which an outage of one broker already says more.
+    reported: the partitions that the observation about outages of one broker already contains.
     """
     judged = [
         each
@@ -221,7 +225,10 @@ def _compare_racks(
 def _build_outage(
     resource: str, path: str | None, change: WritabilityChange[Place], kind: str
 ) -> Observation:
-    """Say how many partitions reject records during an outage. kind: ``broker`` or ``rack``."""
+    """Return the observation about partitions that reject records during an outage.
+
+    kind: ``broker`` or ``rack``.
+    """
     text = f"{describe_outage(resource, change.after, change.total, kind)} (currently {change.before:,})."
     figures: dict[str, JsonValue] = {
         "down": kind,
@@ -243,7 +250,7 @@ def _build_outage(
 def describe_outage(resource: str, rejecting: int, total: int, kind: str) -> str:
     """Return the main clause about the partitions that reject records during an outage, without a period.
 
-    rejecting, total: the number of these partitions, and of all. kind: ``broker`` or ``rack``.
+    rejecting, total: the number of these partitions, and of all partitions. kind: ``broker`` or ``rack``.
     """
     is_one = rejecting == 1
     down = (
@@ -255,7 +262,7 @@ def describe_outage(resource: str, rejecting: int, total: int, kind: str) -> str
 
 
 def _build_unknown(resource: str, path: str | None, unknown: Mapping[str, Fault | str]) -> Observation:
-    """Say that it is not known whether partitions of some topics are writable during outages."""
+    """Return the observation that it is unknown whether some topics are writable during outages."""
     topic = min(unknown)
     others = len(unknown) - 1
     more = f" and {format_count(others, 'other topic')}" if others else ""

@@ -1,4 +1,4 @@
-"""Observe what changes to topics mean for records like the recent ones: their keys and their sizes."""
+"""Observe the impact of changes to topics on records like the recent ones: their keys and their sizes."""
 
 from collections.abc import Iterator, Mapping
 
@@ -29,7 +29,7 @@ _EFFECTS_OF_GROWTH = {
     "They can read outdated offsets if keys are in several partitions.",
     TopicPurpose.SCHEMA_REGISTRY: "A registry does not start if this topic has more than one partition.",
 }
-"""What more partitions mean for a topic that belongs to another system.
+"""The impact of more partitions on a topic that belongs to another system.
 
 See `InternalTopicManager` of Kafka Streams, `KafkaTopicBasedBackingStore` and `KafkaConfigBackingStore` of
 Kafka Connect, and `KafkaStore` of Schema Registry.
@@ -40,7 +40,7 @@ Sample = RecordSample | Fault | str
 
 
 def can_affect_records(change: Change) -> bool:
-    """Return whether the impact of the change can depend on recent records, as far as its fields tell."""
+    """Return whether the fields of the change have an impact that can depend on recent records."""
     return change.action is Action.UPDATE and any(
         field.path in (PARTITIONS, _POLICY_PATH, _SIZE_PATH) for field in change.fields
     )
@@ -52,7 +52,7 @@ def observe_recent_records(
     changes: Mapping[str, Change],
     settings: Mapping[str, TopicSettings | Fault],
 ) -> Iterator[Observation]:
-    """Yield what the changes mean for keys and sizes. Samples only topics whose impact depends on records.
+    """Yield the impact of the changes on keys and sizes. Samples only topics whose impact depends on records.
 
     topics, changes, settings: by name of the topic.
     """
@@ -90,7 +90,7 @@ def _has_known_keys(topic: Topic, settings: Settings) -> bool:
 
 
 def _find_lower_size_limit(change: Change, settings: TopicSettings) -> int | None:
-    """Return the new limit on the size of batches; None if it is not lower than before, or not known."""
+    """Return the new limit on the size of batches; None if the limit is unknown or not lower than before."""
     if find_config_field(change, MAX_MESSAGE_BYTES) is None or MAX_MESSAGE_BYTES in settings.unknown:
         return None
     before, after = settings.before.get(MAX_MESSAGE_BYTES), settings.after.get(MAX_MESSAGE_BYTES)
@@ -107,7 +107,7 @@ def _is_newly_compacted(change: Change, settings: TopicSettings) -> bool:
 def _observe_growth(
     change: Change, topic: Topic, settings: Settings, sample: Sample | None
 ) -> Iterator[Observation]:
-    """Say what more partitions mean for records with keys."""
+    """Yield the impact of more partitions on records with keys."""
     field = next((field for field in change.fields if field.path == PARTITIONS), None)
     if field is None:
         return
@@ -132,9 +132,9 @@ def _observe_growth(
 
 
 def _observe_own_assignments(reader: ImpactReader, changes: Mapping[str, Change]) -> Iterator[Observation]:
-    """Yield the groups whose consumers do not notice new partitions, because they choose them themselves.
+    """Yield observations about groups whose consumers choose their partitions themselves.
 
-    changes: those that add partitions, by topic.
+    Such consumers may not read new partitions. changes: the changes that add partitions, by topic.
     """
     if not changes:
         return
@@ -151,7 +151,7 @@ def _observe_own_assignments(reader: ImpactReader, changes: Mapping[str, Change]
 
 
 def _observe_unknown_keys(resource: str, path: str, sample: Sample) -> Iterator[Observation]:
-    """Say if it is not known of recent records, or of some of them, whether they have keys."""
+    """Yield an observation if it is unknown whether some or all recent records have keys."""
     reason = sample.missing if isinstance(sample, RecordSample) else sample
     if reason is not None:
         other = "other " if isinstance(sample, RecordSample) and sample.records else ""
@@ -160,7 +160,7 @@ def _observe_unknown_keys(resource: str, path: str, sample: Sample) -> Iterator[
 
 
 def _observe_size_limit(change: Change, settings: Settings, sample: Sample | None) -> Iterator[Observation]:
-    """Say whether recent batches are larger than a lower limit."""
+    """Yield an observation about recent batches that are larger than the new, lower limit."""
     if find_config_field(change, MAX_MESSAGE_BYTES) is None:
         return
     resource, what = str(change.id), "whether brokers reject batches like the recent ones"
@@ -182,7 +182,7 @@ def _observe_size_limit(change: Change, settings: Settings, sample: Sample | Non
 
 
 def _observe_cleanup(change: Change, settings: Settings, sample: Sample | None) -> Iterator[Observation]:
-    """Say which records a topic rejects once it is compacted, or what changes once it is not compacted."""
+    """Yield observations about records that a compacted topic rejects, or about the end of compaction."""
     if find_config_field(change, CLEANUP_POLICY) is None or not isinstance(settings, TopicSettings):
         return
     resource = str(change.id)

@@ -1,4 +1,4 @@
-"""Observe which records a change to a topic deletes, and which of them groups have not read."""
+"""Observe how many records a change to a topic deletes, and how many of them groups have not read."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -62,7 +62,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class UnknownLoss:
-    """A change of which kdeclare cannot determine whether it deletes records.
+    """A change that may or may not delete records, because kdeclare cannot determine it.
 
     path: the changed config; None if the whole topic is deleted.
     """
@@ -75,7 +75,7 @@ class UnknownLoss:
 def find_losses(
     change: TopicChange, topic: Topic, settings: TopicSettings | Fault | None
 ) -> Iterator[Loss | UnknownLoss]:
-    """Yield what a change deletes that can lose records, or why this cannot be determined."""
+    """Yield observations about the records that a change deletes, or the reason why these are unknown."""
     resource = change.resource
     if change.is_deletion:
         may_be_tiered = not isinstance(settings, TopicSettings) or settings.is_tiered
@@ -121,12 +121,12 @@ def _is_lower(before: int | None, after: int | None) -> bool:
 
 
 def build_unknown_loss(unknown: UnknownLoss) -> Observation:
-    """Say that kdeclare cannot determine whether a change deletes records."""
+    """Return the observation that kdeclare cannot determine whether a change deletes records."""
     return wording.build_unknown(unknown.resource, unknown.path, _DELETED, unknown.reason)
 
 
 def observe_losses(reader: ImpactReader, losses: Sequence[Loss]) -> Iterator[Observation]:
-    """Yield which records are deleted, who has not read them, and who uses a topic that is deleted."""
+    """Yield observations about deleted records, groups that did not read them, and clients of the topic."""
     readable: list[Loss] = []
     for loss in losses:
         reason = explain_missing_leader(loss.topic)
@@ -173,7 +173,7 @@ def hide_tiered_sizes(loss: Loss, logs: TopicLogs) -> TopicLogs:
 
 
 def compute_deleted(loss: Loss, log: PartitionLog) -> Bounds:
-    """Return how many records of a partition are deleted."""
+    """Return the number of records of a partition that are deleted."""
     if loss.limits is not None:
         records = compute_deletable_records(log, loss.limits)
         # Kafka deletes a local segment only after it has copied it, and never copies the active segment.
@@ -209,7 +209,7 @@ def compute_deleted_bytes(loss: Loss, logs: TopicLogs) -> tuple[Bounds | None, i
 def _observe_groups(
     loss: Loss, logs: TopicLogs, deleted: Mapping[int, Bounds], readers: Readers
 ) -> Iterator[Observation]:
-    """Yield the groups that lose records, those with most unread records first."""
+    """Yield observations about the groups that lose records, those with the most unread records first."""
     groups = readers.groups.get(loss.topic.name, ())
     unread = {group.id: _bound_unread(group, logs, deleted) for group in groups}
     ranked = sorted(groups, key=lambda group: (-unread[group.id].most, group.id))

@@ -1,6 +1,6 @@
-"""Read a small sample of the recent records of topics: whether they have keys, and how large batches are.
+"""Read whether recent records of topics have keys, and the sizes of their batches, from a small sample.
 
-Keys and values are not part of a sample, and kdeclare stores and shows neither.
+kdeclare neither stores nor shows keys and values, and a sample does not contain them.
 """
 
 import time
@@ -43,7 +43,7 @@ class RecordSample:
 
     @property
     def records(self) -> int:
-        """The number of records of which it is known whether they have a key."""
+        """The number of records for which it is known whether they have a key."""
         return sum(batch.inspected for batch in self.batches)
 
     @property
@@ -58,7 +58,7 @@ class RecordSample:
 
     @property
     def missing(self) -> str | None:
-        """Why it is not known of some recent records, or of all, whether they have keys; None if it is."""
+        """The reason why it is unknown whether some or all recent records have keys; None if it is known."""
         problem = next((batch.problem for batch in self.batches if batch.problem), None)
         return problem or ("the sample contains no records" if self.partitions and not self.records else None)
 
@@ -106,7 +106,10 @@ def _choose_positions(bounds: Mapping[TopicPartition, tuple[int, ...]]) -> Mappi
 def _read_sample(
     cluster: Cluster, positions: Mapping[TopicPartition, int], deadline: float
 ) -> RecordSample | Fault:
-    """Read the batches from these positions. A part of them is a sample, too."""
+    """Read the batches from these positions.
+
+    If only some batches can be read, they still count as a sample.
+    """
     if not positions:
         return RecordSample()
     if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""The sentences about changes whose impact depends on recent records."""
+"""Build the observations about changes whose impact depends on recent records."""
 
 from collections.abc import Sequence
 from math import lcm
@@ -12,24 +12,24 @@ from kdeclare.providers.kafka.impact.record_sample import RecordSample
 def build_keys_move(
     resource: str, path: str, before: int, after: JsonValue, sample: RecordSample | None
 ) -> Observation:
-    """Say what more partitions mean for records with keys.
+    """Return the observation about the impact of more partitions on records with keys.
 
-    before, after: the numbers of partitions. sample: None if it is not known whether records have keys.
+    before, after: the numbers of partitions. sample: None if it is unknown whether records have keys.
     """
     figures: dict[str, JsonValue] = {"partitions_before": before, "partitions_after": after}
     if sample is not None:
         figures |= {"records_sampled": sample.records, "records_with_keys": sample.keyed}
     level = ObservationLevel.EFFECT
     text = (
-        f"{_describe_share(before, after)} keys of new records map to different partitions ({after} instead "
-        f"of {before}). Consumers can then read the new records of a key before its old ones."
+        f"{_describe_share(before, after)} keys of new records map to different partitions ({after} "
+        f"instead of {before}). Consumers can then read the new records of a key before its old records."
     )
     if sample is not None and sample.keyed:
         text = f"{_describe_keys(sample)}. {text}"
     elif sample is not None:
         level = ObservationLevel.INFO
         text = (
-            "The topic holds no records from which new records of the same key could be separated."
+            "The topic holds no records, so no key has records in several partitions."
             if sample.is_empty
             else f"{_describe_keys(sample)}. More partitions change nothing for records without keys."
         )
@@ -59,7 +59,10 @@ def _describe_keys(sample: RecordSample) -> str:
 
 
 def build_own_assignments(resource: str, path: str, groups: Sequence[str]) -> Observation:
-    """Say that clients that use groups only for offsets may not read new partitions. groups: at least one."""
+    """Return the observation that clients which use groups only for offsets may not read new partitions.
+
+    groups: at least one.
+    """
     shown = f"group '{groups[0]}'" if len(groups) == 1 else f"groups {format_names(groups)}"
     text = (
         f"Clients commit offsets for {shown} without joining. If they choose their partitions themselves, "
@@ -70,7 +73,7 @@ def build_own_assignments(resource: str, path: str, groups: Sequence[str]) -> Ob
 
 
 def build_missing_keys(resource: str, path: str, sample: RecordSample) -> Observation:
-    """Say whether producers write records that a compacted topic rejects."""
+    """Return the observation whether recent records would be rejected by a compacted topic."""
     total = sample.records
     missing = total - sample.keyed
     figures = {"records_sampled": total, "records_without_keys": missing}
@@ -93,7 +96,7 @@ def build_missing_keys(resource: str, path: str, sample: RecordSample) -> Observ
 
 
 def build_large_batches(resource: str, path: str, limit: int, sample: RecordSample) -> Observation:
-    """Say whether producers write batches that are larger than the new limit, in bytes."""
+    """Return the observation whether recent batches are larger than the new limit, in bytes."""
     total, largest = len(sample.batches), sample.largest_batch
     rejected = [batch for batch in sample.batches if batch.size > limit]
     figures = {
@@ -127,7 +130,7 @@ def _format_sizes(first: int, second: int) -> tuple[str, str]:
 def build_end_of_compaction(
     resource: str, path: str, *, deletes_before: bool, deletes_after: bool, is_limited: bool
 ) -> Observation:
-    """Say what changes if Kafka no longer compacts a topic.
+    """Return the observation about the effects of no longer compacting a topic.
 
     deletes_before, deletes_after: whether ``cleanup.policy`` contains ``delete``. is_limited: whether the
         topic has a retention limit.

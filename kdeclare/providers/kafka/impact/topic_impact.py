@@ -1,4 +1,4 @@
-"""Observe what the changes of a plan mean for the records, producers and consumers of topics."""
+"""Observe the impact of a plan on the records, producers and consumers of topics."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -20,7 +20,7 @@ _TOPIC = "Topic"
 def observe_topics(
     reader: ImpactReader, live: KafkaState, operations: Sequence[Operation], changes: Sequence[Change]
 ) -> Iterator[Observation]:
-    """Yield what the changes to topics mean. What cannot be read becomes an observation, too.
+    """Yield the impact of the changes to topics. Data that cannot be read results in an observation, too.
 
     Nothing is read unless a change can delete records or affects a setting on which the impact depends, or
     unless an operation changes how the replicas of a partition are distributed.
@@ -58,7 +58,7 @@ def _read_settings(
 ) -> Mapping[str, TopicSettings | Fault]:
     """Read the configs of the topics whose impact depends on them.
 
-    changes: the changes to topics. others: topics whose configs are needed even if they do not change.
+    changes: the changes to topics. others: topics whose configs are needed even if the topics do not change.
     """
     needed = {
         name: topic_change

@@ -1,4 +1,4 @@
-"""Read the logs of topics, and the groups that read them, with few requests."""
+"""Read the logs of topics, and the groups that read the topics, with few requests."""
 
 import time
 from collections import Counter
@@ -29,11 +29,11 @@ TopicLogs = Mapping[int, PartitionLog]
 Found = TypeVar("Found")
 Where = TypeVar("Where")
 TOO_SLOW = Fault("TOO_SLOW", "reading the cluster took too long")
-"""The reason why kdeclare did not read something after the time limit."""
+"""The reason for data that kdeclare did not read after the time limit."""
 INCOMPLETE = Fault("INCOMPLETE_RESPONSE", "the brokers did not respond for every partition")
 """The reason why kdeclare does not use a response: a missing partition must not look like an empty one."""
 _STABLE = "Stable"
-"""The state of a group whose members have all partitions that they are to have."""
+"""The state of a group whose members have all of their assigned partitions."""
 
 
 def explain_missing_leader(topic: Topic) -> str | None:
@@ -52,7 +52,8 @@ def read_logs(
 
     Topics with the same limits share their requests.
 
-    limits: the limits of each topic, for the offsets at which records are too old; None does not read these.
+    limits: the limits of each topic, which determine the offsets at which records are too old; None to not
+        read these offsets.
     sizes: the known sizes of partitions. deadline: no request begins after this time (`time.monotonic`).
     """
     now_ms = int(time.time() * 1000)
@@ -103,7 +104,7 @@ def _list_positions(
 
 
 def read_before(deadline: float, read: Callable[[], Found]) -> Found | Fault:
-    """Return the result of a read, or the reason why it failed or was not begun after the deadline.
+    """Return the result of a read, or the reason why the read failed or was not started after the deadline.
 
     deadline: a time of `time.monotonic`.
     """
@@ -118,9 +119,11 @@ def read_before(deadline: float, read: Callable[[], Found]) -> Found | Fault:
 def _read_topics(
     names: Sequence[str], read: Callable[[Sequence[str]], Mapping[str, Found]], deadline: float
 ) -> Mapping[str, Found | Fault]:
-    """Read about topics together. If that fails, halve the topics until only those fail that cannot be read.
+    """Read data about several topics together.
 
-    Otherwise, one topic could cause as many requests as there are topics.
+    If the request fails, halve the topics until only topics that cannot be read fail.
+
+    Otherwise, one such topic could cause a separate request for every topic.
     """
     if not names:
         return {}
@@ -189,8 +192,8 @@ class Readers:
 
     groups: the groups that read a topic, by topic. is_complete: whether the principal is known to see all
         groups.
-    unknown: the groups of which kdeclare does not know what they read: share groups, groups of an unknown
-        type, and groups whose members wait for partitions.
+    unknown: the groups whose topics kdeclare does not know: share groups, groups of an unknown type, and
+        groups whose members wait for partitions.
     """
 
     groups: Mapping[str, Sequence[ReadingGroup]]
@@ -201,7 +204,7 @@ class Readers:
 def require_every_partition(
     found: Mapping[str, Mapping[Where, Found] | Fault], topics: Mapping[str, Topic]
 ) -> Mapping[str, Mapping[Where, Found] | Fault]:
-    """Replace what was found about a topic with a Fault unless it covers all partitions of the topic."""
+    """Replace the result for a topic with a Fault unless the result covers all partitions of the topic."""
     return {
         name: INCOMPLETE
         if not isinstance(values, Fault) and len(values) < len(topics[name].partitions)
@@ -211,7 +214,7 @@ def require_every_partition(
 
 
 def read_readers(cluster: Cluster, found_members: GroupMembers | None = None) -> Readers:
-    """Read which groups read which topics, and how far.
+    """Read the topics and committed offsets of all groups.
 
     Raises Fault, and UnknownGroupsError. Groups without committed offsets count if their members have
     partitions of a topic. Share groups store their positions elsewhere, and are not included.
@@ -257,7 +260,7 @@ def read_readers(cluster: Cluster, found_members: GroupMembers | None = None) ->
 def read_producers(
     cluster: Cluster, topics: Mapping[str, Topic], deadline: float
 ) -> Mapping[str, int | Fault]:
-    """Read how many producers write to topics.
+    """Read the number of producers that write to topics.
 
     These producers have an open transaction, or wrote a record with a timestamp within the last hour.
     deadline: no request begins after this time (`time.monotonic`).
@@ -291,7 +294,7 @@ def read_last_writes(
 ) -> Mapping[str, int | Fault | None]:
     """Read the latest timestamp of each topic, in milliseconds since 1970; None if it has no records.
 
-    A Fault means that the brokers do not tell, such as brokers before Kafka 3.0.
+    A Fault means that the brokers do not report the timestamp, such as brokers before Kafka 3.0.
     deadline: no request begins after this time (`time.monotonic`).
     """
     found = require_every_partition(read_partition_writes(cluster, list(topics), deadline), topics)

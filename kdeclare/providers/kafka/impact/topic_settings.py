@@ -1,4 +1,4 @@
-"""The effective configs of topics before and after a change, as far as impact depends on them."""
+"""The effective configs of topics before and after a change, for configs that determine the impact."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import field
@@ -123,7 +123,7 @@ def require_known(settings: TopicSettings | Fault | None, key: str) -> TopicSett
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """A change of an existing topic, as far as the loss of records depends on it.
+    """The parts of a change to an existing topic that determine which records are lost.
 
     resource: the id of the changed resource.
     configs: the new overrides by key; None means the default of the brokers.
@@ -135,12 +135,12 @@ class TopicChange:
 
     @property
     def can_lose_records(self) -> bool:
-        """Whether the change can delete records, as far as its fields tell."""
+        """Whether the changed fields can cause the deletion of records."""
         return self.is_deletion or not self.configs.keys().isdisjoint(LOSS_KEYS)
 
     @property
     def reset_keys(self) -> Set[str]:
-        """The configs that get the default of the brokers, as far as impact depends on them."""
+        """The configs that get the default of the brokers, for configs that determine the impact."""
         return {key for key, value in self.configs.items() if value is None} & _BROKER_KEYS.keys()
 
 
@@ -151,12 +151,12 @@ def build_topic_change(change: Change) -> TopicChange:
 
 
 def find_topic_key(broker_key: str) -> str | None:
-    """Return the topic config whose default a dynamic broker config contains, in the same unit; or None."""
+    """Return the topic config with the default in a dynamic broker config of the same unit; None if none."""
     return _TOPIC_KEYS.get(broker_key)
 
 
 def list_needed_keys() -> frozenset[str]:
-    """Return the configs of a topic on which the loss of records depends."""
+    """Return the configs of a topic that determine which records are lost."""
     return frozenset({*_BROKER_KEYS, REMOTE_STORAGE})
 
 
@@ -195,12 +195,15 @@ def build_settings(
 
 
 def find_config_field(change: Change, key: str) -> FieldChange | None:
-    """Return the last change to a config of the topic; a list can have several. None if it is unchanged."""
+    """Return the last change to a config of the topic; None if it is unchanged.
+
+    A list can have several changes.
+    """
     return next((f for f in reversed(change.fields) if f.path == f"{_CONFIGS}{key}"), None)
 
 
 def _list_changed(change: Change) -> Iterable[tuple[str, str | None]]:
-    """Yield the changed configs with their new values. Of several changes to a list, the last one counts."""
+    """Yield the changed configs with their new values. If a list has several changes, the last one counts."""
     for field_change in change.fields:
         if field_change.path.startswith(_CONFIGS):
             yield field_change.path.removeprefix(_CONFIGS), to_config_text(field_change.after)
@@ -214,7 +217,9 @@ def to_config_text(value: JsonValue) -> str | None:
 
 
 def read_defaults(cluster: Cluster, keys: Collection[str], broker_id: int | None) -> Mapping[str, str]:
-    """Return the values that topics without overrides have. Empty if the brokers do not show them.
+    """Return the values for topics without overrides.
+
+    The result is empty if the brokers do not show the values.
 
     Raises Fault. broker_id: the broker to ask, or None.
     """

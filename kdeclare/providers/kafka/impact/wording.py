@@ -1,4 +1,4 @@
-"""The sentences about the impact of a change to a topic."""
+"""Build the observations about the impact of a change to a topic."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ _MISSING_RIGHTS = {
     GROUP_AUTHORIZATION_FAILED: "Describe on the groups",
     CLUSTER_AUTHORIZATION_FAILED: "Describe on the cluster",
 }
-"""The permission whose lack each of Kafka's errors reports."""
+"""The missing permission, by Kafka's error."""
 HIDDEN_GROUPS = (
     "without the permission Describe on the cluster, kdeclare sees only the groups that it is permitted to "
     "describe"
@@ -38,12 +38,12 @@ def build_loss(
     *,
     kept_since_ms: int | None = None,
 ) -> Observation:
-    """Say how many records a change deletes.
+    """Return the observation about the records that a change deletes.
 
     records, total: the deleted records and all records of the topic. size, about: the bounds and the probable
     value of the deleted bytes; None if unknown. starts: the sum of the first offsets of all partitions.
-    kept_since_ms: the timestamp of the oldest record that certainly stays, as no record with this timestamp
-    or a later one is deleted; None if a limit by size can delete any record, or if none stays.
+    kept_since_ms: a timestamp; no record with this or a later timestamp is deleted. None if a size limit can
+        delete any record, or if no record stays.
     """
     figures = {
         "records_at_least": records.least,
@@ -83,7 +83,7 @@ def format_deleted(records: Bounds, total: int, about: int | None) -> str:
 
 
 def build_compaction(resource: str, path: str | None) -> Observation:
-    """Say what the compaction of a topic deletes, and what it requires of producers."""
+    """Return the observation about the records that compaction deletes, and its effect on producers."""
     text = (
         "Compaction deletes all existing records without keys, and all but the latest record of each key. "
         "Brokers reject new records without keys."
@@ -92,7 +92,7 @@ def build_compaction(resource: str, path: str | None) -> Observation:
 
 
 def build_unread(resource: str, path: str | None, group: str, unread: Bounds, members: int) -> Observation:
-    """Say that a group has not read deleted records, or reads a topic that is deleted."""
+    """Return the observation that a group has not read deleted records, or reads a deleted topic."""
     figures: dict[str, JsonValue] = {
         "group": group,
         "unread_at_least": unread.least,
@@ -111,7 +111,7 @@ def build_unread(resource: str, path: str | None, group: str, unread: Bounds, me
 
 
 def build_other_groups(resource: str, path: str | None, unread: Sequence[int]) -> Observation:
-    """Count the groups that are not named, each with its number of unread records."""
+    """Return the observation that counts the groups that are not named, with their unread records."""
     most, others = max(unread), format_count(len(unread), "other group")
     if most:
         verb, each = ("have", " each") if len(unread) > 1 else ("has", "")
@@ -124,7 +124,10 @@ def build_other_groups(resource: str, path: str | None, unread: Sequence[int]) -
 
 
 def build_readers(resource: str, path: str | None, groups: int, *, is_complete: bool) -> Observation:
-    """Say that no group loses records. groups: the number of groups that read the topic."""
+    """Return the observation that no group loses records.
+
+    groups: the number of groups that read the topic.
+    """
     if groups:
         text = (
             "All groups have read these records."
@@ -140,7 +143,7 @@ def build_readers(resource: str, path: str | None, groups: int, *, is_complete: 
 def build_writers(
     resource: str, last_write: int | Fault | None, producers: int | Fault
 ) -> Iterator[Observation]:
-    """Say when a record was last written to a topic that is deleted, and whether producers write to it."""
+    """Yield observations about the newest record of a deleted topic, and about its current producers."""
     last_write_ms = None if isinstance(last_write, Fault) else last_write
     figures: dict[str, JsonValue] = {
         "last_write_ms": last_write_ms,
@@ -168,17 +171,17 @@ def format_record_time(at_ms: int) -> str:
 
 
 def build_hidden_groups(resource: str, path: str | None) -> Observation:
-    """Say that there may be groups that the principal does not see."""
+    """Return the observation that there may be groups that the principal does not see."""
     text = f"Other groups may read the topic: {HIDDEN_GROUPS}."
     return Observation(resource, "hidden-groups", ObservationLevel.UNKNOWN, text, path)
 
 
 def build_unknown_groups(resource: str, path: str | None, count: int) -> Observation:
-    """Say that kdeclare does not know what some groups read."""
+    """Return the observation that kdeclare does not know which topics some groups read."""
     groups = format_count(count, "other group")
     text = (
-        f"{groups} may read the topic: kdeclare cannot know what share groups, groups of an unknown type, "
-        "and groups whose members wait for partitions read."
+        f"{groups} may read the topic: kdeclare cannot determine the topics of share groups, groups of an "
+        "unknown type, and groups whose members wait for partitions."
     )
     return Observation(resource, "hidden-groups", ObservationLevel.UNKNOWN, text, path, {"groups": count})
 
@@ -186,7 +189,7 @@ def build_unknown_groups(resource: str, path: str | None, count: int) -> Observa
 def build_unknown(
     resource: str, path: str | None, what: str, reason: Fault | str, *, right: str = DESCRIBE
 ) -> Observation:
-    """Say what could not be determined.
+    """Return the observation about something that could not be determined.
 
     what: a noun phrase, such as ``the records to be deleted``. right: the permission on the topic that the
         request needs.
@@ -196,7 +199,7 @@ def build_unknown(
 
 
 def format_reason(reason: Fault | str, *, right: str = DESCRIBE) -> str:
-    """Return why something is unknown, without a period. A missing permission is named.
+    """Return the reason why something is unknown, without a period. The reason names a missing permission.
 
     right: the permission on the topic that the request needs.
     """
@@ -207,7 +210,7 @@ def format_reason(reason: Fault | str, *, right: str = DESCRIBE) -> str:
 
 
 def format_bounds(bounds: Bounds) -> str:
-    """Format a number of which the bounds are known: ``5``, ``3 to 5`` or ``up to 5``."""
+    """Format a number with known bounds: ``5``, ``3 to 5`` or ``up to 5``."""
     if bounds.is_exact:
         return f"{bounds.most:,}"
     return f"{bounds.least:,} to {bounds.most:,}" if bounds.least else f"up to {bounds.most:,}"

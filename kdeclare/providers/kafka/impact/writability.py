@@ -1,4 +1,4 @@
-"""Which partitions reject records from producers with acks=all while one broker or one rack is down. Pure.
+"""Compute which partitions reject records with acks=all while one broker or one rack is down. Pure.
 
 The rules are those of `Partition.appendRecordsToLeader` and `Partition.effectiveMinIsr` of Apache Kafka 4.3:
 a leader rejects records if fewer replicas than ``min.insync.replicas`` are in sync, but never requires more
@@ -13,7 +13,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.ids import TopicPartition
 
 Place = TypeVar("Place", int, str)
-"""What can be down: a broker by its id, or a rack by its name."""
+"""A place that can be down: a broker (its id) or a rack (its name)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ def _find_critical_places(places: Sequence[Place], min_isr: int) -> frozenset[Pl
 
 @dataclass(frozen=True, slots=True)
 class WritabilityChange(Generic[Place]):
-    """How a plan changes which partitions an outage of one broker, or of one rack, makes unwritable.
+    """The effect of a plan on the partitions that are unwritable while one broker or one rack is down.
 
-    total: the number of partitions that were compared. before, after: how many of them reject records if any
-        single broker (or rack) is down.
+    total: the number of partitions that were compared. before, after: the numbers of partitions that reject
+        records while one broker (or rack) is down.
     newly: the partitions that are only affected after the plan, each with the brokers (or racks) on which it
         then depends. relieved: the number of partitions that are only affected before the plan.
     """
@@ -62,7 +62,7 @@ class WritabilityChange(Generic[Place]):
     relieved: int
 
     def find_worst_place(self) -> tuple[Place, Sequence[TopicPartition]]:
-        """Return the broker or rack on which most of the newly affected partitions depend, and these.
+        """Return the broker or rack that most newly affected partitions depend on, and these partitions.
 
         Raises ValueError if no partition is newly affected.
         """

@@ -185,7 +185,7 @@ class TopicImpactFacts:
         }
 
     def _find_losses(self, changes: Mapping[str, TopicChange]) -> Mapping[str, tuple[Loss, ...]]:
-        """Return, by topic, what is deleted by the changes that can lose records."""
+        """Return, by topic, the changes that delete records."""
         topics = self._find_readable(changes)
         altered = {name: changes[name] for name in topics if not changes[name].is_deletion}
         settings = self._read_settings(altered)

@@ -1,4 +1,4 @@
-"""The moves in flight in a cluster, and the throttles that earlier runs left in place."""
+"""Observe the moves in flight in a cluster, and the throttles that earlier runs left in place."""
 
 from collections.abc import Mapping
 

@@ -41,7 +41,7 @@ def build_blocked_error(topic: str, seconds: float) -> KdeclareError:
 
 
 def build_contention_error(topic: str, seconds: float) -> KdeclareError:
-    """Return the error about other processes that kept this one from writing."""
+    """Return the error about other processes that prevented this process from writing."""
     return build_storage_error(
         f"Other processes with the same transactional id interrupted each write to the topic '{topic}' for "
         f"{seconds:.0f} s.",

@@ -203,7 +203,7 @@ class TopicObjects:
         return offsets
 
     def _check_early(self, write: "_Write") -> None:
-        """Detect most conflicts before anything is written."""
+        """Raise most conflicts before anything is written."""
         if not self._log.is_recent:
             self._log.read_to_end()
         try:

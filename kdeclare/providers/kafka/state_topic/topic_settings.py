@@ -1,4 +1,4 @@
-"""The settings of a topic that holds states: how it is created, and which topics are refused."""
+"""Create a topic that holds states, and check the settings of an existing topic."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _MIN_MESSAGE_BYTES = 1_000_000
 _DEFAULT_MESSAGE_BYTES = 1_048_588
 _DAY_MS = 86_400_000
 TOMBSTONE_AGE_S = _DAY_MS / 1000
-"""The minimum time for which a tombstone is kept. A reader that pauses for longer can miss a deletion."""
+"""The minimum time that a tombstone must be kept. A reader that pauses for longer can miss a deletion."""
 
 
 @dataclass(frozen=True, slots=True)

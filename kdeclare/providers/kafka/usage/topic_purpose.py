@@ -1,4 +1,4 @@
-"""The purpose of a topic, as far as its name reveals it."""
+"""Derive the purpose of a topic from its name."""
 
 import re
 from enum import StrEnum

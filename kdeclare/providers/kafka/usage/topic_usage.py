@@ -56,8 +56,8 @@ def get_known(value: int | Unknown | None) -> int | None:
 class GroupUsage:
     """A group that reads a topic.
 
-    members: the number of members that have partitions of the topic; None if the group has members that have
-        no partitions at the moment.
+    members: the number of members that have partitions of the topic; None if the group has members, but none
+        of them has partitions at the moment.
     unread: the number of records of the topic that the group has not read; None if unknown.
     """
 
@@ -74,10 +74,9 @@ class TopicUsage:
     records: the number of offsets, which is the largest possible number of records.
     size: the bytes of the logs of the leaders.
     newest_ms: the latest timestamp of the records, in milliseconds since 1970; None if there are no records.
-    last_write_ms: the same, but also about records that were deleted since. None if no record was ever
-        written.
-    producers: the number of producers that wrote within the last hour.
-    groups: those with members first, then those with most unread records.
+    last_write_ms: the latest timestamp of all records, including records that have been deleted since then.
+        None if no record was ever written. producers: the number of producers that wrote within the last
+        hour. groups: groups with members first, then the groups with the most unread records.
     """
 
     name: str
@@ -121,9 +120,9 @@ class ClusterUsage:
     """Who writes and reads the topics of a cluster.
 
     all_groups_visible: whether the principal is known to see all groups.
-    unknown_groups: the groups of which kdeclare does not know what they read: share groups, groups of an
-        unknown type, and groups whose members wait for partitions.
-    unknown_storage: the topics of which kdeclare does not know whether they use tiered storage, by reason.
+    unknown_groups: the groups whose topics kdeclare does not know: share groups, groups of an unknown type,
+        and groups whose members wait for partitions.
+    unknown_storage: the topics that may or may not use tiered storage, by the reason why this is unknown.
     """
 
     topics: tuple[TopicUsage, ...]
@@ -133,7 +132,7 @@ class ClusterUsage:
 
 
 def explain_unknown_groups(usage: ClusterUsage) -> str:
-    """Return a clause that names the groups, at least one, of which kdeclare does not know what they read."""
+    """Return a clause that names the groups whose topics kdeclare does not know. There is at least one."""
     verb = "reads" if len(usage.unknown_groups) == 1 else "read"
     groups = format_count(len(usage.unknown_groups), "group")
     return f"kdeclare does not know which topics {groups} {verb} ({format_names(usage.unknown_groups)})"
@@ -142,8 +141,8 @@ def explain_unknown_groups(usage: ClusterUsage) -> str:
 def read_usage(cluster: Cluster, topics: Mapping[str, Topic], progress: Progress) -> ClusterUsage:
     """Read who writes and reads the topics. A value that cannot be read is `Unknown`. Raises Fault.
 
-    The groups are read before the logs: records that they read in between count as unread, which errs on the
-    safe side.
+    The groups are read before the logs: records that they read in the meantime count as unread, which errs on
+    the safe side.
     """
     progress("Reading the groups", 0, 0)
     readers = _read_readers(cluster)
@@ -191,7 +190,10 @@ def _read_storages(cluster: Cluster, topics: Collection[str]) -> Mapping[str, bo
 
 @dataclass(frozen=True, slots=True)
 class _Writes:
-    """Who writes to topics, and when. See `read_partition_writes` and `read_producers`."""
+    """The producers of topics, and the times of the latest writes.
+
+    See `read_partition_writes` and `read_producers`.
+    """
 
     times: Mapping[str, Mapping[int, int | None] | Fault]
     producers: Mapping[str, int | Fault]

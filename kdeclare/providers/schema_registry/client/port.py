@@ -84,7 +84,7 @@ class SchemaType(StrEnum):
 
 
 class CompatibilityLevel(StrEnum):
-    """With which earlier versions a new version must be compatible, and in which direction."""
+    """The earlier versions that a new version must be compatible with, and the direction of compatibility."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"

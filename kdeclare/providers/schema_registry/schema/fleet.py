@@ -75,7 +75,7 @@ class SchemaCodec:
     has_own_paths = True  # plans show the differences between schemas, not texts by registry
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all subjects. A registry that does not respond is an unread part.
+        """Read all subjects. A registry that does not respond becomes an `UnreadPart`.
 
         The part concerns all subjects, because the key of a subject does not name its registry.
         """

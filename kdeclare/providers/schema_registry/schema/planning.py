@@ -184,7 +184,7 @@ class SchemaPlanning(PlanHooks):
     def observe_impact(
         self, operations: tuple[Operation, ...], changes: Sequence[Change]
     ) -> Iterable[Observation]:
-        """Return which subjects that the project does not declare are named after deleted topics."""
+        """Return observations about undeclared subjects that are named after deleted topics."""
         topics = find_deleted_names(changes, TOPIC)
         return observe_topic_references(self._inputs, operations, topics) if topics else ()
 

@@ -29,7 +29,7 @@ _LAST_KEYS = ("fields", "symbols", "items", "values", "required", "properties", 
 class _Node(NamedTuple):
     """A JSON value.
 
-    short: the value in one line. entries: the keys, as they are written, and the values of its parts.
+    short: the value in one line. entries: for each part, the key as it is written, and the value.
     """
 
     short: str

@@ -1,4 +1,4 @@
-"""Find the lines that two texts have in common, in a time that long texts permit.
+"""Find the lines that two texts have in common, quickly enough for long texts.
 
 Short texts are compared as `difflib` does. In long texts, lines that occur once in both texts are matched
 first, as in a patience diff. The lines between them are then compared in the same way.

@@ -30,7 +30,7 @@ _MAX_WAIT_MS = 500
 _NO_SESSION = -1
 
 NO_RECORDS = "NO_RECORDS"
-"""kdeclare's own error name for a response without records although there are records."""
+"""kdeclare's own error name for a response that lacks records which exist."""
 
 _Batches = tuple[RecordBatch, ...]
 

@@ -1,1 +1,1 @@
-"""What a plan means for the access of clients: quotas, permissions and users."""
+"""The impact of a plan on the access of clients: quotas, permissions and users."""

@@ -1,4 +1,4 @@
-"""Observe what the changes of a plan mean for the access of clients: quotas, permissions and credentials."""
+"""Observe the impact of a plan on the access of clients: quotas, permissions and credentials."""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,7 +29,7 @@ def observe_access(
     operations: Sequence[Operation],
     changes: Sequence[Change],
 ) -> Iterator[Observation]:
-    """Yield who may lose access or gets lower quotas, and what still names deleted topics and users.
+    """Yield observations about lost access, lower quotas, and references to deleted topics and users.
 
     Nothing is read unless a quota is lowered, a permission to read is taken away, or a topic or a user is
     deleted. desired: the declared resources of the project, which can refer to deleted topics.

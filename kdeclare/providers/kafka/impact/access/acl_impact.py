@@ -48,7 +48,7 @@ class AclChanges:
         return (frozenset(bindings) - deleted) | created
 
     def list_revocations(self) -> Mapping[ResourceId, Sequence[Binding]]:
-        """Return the deleted grants and the new denials that consumers can need, by resource."""
+        """Return the deleted grants and the new denials that can affect consumers, by resource."""
         revocations: dict[ResourceId, list[Binding]] = defaultdict(list)
         for changed, is_allow in ((self.deleted, True), (self.created, False)):
             for resource, bindings in changed.items():
@@ -76,12 +76,12 @@ def _is_about_reading(binding: Binding) -> bool:
 def observe_revocations(
     reader: ImpactReader, live: AclState | None, changes: AclChanges
 ) -> Iterator[Observation]:
-    """Yield which members of groups may no longer read.
+    """Yield observations about group members that may no longer read.
 
     Reads the groups only if the plan takes away a permission to read.
 
-    Brokers do not report the principals of members. Therefore, a member is reported if the plan takes away
-    the permission of a principal to do what the member does. live: the bindings of these principals.
+    Brokers do not report the principals of members. Therefore, a member is reported if any principal loses a
+    permission that the member needs. live: the bindings of the principals that lose permissions.
     """
     revocations = changes.list_revocations()
     if not revocations or live is None:
@@ -170,7 +170,10 @@ def _build_search(
 
 
 class _GroupLoss:
-    """What the members of one group may lose. is_own: whether they may no longer use the group."""
+    """The access that members of one group may lose.
+
+    is_own: whether they may lose access to the group itself.
+    """
 
     def __init__(self) -> None:
         self.members = 0

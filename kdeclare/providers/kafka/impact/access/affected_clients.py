@@ -1,4 +1,4 @@
-"""The sentences about clients that a change affects, as far as brokers know these clients."""
+"""Build the observations about clients that a change affects, for clients that brokers know."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -13,12 +13,15 @@ _MAX_NAMED = 3
 
 
 def build_unknown_members(resource: str, what: str, reason: Fault | str) -> Observation:
-    """Say that the groups of the cluster could not be read. what: what they would show."""
+    """Return the observation that the groups of the cluster could not be read.
+
+    what: the missing information.
+    """
     return wording.build_unknown(resource, None, what, reason)
 
 
 def report_invisible_groups(resource: str, members: GroupMembers) -> Iterator[Observation]:
-    """Say that there may be groups, or members of groups, that kdeclare does not see."""
+    """Yield an observation if there may be groups, or members of groups, that kdeclare does not see."""
     if not members.is_complete:
         text = f"Other groups may be affected: {wording.HIDDEN_GROUPS}."
         yield Observation(resource, "hidden-groups", ObservationLevel.UNKNOWN, text)
@@ -35,9 +38,9 @@ def report_invisible_groups(resource: str, members: GroupMembers) -> Iterator[Ob
 def build_limited_clients(
     resource: str, clients: str, counts: Mapping[str, int], user: str | None
 ) -> Observation:
-    """Say how many members of groups have a lower quota.
+    """Return the observation about group members that have a lower quota.
 
-    clients: the property that the quota is about, such as ``client id 'a'``. counts: the members with this
+    clients: the property that the quota limits, such as ``client id 'a'``. counts: the members with this
     property, by group. user: the only user that the quota applies to, or None.
     """
     total = sum(counts.values())
@@ -56,7 +59,10 @@ def build_limited_clients(
 
 
 def build_unknown_clients(resource: str, clients: str) -> Observation:
-    """Say that brokers do not report some clients. clients: a clause such as ``which producers use …``."""
+    """Return the observation that brokers do not report some clients.
+
+    clients: a clause such as ``which producers use …``.
+    """
     text = f"Brokers do not report {clients}."
     return Observation(resource, "unknown-clients", ObservationLevel.UNKNOWN, text)
 
@@ -64,10 +70,10 @@ def build_unknown_clients(resource: str, clients: str) -> Observation:
 def build_lost_access(
     resource: str, group: str, members: int, topics: Collection[str], principals: Sequence[str], *, own: bool
 ) -> Observation:
-    """Say that members of a group may lose access.
+    """Return the observation that members of a group may lose access.
 
-    topics: the topics that the members read and may no longer read. own: whether the members may no longer
-        read with the group. principals: those that lose the permission.
+    topics: the topics that the members read now and may no longer read. own: whether the members may lose
+        access to the group itself. principals: the principals that lose the permission.
     """
     names = sorted(topics)
     parts = ["the group"] if own else []
@@ -88,13 +94,13 @@ def build_lost_access(
 
 
 def build_other_lost_access(resource: str, groups: int) -> Observation:
-    """Count the groups that are not named. groups: at least 1."""
+    """Return the observation that counts the groups that are not named. groups: at least 1."""
     text = f"Members of {format_count(groups, 'other group')} may lose access as well."
     return Observation(resource, "lost-access", ObservationLevel.EFFECT, text, None, {"groups": groups})
 
 
 def build_no_lost_access(resource: str) -> Observation:
-    """Say that no known member of a group loses access."""
+    """Return the observation that no known member of a group loses access."""
     text = "No known member of a group needs these permissions to read."
     return Observation(resource, "lost-access", ObservationLevel.INFO, text, None, {"groups": 0})
 
@@ -108,9 +114,10 @@ def _format_principals(principals: Sequence[str]) -> str:
 def build_remaining_access(
     resource: str, what: str, principals: Sequence[str], *, bindings: int, quotas: int
 ) -> Observation:
-    """Say that permissions and quotas still name a deleted object.
+    """Return the observation that permissions and quotas still name a deleted object.
 
-    what: the object, ``topic`` or ``user``. principals: the principals of the bindings, if it is a topic.
+    what: the type of the object, ``topic`` or ``user``. principals: the principals of the bindings, if the
+        object is a topic.
     """
     parts = [
         format_count(count, noun) for count, noun in ((bindings, "ACL binding"), (quotas, "quota")) if count
@@ -126,7 +133,7 @@ def build_remaining_access(
 
 
 def build_references(resource: str, references: Sequence[str]) -> Observation:
-    """Say that other declared resources refer to a deleted topic."""
+    """Return the observation that other declared resources refer to a deleted topic."""
     verbs = ("refers", "is") if len(references) == 1 else ("refer", "are")
     text = f"{format_names(references)} {verbs[0]} to this topic, and {verbs[1]} still declared."
     return Observation(

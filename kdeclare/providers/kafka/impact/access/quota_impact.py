@@ -1,4 +1,4 @@
-"""Observe which clients get lower quotas, as far as brokers know these clients."""
+"""Observe which clients get lower quotas, for clients that brokers know."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,12 +22,12 @@ from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
 
 _KIND = "ClientQuota"
 _MEMBER_LIMITS = frozenset({"consumer_byte_rate", "request_percentage", "connection_creation_rate"})
-"""The limits that apply to consumers. Brokers report the client ids of these, but not of producers."""
+"""The limits that apply to consumers. Brokers report the client ids of consumers, but not of producers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoweredQuota:
-    """A quota with limits that are lower than before, or new.
+    """A quota with lower or new limits.
 
     limits: the keys of these limits.
     """
@@ -67,7 +67,7 @@ def _list_lowered(change: Change) -> frozenset[str]:
 
 
 def observe_quotas(reader: ImpactReader, quotas: Sequence[LoweredQuota]) -> Iterator[Observation]:
-    """Yield which members of groups have lower quotas, or that brokers do not report the clients.
+    """Yield observations about group members with lower quotas, and about clients that brokers do not report.
 
     Quotas of all clients of a user are left out, because brokers report no users. Reads the groups only if a
     quota is about a client id or an IP address, and limits consumers.
@@ -79,7 +79,7 @@ def observe_quotas(reader: ImpactReader, quotas: Sequence[LoweredQuota]) -> Iter
         elif ip is not None:
             yield from _observe_clients(reader, quota, f"IP address '{ip}'")
         elif quota.only_user is None:
-            clients = "which clients have this limit because they have no more specific one"
+            clients = "which clients have this limit because they have no more specific limit"
             yield build_unknown_clients(quota.resource, clients)
 
 

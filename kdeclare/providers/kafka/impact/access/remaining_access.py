@@ -60,7 +60,7 @@ def find_user_changes(changes: Sequence[Change], live: ScramState | None) -> Use
 
 
 def observe_unknown_users(users: Mapping[str, str]) -> Iterator[Observation]:
-    """Say once that brokers do not report the users of clients. users: the users by resource."""
+    """Yield one observation that brokers do not report the users of clients. users: the users by resource."""
     names = sorted(set(users.values()))
     if names:
         shown = f"user '{names[0]}'" if len(names) == 1 else f"these users: {format_names(names)}"
@@ -70,7 +70,7 @@ def observe_unknown_users(users: Mapping[str, str]) -> Iterator[Observation]:
 def observe_remaining_access(
     reader: ImpactReader, topics: Sequence[str], users: Sequence[str], plan: "PlannedAccess"
 ) -> Iterator[Observation]:
-    """Yield which ACLs and quotas still name deleted topics and users after the plan.
+    """Yield observations about ACLs and quotas that still name deleted topics and users after the plan.
 
     Reads ACLs only if a topic or a user is deleted, and quotas only if a user is deleted. If a permission is
     missing, one observation names it for the whole plan.
@@ -80,7 +80,7 @@ def observe_remaining_access(
     first = f"{_TOPIC_KIND}/{topics[0]}" if topics else f"{_USER_KIND}/{users[0]}"
     bindings = _read_bindings(reader, topics, users)
     if isinstance(bindings, Fault):
-        yield wording.build_unknown(first, None, "which ACLs still name what is deleted", bindings)
+        yield wording.build_unknown(first, None, "which ACLs still name deleted topics or users", bindings)
         bindings = frozenset()
     remaining = plan.acls.apply(bindings)
     yield from _observe_topics(topics, remaining)
@@ -91,7 +91,7 @@ def observe_remaining_access(
         is_denied = quotas.error == CLUSTER_AUTHORIZATION_FAILED
         reason = "kdeclare lacks the permission DescribeConfigs on the cluster" if is_denied else quotas
         yield wording.build_unknown(
-            f"{_USER_KIND}/{users[0]}", None, "which quotas still name what is deleted", reason
+            f"{_USER_KIND}/{users[0]}", None, "which quotas still name deleted users", reason
         )
         quotas = frozenset()
     yield from _observe_users(users, remaining, quotas - plan.deleted_quotas)
@@ -99,7 +99,7 @@ def observe_remaining_access(
 
 @dataclass(frozen=True, slots=True)
 class PlannedAccess:
-    """What a plan changes about access.
+    """The changes of a plan that affect access.
 
     deleted_quotas: the entities that lose all of their limits.
     """
@@ -109,7 +109,7 @@ class PlannedAccess:
 
 
 def find_planned_access(operations: Sequence[Operation]) -> PlannedAccess:
-    """Return what the operations of a plan change about ACLs and quotas."""
+    """Return the changes that the operations of a plan make to ACLs and quotas."""
     deleted = (
         op.args.quota_entity
         for op in operations
@@ -161,7 +161,7 @@ def _observe_users(
 
 
 def observe_references(topics: Sequence[str], desired: Sequence[DesiredResource]) -> Iterator[Observation]:
-    """Yield which declared resources refer to deleted topics, such as connectors and schemas."""
+    """Yield observations about declared resources that refer to deleted topics, such as connectors."""
     if not topics:
         return
     references: dict[str, list[str]] = defaultdict(list)

@@ -26,12 +26,13 @@ def choose_leaders(
     drafts: Sequence[PartitionDraft],
     brokers: dict[int, Rack],
 ) -> list[bool]:
-    """Choose the leader of each partition and put it first. Return which partitions had several candidates.
+    """Choose the leader of each partition and put it first.
+
+    Return the partitions that had several candidates.
 
     A leader whose replica stays remains the leader. If a leader is on an unregistered broker, the first
-    remaining replica becomes the leader. If the replica of any other leader is removed, the partition has a
-    choice between the first remaining replica and the new replicas. The replica that balances leaders best
-    becomes the leader.
+    remaining replica becomes the leader. If the replica of any other leader is removed, the first remaining
+    replica and the new replicas are candidates. The candidate that balances leaders best becomes the leader.
     """
     slots = [_build_leader_slot(broker_set, part) for part in drafts]
     assignment = _build_leader_assignment(broker_set, brokers, slots)

@@ -276,7 +276,7 @@ class _Reader:
 
 
 def get_type_label(type_: JsonValue) -> str:
-    """Return what distinguishes a type from the other types of a union: its name, ``array`` or ``map``."""
+    """Return the key of a type among the types of a union: its name, ``array`` or ``map``."""
     if isinstance(type_, Mapping):
         return str(type_["name"] if type_.get("type") in NAMED else type_.get("type"))
     return type_ if isinstance(type_, str) else "union"

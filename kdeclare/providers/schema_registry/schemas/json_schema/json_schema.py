@@ -95,7 +95,7 @@ def _check_local_references(text: str, root: JsonValue) -> Iterator[SchemaProble
             and (reference == "#" or reference.startswith("#/"))
             and not _is_resolvable(root, reference)
         ):
-            message = f"The reference '{reference}' does not lead to a part of this schema."
+            message = f"The reference '{reference}' does not refer to a part of this schema."
             yield build_json_problem(text, (*path, "$ref"), message)
 
 
