@@ -88,6 +88,6 @@ def test_live_connectors_and_subjects_of_a_deleted_topic_are_named(
     assert list_texts(json.loads(unreachable.out), "references") == [connectors]
     (unknown,) = list_texts(json.loads(unreachable.out), "not-determined")
     assert unknown.startswith(
-        "kdeclare could not determine which subjects of schema registry 'main' are named after what is "
-        "deleted: "
+        "kdeclare could not determine which subjects of schema registry 'main' are named after the "
+        "deleted topics: "
     )
