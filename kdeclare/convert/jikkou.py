@@ -134,7 +134,7 @@ class _Converter:
             return
         spec = section.take_section("spec")
         if spec is None:
-            section.report_all("It has no spec.")
+            section.report_all("The resource has no spec.")
         elif kind == "KafkaTopic":
             self._topics.append((spec, name, labels))
         elif kind == "KafkaPrincipalAuthorization":
@@ -237,7 +237,7 @@ class _Converter:
         if credentials:
             add_scram_user(self._findings, name, credentials, labels)
         else:
-            spec.report_all("It has no authentications.")
+            spec.report_all("The user has no authentications.")
 
     def _convert_connector(self, spec: Section, name: str, labels: Mapping[str, str]) -> None:
         config, places = take_connector_config(spec.take_section("config"), name, self._findings)

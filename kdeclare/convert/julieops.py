@@ -287,7 +287,7 @@ class _Converter:
         for quota in kafka.take_sections("quotas") if kafka is not None else ():
             self._convert_quota(quota)
         for key in ("schema_registry", "control_center", "ksql", "kafka_connect"):
-            reason = "The rights of platform components are not generated. Declare an Acl manifest."
+            reason = "No permissions are generated for platform components. Declare an Acl manifest."
             platform.report(key, reason)
         if kafka is not None:
             kafka.report("rbac", _RBAC)

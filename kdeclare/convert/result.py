@@ -1,4 +1,4 @@
-"""What a conversion returns: resources with their specs, and gaps with their positions and reasons."""
+"""The result of a conversion: resources with their specs, and gaps with their positions and reasons."""
 
 from collections.abc import Mapping
 from dataclasses import field

@@ -120,7 +120,7 @@ def _convert_object(node: MappingNode, findings: Findings, acls: AclCollector) -
             return
     spec = section.take_section("spec")
     if spec is None:
-        section.report_all("It has no spec.")
+        section.report_all("The resource has no spec.")
         return
     convert_kind[kind](spec, name, labels, findings, acls)
 

@@ -133,7 +133,7 @@ class _Converter:
         convert_type = self._convert_by_type.get(instance.type)
         place = get_position(instance.attributes)
         if not instance.is_managed:
-            reason = "It is a data source, so Terraform only reads it."
+            reason = "This is a data source, which Terraform only reads."
             self._findings.report(place, f"data.{instance.address.removeprefix('data.')}", reason)
         elif convert_type is None or not isinstance(instance.attributes, MappingNode):
             default = f"kdeclare has no equivalent of {instance.type}."

@@ -131,7 +131,7 @@ _FACTORY_DEFAULT = _FactoryDefault()
 
 
 class _Source(Enum):
-    """Where ``__init__`` gets the value of a field from."""
+    """The source of a field's value in ``__init__``."""
 
     PARAMETER = auto()
     PARAMETER_OR_FACTORY = auto()

@@ -36,7 +36,7 @@ class PatternError(ValueError):
 
 
 class _CompiledPattern(Protocol):
-    """What this module uses of the compiled expressions of RE2 and of Python's `re`."""
+    """The common interface of compiled expressions of RE2 and of Python's `re`."""
 
     def fullmatch(self, string: str, /) -> object | None:
         """Return the match of the whole string, or None."""

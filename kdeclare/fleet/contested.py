@@ -30,7 +30,10 @@ _MAX_NAMED = 3
 
 
 class Relation(StrEnum):
-    """How another entry manages an object that an entry declares or owns. The worst relation comes first."""
+    """The way in which another entry manages an object that an entry declares or owns.
+
+    The worst relation comes first.
+    """
 
     DIFFERENT = "declares it differently"
     DECLARED = "declares it, too"

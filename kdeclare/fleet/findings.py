@@ -28,7 +28,7 @@ class FindingKind(StrEnum):
 
 
 class FindingSeverity(StrEnum):
-    """How urgent a finding is. The members are ordered, the most urgent first."""
+    """The urgency of a finding. The members are ordered, the most urgent first."""
 
     HIGH = "high"  # records or whole objects are lost or can be lost, or nothing is known about a cluster
     MEDIUM = "medium"  # brokers, workers or clients behave differently, or a policy denies the live state
@@ -77,7 +77,7 @@ class Finding:
 
     @property
     def is_unmanaged_key(self) -> bool:
-        """Whether the finding is about an undeclared key that is set on a declared resource."""
+        """Whether the finding reports an undeclared key that is set on a declared resource."""
         return self.finding is FindingKind.UNMANAGED and self.path is not None
 
 

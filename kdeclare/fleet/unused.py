@@ -1,8 +1,8 @@
 """Find unused live objects, if the fleet file asks for it.
 
-While a cluster is read, its provider tells which objects are unused (`ListsUnusedObjects`). The answer is in
-the cluster-level live state, in the field `UNUSED`, so that snapshots contain it and both engines report the
-same findings. Clusters that were read without the setting do not have this field.
+While a cluster is read, its provider determines which objects are unused (`ListsUnusedObjects`). The answer
+is in the cluster-level live state, in the field `UNUSED`, so that snapshots contain it and both engines
+report the same findings. Clusters that were read without the setting do not have this field.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ def read_unused(
 ) -> JsonObject:
     """Ask the providers which objects are unused, and return the value of the field `UNUSED`.
 
-    If a provider cannot tell, all its objects are undetermined.
+    If a provider cannot determine this, all its objects are undetermined.
     """
     objects: list[JsonValue] = []
     undetermined: list[JsonValue] = []

@@ -51,7 +51,7 @@ _PATTERNS = (
 
 
 def find_failure_kind(result: GitResult) -> FailureKind:
-    """Return why a command failed, as far as git's messages reveal the reason."""
+    """Return the reason why a command failed, if git's messages reveal it."""
     if result.timed_out:
         return FailureKind.TIMEOUT
     for kind, pattern in _PATTERNS:

@@ -36,7 +36,9 @@ MAX_OBJECT_BYTES = 1024 * 1024
 """An object of this size can be sent within the timeout over a slow line, together with a few others."""
 
 _ATTEMPTS = 2
-"""How many times a write or deletion is sent if there is no response. The client library repeats some itself.
+"""The maximum number of times that a write or deletion is sent.
+
+The client library also repeats some requests.
 """
 _THREADS = 8
 _NO_CACHE = {"Cache-Control": "no-store"}  # Google serves public objects from a cache otherwise

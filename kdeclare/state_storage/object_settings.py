@@ -87,7 +87,7 @@ _FALSE = frozenset({"false", "0", "no", ""})
 
 @dataclass(frozen=True, slots=True)
 class ObjectSettings:
-    """Where the objects of a state are.
+    """The location of the objects of a state.
 
     container: the bucket or the container. folder: the path of the objects, without slashes at both ends.
     endpoint: the address of the service; None for the service's own address. is_plain_http: whether requests

@@ -60,7 +60,7 @@ def pack(
 ) -> bytes:
     """Return the archive as a zip file in memory.
 
-    The archive contains what the tasks need, and no other file:
+    The archive contains only the files that the tasks need:
 
     - the fleet file, the project files, and the files for connections to systems
     - unless the needs are LIVE: the manifests, overlays and policies, the files that manifests name in their

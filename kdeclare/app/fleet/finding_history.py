@@ -32,7 +32,7 @@ def read_finding_history(
 ) -> tuple[FindingEpisode, ...]:
     """Return the findings about one object, in the order in which they were first seen.
 
-    Audits that do not include the cluster say nothing about it, and are left out.
+    Audits that do not include the cluster are left out.
 
     options: ``out`` is the folder of audits.
 

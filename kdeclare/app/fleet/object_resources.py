@@ -96,7 +96,7 @@ def is_object_of(
 ) -> bool | None:
     """Whether a resource of the kind ``key.sort`` refers to a live object; None if this is unknown.
 
-    owned, body: the ownership record and the declared body of the resource, as far as known.
+    owned, body: the ownership record and the declared body of the resource; None if unknown.
     """
     if isinstance(owned, UnboundRecord) or not is_fleet_comparable(resource.kind):
         return None

@@ -35,7 +35,7 @@ from kdeclare.manifests.policies import TOPIC
 
 @dataclass(frozen=True, slots=True)
 class ObjectRuns:
-    """What a project knows about an object: the runs that changed it, and its resources.
+    """The runs of a project that changed an object, and the resources that refer to the object.
 
     writes: oldest first.
     """
@@ -139,7 +139,7 @@ def _list_writes(record: RunRecord, plan: Plan, target: _Target) -> Iterator[Run
 def _is_about(
     resource: ResourceId, before: OwnedRecord | None, after: OwnedRecord | None, target: _Target
 ) -> bool | None:
-    """Whether a changed resource is about the object; None if this is unknown.
+    """Whether a changed resource refers to the object; None if this is unknown.
 
     If the plan does not change the ownership, all other records of the resource count.
     """
@@ -175,7 +175,7 @@ def _find_element_action(
 def _list_values(change: Change, key: LiveKey, *, is_itself: bool) -> Iterator[tuple[str, JsonValue]]:
     """Yield the fields of the object that a change sets, with their new values.
 
-    is_itself: whether the change is about the object, and not about a resource that moves its replicas.
+    is_itself: whether the change affects the object itself, and not a resource that moves its replicas.
     """
     prefix = f"replicas.{key.key}-"
     for field in change.fields:

@@ -135,7 +135,7 @@ def get_entered_archive() -> UnpackedArchive:
         error(
             "no-archive",
             "Files of the fleet are missing",
-            "The archive with the fleet's files has not been unpacked on the machine of this task.",
+            "The archive with the fleet's files has not been unpacked on the machine that runs this task.",
             hint="Report this as a bug in kdeclare.",
         )
     )

@@ -24,7 +24,9 @@ REMOVING = "Removing runs"
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Which runs to keep. If both limits are given, a run is removed only if both allow it.
+    """The limits that determine which runs to keep.
+
+    If both limits are given, a run is removed only if both allow it.
 
     keep: the number of the latest runs to keep. max_age: the age from which a run is removed.
     """

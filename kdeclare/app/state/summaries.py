@@ -1,4 +1,4 @@
-"""The summaries of finished runs, which are stored beside the runs so that lists of runs are quick.
+"""The summaries of finished runs, which are stored beside the runs so that runs can be listed quickly.
 
 A summary is a cache. If it is missing, damaged or of another version, it is computed from the plan and the
 journal. It is only displayed: recovery, rollbacks and the removal of runs read journals and plans.
@@ -25,7 +25,7 @@ from kdeclare.report.outcome import count_adopted, run_outcome
 from kdeclare.report.run.views import RunSummary
 
 _FIRST_CHUNK, _CHUNK = 4, 100
-"""How many summaries are read at once: `status` needs one, and `history` needs many."""
+"""The number of summaries that are read at once: `status` needs one, and `history` needs many."""
 
 
 _Moment = Annotated[datetime, AfterValidator(check_time)]

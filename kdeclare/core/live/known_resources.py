@@ -29,10 +29,10 @@ FindKnownResources = Callable[[Collection[str]], Sequence[KnownResource]]
 
 @runtime_checkable
 class ListsKnownObjects(Protocol):
-    """A codec that cannot list all live objects, because only manifests and states say where they are.
+    """A codec that cannot list all live objects, because only manifests and states contain their locations.
 
     `LiveCodec.list_objects` then returns no objects. The types of the objects are the names of the kinds
-    whose resources say where they are.
+    whose resources contain these locations.
     """
 
     def list_known_objects(self, connections: Connections, resources: Sequence[KnownResource]) -> LiveListing:

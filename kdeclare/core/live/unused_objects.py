@@ -44,7 +44,9 @@ class UnusedListing:
 
 @runtime_checkable
 class ListsUnusedObjects(Protocol):
-    """A codec that can tell which live objects are unused. Fleets ask it only if the fleet file says so.
+    """A codec that can determine which live objects are unused.
+
+    Fleets use it only if the fleet file asks for unused objects.
 
     unused_sorts: the types of these objects.
     """

@@ -9,7 +9,7 @@ from kdeclare.core.jsontypes import JsonValue
 
 
 class ObservationLevel(StrEnum):
-    """How much an observation matters to a reviewer, the most important first."""
+    """The importance of an observation for a reviewer, the most important first."""
 
     LOSS = "loss"
     """Data is lost, or clients stop working."""

@@ -16,7 +16,7 @@ from kdeclare.core.plans.observation import Observation
 
 
 class EffectStatus(StrEnum):
-    """How the effect of a change compares with the prediction, the most important first."""
+    """The result of comparing an effect with its prediction, the most important first."""
 
     UNEXPECTED = "unexpected"
     """The effect differs from the prediction in a way that users should know."""
@@ -49,8 +49,8 @@ class ObservedEffect:
     ]
     code: Annotated[str, Field(description="The type of the effect, as in the observations of the plan.")]
     status: EffectStatus
-    predicted: Annotated[str, Field(description="What the plan predicted, as sentences.")]
-    observed: Annotated[str, Field(description="What was observed after the run, as sentences.")]
+    predicted: Annotated[str, Field(description="The predictions of the plan, as sentences.")]
+    observed: Annotated[str, Field(description="The observations after the run, as sentences.")]
     figures: Annotated[
         Mapping[str, JsonValue],
         Field(description="The observed numbers, by name."),
@@ -77,7 +77,7 @@ def compare_observation(
 
 @dataclass(frozen=True, slots=True)
 class OperationTime:
-    """When a run sent the request of an operation, and when the operation ended."""
+    """The times at which a run sent the request of an operation, and at which the operation ended."""
 
     sent: datetime
     ended: datetime

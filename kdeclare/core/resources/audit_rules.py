@@ -92,7 +92,7 @@ class AuditRules:
     def describe_difference(self, desired: DesiredResource, live: LiveState, field: FieldChange) -> str:
         """Return a sentence about a declared field whose live value differs.
 
-        The result is empty if the values of the field say enough.
+        The result is empty if the values of the field need no explanation.
         """
         return ""
 

@@ -68,7 +68,7 @@ class RemovesUnmanaged(Protocol):
 
 @runtime_checkable
 class ListsFacts(Protocol):
-    """A kind with facts, which tell an audit quickly whether a live object matches its manifest."""
+    """A kind with facts, which show an audit quickly whether a live object matches its manifest."""
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
         """Return the facts of a declared resource; None if an audit must always use the diff."""

@@ -90,8 +90,8 @@ def write_certainly(
 ) -> ObjectVersion:
     """Create (``version`` is None) or replace an object whose bytes no other process can write.
 
-    A client that repeats a request after a lost response gets a conflict with its own write. The bytes tell
-    the difference. Raises ObjectConflict if another process wrote the object.
+    A client that repeats a request after a lost response gets a conflict with its own write. The bytes show
+    whether this is the case. Raises ObjectConflict if another process wrote the object.
     """
     try:
         return objects.create(key, data) if version is None else objects.replace(key, data, version)

@@ -21,8 +21,8 @@ class StateLocation:
 
     host: the part after ``//``, such as a bucket, or a topic. path: the rest of the path, without slashes at
         both ends. options: the query of the URL.
-    project, environment: the names of the project and the environment. Their objects are kept apart from
-        those of other projects and environments at the same URL.
+    project, environment: the names of the project and the environment. Their objects are separate from the
+        objects of other projects and environments at the same URL.
     """
 
     url: str

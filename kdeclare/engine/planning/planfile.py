@@ -87,7 +87,7 @@ class PlanFile:
 
     @property
     def signed_content(self) -> SignedContent:
-        """What the signature covers."""
+        """The data that the signature covers."""
         return SignedContent(self.plan_id, self.created_at, self.signature)
 
     @property

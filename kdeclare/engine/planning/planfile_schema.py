@@ -167,14 +167,15 @@ class OperationDocument(TypedDict):
 
 @with_config(CLOSED)
 class BlockedOperationDocument(TypedDict):
-    """What a blocked change would do. Apply never executes it."""
+    """An operation of a blocked change. Apply never executes it."""
 
     id: str
     verb: str
     resource: ResourceText
     args: dict[str, JsonValue]
     expect: Annotated[
-        dict[str, JsonValue], Field(description="The live values of everything that the change is about.")
+        dict[str, JsonValue],
+        Field(description="The live values of everything that the operation would change."),
     ]
 
 
@@ -337,7 +338,7 @@ class PlanDocument(TypedDict):
         Annotated[
             list[BlockedOperationDocument],
             Field(
-                description="What blocked changes would do, for reviewers. Only some kinds list their "
+                description="The operations of blocked changes, for reviewers. Only some kinds list their "
                 "operations here."
             ),
         ]

@@ -48,7 +48,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class SignedContent:
-    """What the signature of a plan file covers, and the signature; None if the plan is not signed."""
+    """The data that a plan file's signature covers, and the signature; None if the plan is not signed."""
 
     plan_id: str
     created_at: JsonValue

@@ -20,7 +20,7 @@ _SIGN_HINT = "Make a new plan with 'kdeclare plan --out FILE --sign KEY'."
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Who signed a plan, according to the trusted keys."""
+    """The signer of a plan, according to the trusted keys."""
 
     name: str
     key: str
@@ -30,7 +30,7 @@ class Signer:
 def verify_signature(
     content: SignedContent, key_lists: Sequence[Sequence[TrustedKey]], name: str, now: datetime
 ) -> Signer:
-    """Return who signed a plan. Raises KdeclareError if it is not signed by a trusted key.
+    """Return the signer of a plan. Raises KdeclareError if it is not signed by a trusted key.
 
     key_lists: lists of trusted keys, all of which must contain the key. name: the file, in messages.
     """

@@ -21,12 +21,12 @@ from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 from kdeclare.fleet.history.object_history import FieldTurn, ObjectTurn, Turn
 
 _PRECISION = timedelta(seconds=1)
-"""Journals can contain times in whole seconds."""
+"""The precision of times in journals, which may contain only whole seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunWrite:
-    """What one run changed in one live object.
+    """The changes that one run made to one live object.
 
     sent_at, ended_at: when the operations were sent, and when the last one ended.
     values: the values that the run set, by the path of the field; None for a field that it removed.

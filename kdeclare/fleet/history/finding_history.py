@@ -23,7 +23,7 @@ _Second = Annotated[Second, Field(description="UTC, ISO 8601.")]
 
 
 class EpisodeStatus(StrEnum):
-    """What the latest audit says about a finding."""
+    """The status of a finding according to the latest audit."""
 
     OPEN = "open"
     ACCEPTED = "accepted"
@@ -60,7 +60,7 @@ class FindingEpisode:
 
 @dataclass(frozen=True, slots=True)
 class ResourceAudit:
-    """What one audit says about a resource. open_rows, unseen_rows: rows about this resource only."""
+    """The findings of one audit about a resource. open_rows, unseen_rows: rows about this resource only."""
 
     taken_at: datetime
     open_rows: Sequence[Row]

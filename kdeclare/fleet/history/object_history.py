@@ -31,7 +31,7 @@ class ObjectVersion:
 
 
 class Turn(StrEnum):
-    """How an object has changed since the latest snapshot in which it could be read."""
+    """The type of an object's change since the latest snapshot in which the object could be read."""
 
     APPEARED = "appeared"
     CHANGED = "changed"

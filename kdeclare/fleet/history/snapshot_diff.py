@@ -68,7 +68,7 @@ class SnapshotSide:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDiff:
-    """What differs between two snapshots. Both are sorted by cluster, kind and name."""
+    """The differences between two snapshots. Both fields are sorted by cluster, kind and name."""
 
     changes: tuple[ObjectChange, ...]
     unknown: tuple[UnknownPart, ...]

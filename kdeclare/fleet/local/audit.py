@@ -251,7 +251,7 @@ def find_unchecked(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
 
 
 def _make_unreadable_filter(findings: Iterable[Row], live: Iterable[Row]) -> Callable[[Row], bool]:
-    """Return a function that tells whether the object of an earlier finding could not be read."""
+    """Return a function that returns whether the object of an earlier finding could not be read."""
     unreadable = [row for row in findings if row["finding"] == str(FindingKind.UNREACHABLE)]
     clusters = {row["cluster"] for row in unreadable if row["kind"] == CLUSTER}
     resources = {_get_object(row) for row in unreadable}

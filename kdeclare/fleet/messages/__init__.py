@@ -1,1 +1,1 @@
-"""What messages about audits report, and which messages were sent."""
+"""The contents of messages about audits, and the records of messages that were sent."""

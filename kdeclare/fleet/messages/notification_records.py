@@ -1,6 +1,6 @@
 """Records of the messages about audits, so that each message is sent once and no change is left out.
 
-The file ``notifications/TARGET/AUDIT.json`` says whether a target was notified of an audit. It contains
+The file ``notifications/TARGET/AUDIT.json`` shows whether a target was notified of an audit. It contains
 neither the URL nor the message.
 """
 

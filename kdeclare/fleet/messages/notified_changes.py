@@ -1,4 +1,4 @@
-"""What a message about an audit reports: what is new and what is fixed for one recipient.
+"""Find the findings that a message about an audit reports: those that are new or fixed for one recipient.
 
 A recipient sees only some findings, for example the urgent ones of one team. A finding is new for a recipient
 if the recipient would see it now, and would not have seen it in the audit of the previous message. Therefore,

@@ -27,7 +27,7 @@ _CONTEXT = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class ClusterOverview:
-    """What the driver knows about one cluster.
+    """The data of the driver about one cluster.
 
     declared_row, live_row: the own rows of the cluster, without the columns that an audit does not need.
     declared_rows, live_rows: the number and the hash of all rows of the cluster.
@@ -58,7 +58,7 @@ class ClusterOverview:
 
 @dataclass(frozen=True, slots=True)
 class FleetOverview:
-    """What the driver knows about the clusters of an audit, by name."""
+    """The data of the driver about the clusters of an audit, by name."""
 
     clusters: Mapping[str, ClusterOverview]
 

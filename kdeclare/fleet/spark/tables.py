@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 IS_GROUP_ROW = "coalesce(live_sort = '' and live_key <> '', false)"
-"""An SQL condition: whether a declared row is about a group of unmanaged objects that a resource removes."""
+"""An SQL condition: whether a declared row is for a group of unmanaged objects that a resource removes."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GLOB_CHARACTERS = re.compile(r"[\\{}\[\]*?]")

@@ -40,7 +40,7 @@ The other columns depend on the audit that found them, or are derived from these
 LIVE_COLUMNS = ("kind", "name", "cluster_id", "error", "group_name")
 """The columns of `LIVE` that the fingerprint of live rows covers, besides the body.
 
-``taken_at`` is not part of it. ``has`` and ``keys`` are derived from the body.
+The fingerprint does not cover ``taken_at``. ``has`` and ``keys`` are derived from the body.
 """
 _DERIVED_COLUMNS = frozenset({"cluster", "need", "forbid", "keys", "gone", "row_hash"})
 """The columns of `DECLARED` that are derived from other columns or from the name of the cluster."""

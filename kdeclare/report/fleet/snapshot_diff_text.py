@@ -64,7 +64,7 @@ class UnknownObjects:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDiffDocument:
-    """What differs between two snapshots of a fleet."""
+    """The differences between two snapshots of a fleet."""
 
     fleet: str
     before: ComparedSnapshot

@@ -16,7 +16,7 @@ _FILE = "rollout.json"
 
 
 class RolloutRequest(StrEnum):
-    """What a user requested for a rollout."""
+    """A user's request for a rollout."""
 
     PAUSE = "paused"
     ABORT = "aborted"
@@ -41,7 +41,7 @@ class RolloutStop:
 
     @property
     def hint(self) -> str:
-        """What the user can do next."""
+        """The next steps that the user can take."""
         if self.request is RolloutRequest.ABORT:
             return "Run kdeclare fleet plan to make new plans."
         return "Run kdeclare fleet resume --out DIR, and then kdeclare fleet apply again."

@@ -186,7 +186,7 @@ class ConfigDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ConfigValidation:
-    """What a worker reports about a proposed config.
+    """The response of a worker to a proposed config.
 
     errors: the messages by key; keys without errors are missing. A message contains the raw value from the
         request instead of the resolved value of a placeholder.
@@ -200,7 +200,7 @@ class ConfigValidation:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """What a worker reports about itself.
+    """The information that a worker reports about itself.
 
     kafka_cluster_id: the id of the Kafka cluster that stores the connectors. Connect does not report its
         ``group.id``: two Connect clusters of one Kafka cluster have the same id.

@@ -155,7 +155,7 @@ def _list_connectors(snapshot: ClusterSnapshot) -> Sequence[str]:
 def _link_needed(
     operations: tuple[Operation, ...], connector_operations: Sequence[Operation]
 ) -> tuple[Operation, ...]:
-    """Add the order between connectors and all resources that they need, whatever their kinds are.
+    """Add the order between connectors and all resources that they need, regardless of the kinds.
 
     The footprints of some kinds, such as Acl, do not contain the resource itself.
     """

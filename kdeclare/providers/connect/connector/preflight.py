@@ -23,7 +23,7 @@ REJECTED = "connector-rejected"
 """The code of errors that Connect reports about a config."""
 
 _MAX_THREADS = 4
-"""The maximum number of validations at the same time.
+"""The maximum number of concurrent validations.
 
 A validation is slow if the connector connects to other systems.
 """

@@ -43,7 +43,7 @@ _CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 StateName = Literal["RUNNING", "PAUSED", "STOPPED"]
 """The states that a manifest can declare."""
 RestartName = Literal["all", "failed"]
-"""What an ad hoc restart affects: the connector and all tasks, or only those that have failed."""
+"""The scope of an ad hoc restart: the connector and all tasks, or only the failed ones."""
 
 
 class ConnectorLifecycle(BaseModel):

@@ -1,4 +1,4 @@
-"""A secret override of which only hashes are known, as in snapshots of fleets."""
+"""A secret override whose value is known only as hashes, as in snapshots of fleets."""
 
 from collections.abc import Iterable
 
@@ -27,7 +27,7 @@ class HashedOverride(str):
 
 
 def is_same_value(stored_hash: str, raw: str) -> bool:
-    """Whether a raw override, of which possibly only hashes are known, has this hash."""
+    """Whether a raw override has this hash. Its value may be known only as hashes."""
     return raw.may_match(stored_hash) if isinstance(raw, HashedOverride) else is_hash_of(stored_hash, raw)
 
 

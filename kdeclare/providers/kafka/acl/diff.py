@@ -84,7 +84,7 @@ def _never(_: Binding) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """How other resources of the project use a binding.
+    """The use of a binding by other resources of the project.
 
     is_held: returns whether another resource declares a binding. Such a binding must not be deleted.
     is_known: returns whether another resource declares or owns a binding. Such a binding is not unmanaged.

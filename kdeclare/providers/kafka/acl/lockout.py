@@ -191,7 +191,7 @@ def _can_matter(changes: _Changes, access: OwnAccess) -> bool:
 def _explain_doubt(access: OwnAccess, before: Set[Binding]) -> str:
     if not before:
         return (
-            "The cluster has no ACLs, so kdeclare cannot tell whether it is a super user or has its "
+            "The cluster has no ACLs, so kdeclare cannot determine whether it is a super user or has its "
             f"permissions from {ALLOW_EVERYONE}, which applies only until the first ACL exists."
         )
     if access.principal is None:

@@ -42,7 +42,7 @@ _FIELDS = {ALLOW: "allow", DENY: "deny"}
 
 
 class _Target(NamedTuple):
-    """The resources that an entry of a manifest is about."""
+    """The resources that an entry of a manifest applies to."""
 
     resource_type: str
     name: str

@@ -29,7 +29,7 @@ class Authorizer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OwnAccess:
-    """What kdeclare knows about its own access to a cluster.
+    """The information that kdeclare has about its own access to a cluster.
 
     principal: the principal that kdeclare connects as; None if unknown.
     rights: the operations on the cluster that the brokers allow kdeclare to perform; None if unknown.

@@ -1,7 +1,7 @@
 """The section of a plan that shows reviewers which access each principal gains, loses and keeps.
 
-The section is about bindings. Bindings that the plan does not change can still allow or deny the same
-operation.
+The section covers only changed bindings. Bindings that the plan does not change can still allow or deny the
+same operation.
 """
 
 from collections import defaultdict

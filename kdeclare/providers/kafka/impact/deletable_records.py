@@ -98,7 +98,7 @@ def _bound_by_time(log: PartitionLog, limits: LogLimits) -> Bounds:
     that first batch can be older than the batch, but by much less than another ``segment.ms``.
 
     In a compacted log, `NO_RECORD` proves nothing. Brokers search only the first segment that can have such a
-    record, and the time of a segment without records is that of its file.
+    record, and the time of a segment without records is the modification time of its file.
     """
     if not limits.deletes or limits.retention_ms is None:
         return NONE_DELETED
@@ -113,7 +113,7 @@ def _bound_by_time(log: PartitionLog, limits: LogLimits) -> Bounds:
 def _bound_by_size(log: PartitionLog, limits: LogLimits) -> Bounds:
     """Segments are deleted while the remaining ones are still as large as ``retention.bytes``.
 
-    Records can have very different sizes, so that their number is only known if all or none are deleted.
+    Records can have very different sizes, so their number is known only if all or none are deleted.
     """
     if not limits.deletes or limits.retention_bytes is None:
         return NONE_DELETED

@@ -48,7 +48,8 @@ class PlacementChange:
 class OutageReview:
     """The data that shows whether a plan makes partitions unwritable during outages.
 
-    placements: the partitions to compare. paths: for each resource, the field that the observation is about.
+    placements: the partitions to compare. paths: for each resource, the field that the observation belongs
+        to.
     racks: the rack of each broker that has one.
     """
 

@@ -21,7 +21,7 @@ from kdeclare.providers.kafka.port import Cluster, RecordBatch
 PARTITIONS_PER_TOPIC = 4
 """The largest number of partitions of a topic that are sampled."""
 RECORDS_PER_PARTITION = 2000
-"""A sample of a partition begins this many offsets before its end, and contains at most as many records."""
+"""A sample of a partition begins this many offsets before its end, and contains at most this many records."""
 BYTES_PER_PARTITION = 1024 * 1024
 """The largest sample of a partition, unless a single batch is larger."""
 BYTES_PER_PLAN = 32 * 1024 * 1024

@@ -1,1 +1,1 @@
-"""Who writes and reads topics, and when a record was last written."""
+"""Read the producers and readers of topics, and the times of the latest records."""

@@ -69,7 +69,7 @@ class GroupUsage:
 
 @dataclass(frozen=True, slots=True)
 class TopicUsage:
-    """Who writes and reads one topic.
+    """The producers and readers of one topic.
 
     records: the number of offsets, which is the largest possible number of records.
     size: the bytes of the logs of the leaders.
@@ -117,7 +117,7 @@ class TopicUsage:
 
 @dataclass(frozen=True, slots=True)
 class ClusterUsage:
-    """Who writes and reads the topics of a cluster.
+    """The producers and readers of the topics of a cluster.
 
     all_groups_visible: whether the principal is known to see all groups.
     unknown_groups: the groups whose topics kdeclare does not know: share groups, groups of an unknown type,

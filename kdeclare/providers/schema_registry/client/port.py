@@ -204,7 +204,7 @@ class SubjectLevel:
 
 @dataclass(frozen=True, slots=True)
 class RegistryInfo:
-    """What a registry reports about itself.
+    """The information that a registry reports about itself.
 
     id: identifies the registry and its Kafka cluster, for example ``lkc-1/schema-registry``; None if the
         registry has no id.

@@ -26,7 +26,7 @@ OwnedBy = Annotated[
 
 
 class LevelOrigin(StrEnum):
-    """Where the compatibility level of a subject comes from."""
+    """The origin of the compatibility level of a subject."""
 
     OWN = "own"
     INHERITED = "inherited"
@@ -176,7 +176,7 @@ class SchemaDiffView:
 
 
 class RegistrationOutcome(StrEnum):
-    """What the registration of a schema would do."""
+    """The effect of registering a schema."""
 
     NEW_SUBJECT = "new-subject"
     NEW_VERSION = "new-version"
@@ -194,7 +194,7 @@ class CheckResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RegistrationView:
-    """What the registration of a schema would do.
+    """The effect of registering a schema.
 
     version: the version with this content; None for a new version, whose number only the registry knows.
     mode: the mode of the subject if it does not permit a registration; otherwise None.

@@ -148,7 +148,7 @@ def find_proven_schema_fields(shown: Mapping[str, Values], done: Mapping[str, Va
 
 
 def is_schema_path(path: str) -> bool:
-    """Whether a field is about the text of the schema."""
+    """Whether a field shows a change to the text of the schema."""
     return path == TEXT or path.startswith((f"{TEXT}.", f"{TEXT} ("))
 
 

@@ -17,11 +17,11 @@ _GUARANTEES = {
     CompatibilityLevel.FORWARD_TRANSITIVE: frozenset({"forward", "all forward"}),
     CompatibilityLevel.FULL_TRANSITIVE: frozenset({"backward", "all backward", "forward", "all forward"}),
 }
-"""What each level guarantees about a new version. A level with more guarantees is stricter."""
+"""The guarantees of each level about a new version. A level with more guarantees is stricter."""
 
 
 class LevelChange(StrEnum):
-    """How a new level compares with the current level."""
+    """The result of comparing a new level with the current level."""
 
     SAME = "same"
     LOOSER = "looser"

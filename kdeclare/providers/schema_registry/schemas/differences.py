@@ -82,7 +82,7 @@ class SchemaDifference:
 
 
 class DifferenceScope(StrEnum):
-    """What the differences between two schemas affect."""
+    """The scope of the differences between two schemas."""
 
     NONE = "none"
     DOCUMENTATION = "documentation"

@@ -37,7 +37,7 @@ _MAX_NAME, _MAX_RESOURCES, _MAX_VALUES, _MAX_NOTE = 80, 160, 160, 300
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """What a message reports.
+    """The contents of a message.
 
     since: the earlier audit that the findings are compared with; None for the first audit.
     links: builds the URLs of manifests; None without links. report_url: None without a link to a report.

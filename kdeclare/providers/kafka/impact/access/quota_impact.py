@@ -70,7 +70,7 @@ def observe_quotas(reader: ImpactReader, quotas: Sequence[LoweredQuota]) -> Iter
     """Yield observations about group members with lower quotas, and about clients that brokers do not report.
 
     Quotas of all clients of a user are left out, because brokers report no users. Reads the groups only if a
-    quota is about a client id or an IP address, and limits consumers.
+    quota applies to a client id or an IP address, and limits consumers.
     """
     for quota in quotas:
         client_id, ip = quota.names.get(EntityType.CLIENT_ID), quota.names.get(EntityType.IP)

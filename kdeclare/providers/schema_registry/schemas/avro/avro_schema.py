@@ -4,8 +4,8 @@ The normalized form uses full names only, and the shortest notation of each type
 defaults, documentation, aliases, logical types, the sort order, and attributes that Avro does not define.
 Avro's own Parsing Canonical Form drops these, so it cannot show whether a schema has changed.
 
-fastavro parses Avro schemas too, but it stops at the first error, does not say where the error is, and
-rejects some valid schemas, such as a default of 1 for ``{"type": "double"}``.
+fastavro parses Avro schemas too, but it stops at the first error, does not report the position of the error,
+and rejects some valid schemas, such as a default of 1 for ``{"type": "double"}``.
 """
 
 import re
