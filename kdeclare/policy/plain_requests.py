@@ -442,5 +442,5 @@ def _as_text(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(_as_text, value))
     if isinstance(value, dict):
-        return ""  # a secret, of which only the reference is known
+        return ""  # a secret; only its reference is known
     return str(value).lower() if isinstance(value, bool) else str(value)

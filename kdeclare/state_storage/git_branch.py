@@ -156,7 +156,7 @@ class GitBranchObjects:
         return "\n\n".join([f"{verb} {what} of {self._folder}", *details, "[skip ci]"]) + "\n"
 
     def _read_snapshot(self) -> _Snapshot:
-        """Return what the branch contains now. Threads that ask at the same time share a request."""
+        """Return the current contents of the branch. Threads that ask at the same time share a request."""
         earlier_refreshes = self._started_refreshes
         with self._mutex:
             if self._snapshot is not None and self._started_refreshes > earlier_refreshes:

@@ -194,7 +194,10 @@ def test_topics_that_kdeclare_cannot_compare_are_unknown(
     ("fault", "reason"),
     [
         (Fault(UNREACHABLE, "Connection refused."), "Connection refused"),
-        (Fault(NOT_AUTHORIZED, "HTTP 403 Forbidden"), "kdeclare may not list them (HTTP 403 Forbidden)"),
+        (
+            Fault(NOT_AUTHORIZED, "HTTP 403 Forbidden"),
+            "kdeclare has no permission to list them (HTTP 403 Forbidden)",
+        ),
     ],
 )
 def test_connect_cluster_that_cannot_be_read_is_unknown_once(
@@ -213,7 +216,7 @@ def test_connect_cluster_that_cannot_be_read_is_unknown_once(
     ("fault", "reason"),
     [
         (Fault(port.UNREACHABLE, "Connection refused."), "Connection refused"),
-        (Fault(port.NOT_AUTHORIZED, "Forbidden"), "kdeclare may not list them (Forbidden)"),
+        (Fault(port.NOT_AUTHORIZED, "Forbidden"), "kdeclare has no permission to list them (Forbidden)"),
     ],
 )
 def test_registry_that_cannot_be_read_is_unknown_once(

@@ -47,7 +47,7 @@ class ObjectRuns:
 def read_object_runs(
     fleet_file: Path, cluster: str, key: LiveKey, versions: Sequence[ObjectVersion]
 ) -> ObjectRuns:
-    """Return what the runs of a cluster's project changed in an object.
+    """Return the changes that the runs of a cluster's project made to an object.
 
     versions: the object in each snapshot. Runs that started after the last snapshot are left out.
 
@@ -103,7 +103,7 @@ def _collect_records(state: State | None, plans: Iterable[Plan]) -> _Records:
 
 
 def _list_writes(record: RunRecord, plan: Plan, target: _Target) -> Iterator[RunWrite]:
-    """Yield what a run changed in an object. Operations that had no effect are left out."""
+    """Yield the changes that a run made to an object. Operations that had no effect are left out."""
     ownership = {item.id: (item.before, item.after) for item in plan.ownership}
     for change in plan.changes:
         action: Action | None = Action.UPDATE

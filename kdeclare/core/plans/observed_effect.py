@@ -63,7 +63,7 @@ def compare_observation(
     observed: str,
     figures: Mapping[str, JsonValue] | None = None,
 ) -> ObservedEffect:
-    """Return what was observed about the subject of a prediction."""
+    """Return an effect with the resource, the path, the code and the text of a prediction."""
     return ObservedEffect(
         prediction.resource,
         prediction.path,

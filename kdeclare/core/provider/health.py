@@ -21,5 +21,5 @@ class HealthCheck:
     count: Callable[[Connections], int]
 
     def format(self, number: int) -> str:
-        """Format a number of problems, with the noun."""
+        """Format a number of problems, such as ``2 offline partitions``."""
         return f"{number:,} {self.one if number == 1 else self.many}"

@@ -353,8 +353,8 @@ class Provider:
     health_checks: the checks that fleet rollouts can make between waves.
     describe_plan: yields paragraphs about the combined effect of a plan's operations; None if the changes are
         sufficient.
-    describe_blocked: like ``describe_plan``, but receives what blocked changes would do, from kinds with the
-        capability `PlansBlockedChanges`.
+    describe_blocked: like ``describe_plan``, but receives the operations of blocked changes, from kinds with
+        the capability `PlansBlockedChanges`.
     observe_effects: yields the observed effects of a run, for those predictions of the plan
         (`PlanHooks.observe_impact`) whose result can be observed directly after the run. An implementation
         sends a bounded number of requests, and only those that these predictions need. It reports effects

@@ -254,7 +254,7 @@ def plan_blocked(
     owned: OwnedRecord | None,
     context: PlanContext,
 ) -> tuple[Operation, ...]:
-    """Return what a blocked change would do: operations that cannot be executed. By default, none."""
+    """Return the operations of a blocked change, which are never executed. By default, there are none."""
     kind = KINDS.get(change.id.kind)
     if not isinstance(kind, PlansBlockedChanges):
         return ()

@@ -244,7 +244,7 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
 def _plan_blocked_changes(
     plan: Plan, draft: _Draft, live: LiveState, context: PlanContext
 ) -> Iterator[Operation]:
-    """Yield what the blocked changes would do, for display."""
+    """Yield the operations of blocked changes, for display."""
     blocked = {change.id: change for change in plan.changes if change.blocked}
     for item in draft.compared if blocked else ():
         if item.id in blocked:

@@ -1,4 +1,4 @@
-"""Read what an audit needs to know about each cluster before it compares the tables, in one query."""
+"""Read the data about each cluster that an audit needs before it compares the tables, in one query."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any

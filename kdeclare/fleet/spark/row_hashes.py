@@ -16,13 +16,13 @@ from kdeclare.fleet.tables.fingerprints import (
 
 
 def build_live_hash() -> Column:
-    """Return the column of `hash_live_row`."""
+    """Return the Spark column with the result of `hash_live_row`."""
     content = f.coalesce(f.when(f.col("fingerprint") != "", f.col("fingerprint")), f.col("body"))
     return _hash_columns([*map(f.col, LIVE_COLUMNS), content])
 
 
 def build_finding_hash() -> Column:
-    """Return the column of `hash_finding_row`."""
+    """Return the Spark column with the result of `hash_finding_row`."""
     pairs = f.sort_array(
         f.map_entries(f.coalesce(f.col("labels"), f.create_map().cast("map<string,string>")))
     )

@@ -13,7 +13,7 @@ from kdeclare.policy.rules.base import NoSettings, Rule, format_list
 class NoDeleteWithReaders(Rule[NoSettings]):
     """Denies the deletion of topics that consumers read, or whose records a consumer group has not read.
 
-    If kdeclare may not see all consumer groups, every deletion is denied.
+    If kdeclare has no permission to see all consumer groups, every deletion is denied.
     """
 
     settings_model = NoSettings
@@ -39,8 +39,8 @@ class NoLossOfUnreadRecords(Rule[NoSettings]):
     """Denies changes that delete records that a consumer group has not read.
 
     Such changes are deletions of topics, lower retention limits, and a cleanup policy that deletes or
-    compacts more records. If kdeclare may not see all consumer groups, each change that deletes records is
-    denied.
+    compacts more records. If kdeclare has no permission to see all consumer groups, each change that deletes
+    records is denied.
     """
 
     settings_model = NoSettings

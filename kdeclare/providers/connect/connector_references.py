@@ -78,7 +78,7 @@ def _list_connectors(inputs: PlanInputs, clients: ConnectClients, name: str) -> 
 
 def _explain_fault(fault: Fault) -> str:
     reason = describe_fault(fault)
-    return f"kdeclare may not list them ({reason})" if fault.error == NOT_AUTHORIZED else reason
+    return f"kdeclare has no permission to list them ({reason})" if fault.error == NOT_AUTHORIZED else reason
 
 
 def _predict_configs(

@@ -194,7 +194,7 @@ class KafkaPlanning(PlanHooks):
     def observe_impact(
         self, operations: tuple[Operation, ...], changes: Sequence[Change]
     ) -> Iterable[Observation]:
-        """Return what the changes mean for records, clients and their access, and what moves copy."""
+        """Return the impact on records, clients and their access, and the amount of data that moves copy."""
         reader = self._share_impact_reader()
         yield from observe_topics(reader, self._live, operations, changes)
         cluster = self._inputs.connections.get(KafkaConnection).cluster

@@ -73,7 +73,7 @@ def _list_subjects(inputs: PlanInputs, clients: RegistryClients, name: str) -> f
 
 def _explain_fault(fault: Fault) -> str:
     reason = (fault.message or fault.error).rstrip(".")
-    return f"kdeclare may not list them ({reason})" if fault.error == NOT_AUTHORIZED else reason
+    return f"kdeclare has no permission to list them ({reason})" if fault.error == NOT_AUTHORIZED else reason
 
 
 def _observe_registry(name: str, subjects: Iterable[str], topics: Sequence[str]) -> Iterator[Observation]:

@@ -75,7 +75,7 @@ def render_fleet_apply_text(run: FleetApply, commands: NextCommands, style: Styl
 
 
 def _format_next_step(run: FleetApply, commands: NextCommands) -> str:
-    """Return what to do after an incomplete rollout, with the command; empty if all clusters are finished.
+    """Return the next step after an incomplete rollout, with its command; empty if all clusters are finished.
 
     The same command works again for clusters that were not reached, were locked, or were not started. A plan
     that was applied in part or is stale cannot be applied again, and a denied canary stops each retry.

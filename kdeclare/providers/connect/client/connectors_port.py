@@ -238,7 +238,7 @@ class ConnectCluster(Protocol):
     """
 
     def identify(self) -> ClusterInfo:
-        """Return what the first reachable worker reports about itself."""
+        """Return the information that the first reachable worker reports about itself."""
 
     def list_connectors(self) -> Mapping[str, LiveConnector]:
         """Return all connectors by name. Sends two requests, however many connectors there are.

@@ -1,4 +1,4 @@
-"""The settings in the config of a connector: the keys that fields declare, secrets, and masked values."""
+"""Connector configs: keys that the spec declares as separate fields, secrets, and masked values."""
 
 import re
 from collections.abc import Collection, Mapping

@@ -78,7 +78,7 @@ def _require_online_groups(cluster: Cluster) -> None:
     except Fault as fault:
         if fault.error != TOPIC_AUTHORIZATION_FAILED:
             raise
-        return  # most principals may not describe internal topics
+        return  # most principals lack permission to describe internal topics
     offline = sum(partition.leader is None for partition in topic.partitions) if topic is not None else 0
     if offline:
         raise UnknownGroupsError(

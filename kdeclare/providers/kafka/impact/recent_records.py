@@ -134,7 +134,7 @@ def _observe_growth(
 def _observe_own_assignments(reader: ImpactReader, changes: Mapping[str, Change]) -> Iterator[Observation]:
     """Yield observations about groups whose consumers choose their partitions themselves.
 
-    Such consumers may not read new partitions. changes: the changes that add partitions, by topic.
+    Such consumers might not read new partitions. changes: the changes that add partitions, by topic.
     """
     if not changes:
         return

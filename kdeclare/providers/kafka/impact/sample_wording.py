@@ -59,7 +59,7 @@ def _describe_keys(sample: RecordSample) -> str:
 
 
 def build_own_assignments(resource: str, path: str, groups: Sequence[str]) -> Observation:
-    """Return the observation that clients which use groups only for offsets may not read new partitions.
+    """Return the observation that clients which only commit offsets might not read new partitions.
 
     groups: at least one.
     """

@@ -17,7 +17,7 @@ class TopicPurpose(StrEnum):
 
     @property
     def label(self) -> str:
-        """The name of the system, for people."""
+        """The name of the system, as messages show it."""
         return _LABELS[self]
 
 

@@ -232,7 +232,7 @@ class SchemaRegistry(Protocol):
     """
 
     def identify(self) -> RegistryInfo:
-        """Return what the registry reports about itself."""
+        """Return the information that the registry reports about itself."""
 
     def list_subjects(self, *, include_deleted: bool = False) -> frozenset[str]:
         """Return the names of all subjects; with ``include_deleted``, also of soft-deleted subjects."""

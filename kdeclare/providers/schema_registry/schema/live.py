@@ -189,7 +189,10 @@ class RegistrySnapshot:
         return self.choice.name
 
     def require_info(self) -> RegistryInfo:
-        """Return what the registry reports about itself. Raises Fault if the registry could not be read."""
+        """Return the information that the registry reports about itself.
+
+        Raises Fault if the registry could not be read.
+        """
         if self.info is None:
             raise self.problem or Fault(LOST, "the registry was not read")
         return self.info
