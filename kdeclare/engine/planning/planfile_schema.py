@@ -264,10 +264,7 @@ class UnmanagedObjectDocument(TypedDict):
     name: str
     count: Annotated[
         int,
-        Field(
-            description="The number of objects. More than 1 only for a group, such as the ACL bindings of "
-            "one principal."
-        ),
+        Field(description="The number of objects. It is more than 1 only if the entry stands for a group."),
     ]
 
 
