@@ -13,7 +13,7 @@ CONNECT := tests/kafka/test_sandbox_connect.py tests/kafka/test_sandbox_registry
 KEEPS = tests/kafka/test_examples.py::test_example_succeeds_and_cleans_up
 APART := tests/kafka/test_sandbox_clusters.py tests/kafka/test_sandbox_secure.py tests/kafka/test_tutorial.py tests/kafka/test_canaries.py \
 	tests/kafka/test_trailing_broker.py tests/kafka/test_impact.py tests/kafka/test_old_broker.py tests/kafka/test_demo.py tests/kafka/test_soak.py tests/kafka/test_prefixed.py \
-	tests/kafka/test_secured.py tests/kafka/test_scram_users.py tests/kafka/test_log_dirs.py \
+	tests/kafka/test_secured.py tests/kafka/test_kerberos.py tests/kafka/test_scram_users.py tests/kafka/test_log_dirs.py \
 	$(patsubst %,'$(KEEPS)[%]',access connect-tls-rotation fleet pipeline) \
 	$(addprefix tests/kafka/test_broker_policies,.py _shown.py _side_by_side.py)
 # The moves share five brokers, and wait for them most of the time. The tests of ACLs take about three minutes.
@@ -24,7 +24,7 @@ WITH_KAFKA := tests/kafka tests/contract tests/conformance
 WITH_SPARK := tests/browser tests/provider/test_installed.py tests/spark
 NOTHING_BIG := 'not kafka and not spark and not browser'
 
-.PHONY: help install unit startup-cache test test-brokers test-connect test-many test-apart test-spark test-units test-rest test-properties soak fuzz browser check format sbom dist docs demo bench clean
+.PHONY: help install unit startup-cache test test-brokers test-connect test-many test-apart test-spark test-units test-rest test-properties soak fuzz browser kerberos check format sbom dist docs demo bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 18
@@ -85,6 +85,11 @@ fuzz: $(READY)   ## each fuzzer until its coverage stops growing, which takes ho
 
 browser:         ## Debian's Chromium, for the tests of pages, where there is none and it can be had
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }
+
+kerberos: $(READY) ## MIT Kerberos and its Python package, for the tests of logins, where they can be had
+	PATH="$$PATH:/usr/sbin" command -v krb5kdc >/dev/null || { apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq gcc libkrb5-dev krb5-admin-server krb5-kdc krb5-user >/dev/null; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[kerberos]'
 
 check: $(READY)  ## style, types, layers, known vulnerabilities in the pinned packages
 	$(BIN)/ruff check .

@@ -25,6 +25,7 @@ _EXTRAS: Mapping[str, tuple[str, Extra]] = {
         Extra("msk-iam", "Logins to Amazon MSK with IAM"),
     ),
     "cel_expr_python": ("cel-expr-python", Extra("policies", "The rules of policies")),
+    "gssapi": ("gssapi", Extra("kerberos", "Logins with Kerberos")),
     "py4j": ("pyspark", _FLEET),
     "pyarrow": ("pyarrow", _FLEET),
     "pyspark": ("pyspark", _FLEET),

@@ -28,7 +28,10 @@ from packaging.requirements import Requirement
 
 PACKAGE = "kdeclare"
 EXTRAS = ("compression", "fleet", "msk-iam", "object-storage", "policies", "spark-connect")
-"""The extras for users. Their packages are optional components."""
+"""The extras for users, whose packages are optional components.
+
+The extra ``kerberos`` is missing, because pip compiles its packages on each machine.
+"""
 
 _TIMEOUT_S = 600
 

@@ -64,9 +64,11 @@ def test_extras_that_messages_name_install_the_missing_packages() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     base = {Requirement(text).name for text in project["dependencies"]}
     for package, extra in _EXTRAS.values():
+        named = {Requirement(text).name for text in project["optional-dependencies"][extra.name]}
         closure = Closure()
-        closure.add(PACKAGE, [extra.name])
-        assert package in closure.needs
+        if package not in named:  # the extra requires the package indirectly
+            closure.add(PACKAGE, [extra.name])
+        assert package in named | closure.needs.keys()
         assert package not in base
 
 

@@ -1,6 +1,7 @@
 """Kafka client properties: reading files, and the resulting client arguments."""
 
 import ssl
+import sys
 import tempfile
 from pathlib import Path
 
@@ -111,7 +112,12 @@ def test_unused_properties_give_one_warning() -> None:
             ["ssl.keystore.certificate.chain: this property requires ssl.keystore.key, which is missing"],
         ),
         ({"security.protocol": "TLS"}, ["security.protocol", "'TLS'", "SASL_SSL"]),
-        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, ["GSSAPI", "SCRAM-SHA-512"]),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "NTLM"}, ["NTLM", "SCRAM-SHA-512", "GSSAPI"]),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, ["sasl.kerberos.service.name"]),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI", "sasl.jaas.config": PLAIN},
+            ["PlainLoginModule cannot be used with GSSAPI", "Krb5LoginModule"],
+        ),
         ({"security.protocol": "SASL_PLAINTEXT"}, ["sasl.mechanism", "GSSAPI"]),
         (
             {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},
@@ -282,3 +288,28 @@ def test_private_key_leaves_no_temporary_file(
     store = {"ssl.keystore.location": str(pems / "store.p12"), "ssl.keystore.password": "secret"}
     make_ssl_context(store)
     assert list(tmp_path.iterdir()) == []
+
+
+KERBEROS = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "GSSAPI",
+    "sasl.kerberos.service.name": "kafka",
+}
+
+
+def test_missing_extra_for_kerberos_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(KdeclareError) as raised:
+        build_client_arguments(KERBEROS)
+    (found,) = raised.value.diagnostics
+    assert found.code == "extra-missing"
+    assert found.detail == "Logins with Kerberos need the Python package 'gssapi', which is not installed."
+    assert found.hint == "Install it with `pip install 'kdeclare[kerberos]'`."
+
+
+def test_missing_kerberos_library_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "gssapi.py").write_text("raise ImportError('libgssapi_krb5.so.2: no such file')")
+    monkeypatch.delitem(sys.modules, "gssapi", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(KdeclareError, match=r"cannot be loaded: libgssapi_krb5\.so\.2"):
+        build_client_arguments(KERBEROS)

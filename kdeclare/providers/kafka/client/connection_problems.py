@@ -63,6 +63,10 @@ class AddressProblem(NamedTuple):
     hint: str
 
 
+class KerberosError(client_errors.SaslAuthenticationFailedError):  # type: ignore[misc]
+    """The Kerberos library could not log in. The message contains the service and the cause."""
+
+
 def build_property_error(name: str, detail: str, *, hint: str = "") -> KdeclareError:
     """Build the error for a client property that cannot be used."""
     text = f"{name}: {detail}."
@@ -86,6 +90,10 @@ _SECURITY_HINT = "Check security.protocol in the client properties (--command-co
 AUTHENTICATION_FAILED = "authentication failed"
 """The beginning of the message for a user name or password that the brokers reject."""
 _LOGIN_HINT = "Check sasl.mechanism, and the user name and password in sasl.jaas.config."
+_KERBEROS_HINT = (
+    "Check the ticket with klist, or the keytab in sasl.jaas.config or KRB5_CLIENT_KTNAME. Also check "
+    "sasl.kerberos.service.name and krb5.conf."
+)
 _MECHANISM_HINT = "Set sasl.mechanism to one of the mechanisms in sasl.enabled.mechanisms of the brokers."
 _TRUST_HINT = (
     "Check that the truststore in ssl.truststore.location contains the CA that signed the certificate of the "
@@ -97,9 +105,9 @@ _SILENT_HINT = (
     "--timeout."
 )
 _NO_ANSWER = AddressProblem("connected, but no response in time", f"{_ADDRESS_HINT} {_SECURITY_HINT}")
-_REACHED_HINTS = {hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)} | {
-    _NO_ANSWER.hint: _SILENT_HINT
-}
+_REACHED_HINTS = {
+    hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _KERBEROS_HINT, _MECHANISM_HINT, _RENEW_HINT)
+} | {_NO_ANSWER.hint: _SILENT_HINT}
 """Map each hint about a bootstrap address to the hint about the same problem at an advertised address."""
 _NAME_HINT = (
     "Use a host name that is in the certificate, or set ssl.endpoint.identification.algorithm= (empty) to "
@@ -136,6 +144,8 @@ def explain_broker_error(exc: BaseException, advertised: str, *, tls: bool) -> A
 
 
 def _explain_login(exc: BaseException, text: str) -> AddressProblem | None:
+    if isinstance(exc, KerberosError):
+        return AddressProblem(f"{AUTHENTICATION_FAILED}: Kerberos service {exc.args[0]}", _KERBEROS_HINT)
     if isinstance(exc, client_errors.SaslAuthenticationFailedError):
         reason = re.sub(r"^\w+Error: ", "", text)
         reason = re.sub(r"^Authentication failed(: | during authentication due to )", "", reason)

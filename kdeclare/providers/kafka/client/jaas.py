@@ -6,6 +6,16 @@ from collections.abc import Mapping
 from kdeclare.providers.kafka.client.connection_problems import build_property_error
 
 BEARER = "OAUTHBEARER"
+KERBEROS = "GSSAPI"
+"""The SASL mechanism for Kerberos."""
+
+_EXAMPLE = 'username="…" password="…"'
+_EXAMPLES = {
+    BEARER: 'clientId="…" clientSecret="…"',
+    KERBEROS: 'useKeyTab=true keyTab="…" principal="…"',
+}
+"""Examples of the options in a JAAS line, for mechanisms that need other options than `_EXAMPLE`."""
+
 _JAAS = re.compile(
     r"\s*(?P<module>[\w.]+)\s+(?:required|requisite|sufficient|optional)(?P<options>\s.*)?;\s*", re.DOTALL
 )
@@ -24,7 +34,7 @@ def parse_jaas_line(properties: Mapping[str, str], mechanism: str, module: str) 
         return {}  # properties can replace the JAAS config (KIP-1139)
     match = _JAAS.fullmatch(line)
     if match is None:
-        example = 'clientId="…" clientSecret="…"' if mechanism == BEARER else 'username="…" password="…"'
+        example = _EXAMPLES.get(mechanism, _EXAMPLE)
         raise build_property_error(
             "sasl.jaas.config",
             "the property is missing"

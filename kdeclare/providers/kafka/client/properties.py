@@ -12,7 +12,7 @@ from typing import Any
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
 from kdeclare.providers.kafka.client.connection_problems import build_property_error
-from kdeclare.providers.kafka.client.jaas import BEARER, parse_jaas_line
+from kdeclare.providers.kafka.client.jaas import BEARER, KERBEROS, parse_jaas_line
 from kdeclare.providers.kafka.client.tls import build_ssl_context
 from kdeclare.providers.kafka.client.tokens.msk_properties import convert_msk_properties
 
@@ -229,8 +229,8 @@ def build_client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any
             raise build_property_error(
                 name,
                 "kdeclare does not support this property",
-                hint="Remove this property. kdeclare supports PLAIN, SCRAM and OAUTHBEARER authentication, "
-                "and PEM and PKCS12 stores.",
+                hint="Remove this property. kdeclare supports PLAIN, SCRAM, OAUTHBEARER and GSSAPI, and PEM and "
+                "PKCS12 stores.",
             )
         elif not _HANDLED.fullmatch(name) and not _IGNORED.fullmatch(name):
             unused_names.append(name)
@@ -258,6 +258,7 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-256": "ScramLoginModule",
     "SCRAM-SHA-512": "ScramLoginModule",
     BEARER: "OAuthBearerLoginModule",
+    KERBEROS: "Krb5LoginModule",
 }
 _CALLBACK_HANDLER = re.compile(
     r"org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?OAuthBearerLoginCallbackHandler"
@@ -267,7 +268,7 @@ _CALLBACK_HANDLER = re.compile(
 
 def _build_sasl_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
     """Return kafka-python's arguments for authentication. Raises KdeclareError."""
-    mechanism = properties.get("sasl.mechanism", "GSSAPI").strip().upper()  # GSSAPI is Kafka's default
+    mechanism = properties.get("sasl.mechanism", KERBEROS).strip().upper()  # GSSAPI is Kafka's default
     module = _LOGIN_MODULES.get(mechanism)
     if module is None:
         raise build_property_error(
@@ -283,6 +284,11 @@ def _build_sasl_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
             hint="Use PLAIN or SCRAM, or OAUTHBEARER with sasl.oauthbearer.token.endpoint.url, "
             "kdeclare.token.command or kdeclare.token.provider.",
         )
+    if mechanism == KERBEROS:
+        # imported here because few clients need it
+        from kdeclare.providers.kafka.client.access.kerberos import build_kerberos_arguments
+
+        return build_kerberos_arguments(properties)
     options = parse_jaas_line(properties, mechanism, module)
     if mechanism == BEARER:
         # imported here because few clients need its HTTP modules
