@@ -37,6 +37,10 @@ class Fault(Exception):
         return Fault, (self.error, self.message, self.kind, self.retry_after_s)
 
 
+class UnsupportedFault(Fault):
+    """The failure to read objects that the system does not support, so that clients cannot manage any."""
+
+
 class FaultCause(StrEnum):
     """The reason why a system refused an operation. kdeclare handles each reason differently."""
 

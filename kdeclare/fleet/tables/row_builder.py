@@ -11,7 +11,7 @@ import pyarrow as pa
 from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, dump_canonical_json
-from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.faults import Fault, UnsupportedFault
 from kdeclare.core.live.known_resources import FindKnownResources, ListsKnownObjects, find_no_resources
 from kdeclare.core.live.live_codec import (
     DeclaredFacts,
@@ -315,7 +315,7 @@ def read_live_rows(
         except (Fault, KdeclareError) as problem:
             reason = _explain_failure(problem)
             other_systems[codec.name] = {"error": reason}
-            if not is_not_configured(problem):
+            if not is_not_configured(problem) and not _is_irrelevant(problem, codec, find_known):
                 unread_codecs.append((codec, reason))
         else:
             other_systems[codec.name] = {"system": listing.system}
@@ -335,6 +335,16 @@ def read_live_rows(
     for codec, reason in unread_codecs:
         for sort in sorted(codec.sorts):
             yield build_unread_row(origin, sort, "", reason)
+
+
+def _is_irrelevant(problem: Exception, codec: LiveCodec, find_known: FindKnownResources) -> bool:
+    """Return whether the system does not support objects of which the project has none.
+
+    A snapshot is read without a project, and later audits can declare such objects.
+    """
+    if not isinstance(problem, UnsupportedFault) or find_known is find_no_resources:
+        return False
+    return not find_known(codec.sorts)
 
 
 def _list_objects(codec: LiveCodec, connections: Connections, find_known: FindKnownResources) -> LiveListing:

@@ -55,6 +55,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_brok
 from kdeclare.providers.kafka.live import ConfigEntry, KafkaState
 from kdeclare.providers.kafka.manifest_edits import (
     count_omitted_configs,
+    count_unreadable,
     render_config_lines,
 )
 from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT as CLUSTER_DEFAULT
@@ -200,7 +201,7 @@ class BrokerConfigKind(ConfigsKind):
             self.to_config_resource(name) for name in names if request.permits(ResourceId(self.name, name))
         ]
         queries = {entity: ConfigQuery(entity, overrides=True) for entity in config_resources}
-        live = observe(cluster, KafkaSelection(configs=queries))
+        live = observe(cluster, KafkaSelection(configs=queries), permits_unreadable=True)
         texts: dict[str, str] = {}
         for config_resource, entries in live.configs.items():
             name = config_resource.name or CLUSTER_DEFAULT
@@ -210,7 +211,8 @@ class BrokerConfigKind(ConfigsKind):
             if lines:
                 comments = [f"Dynamic configs imported from cluster {live.cluster.id}."]
                 texts[name] = render_manifest(self.name, name, lines, comments)
-        return Export(texts, count_omitted_configs(live, HELD_BY_CLUSTER))
+        omitted = count_omitted_configs(live, HELD_BY_CLUSTER)
+        return Export(texts, (*omitted, *count_unreadable(live, "broker")))
 
 
 def _check_scopes(resource: str, name: str, configs: Iterable[str]) -> Iterator[SpecProblem]:

@@ -3,23 +3,28 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 
-from kdeclare.core.diagnostics import Diagnostic, warning
+from kdeclare.core.diagnostics import Diagnostic, denied, warning
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects, Selection, WaitPolicy
-from kdeclare.core.live.faults import Fault, Outcome
+from kdeclare.core.live.faults import Fault, FaultKind, Outcome
 from kdeclare.core.parts import Connections
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, is_topic
 from kdeclare.providers.kafka.live import KafkaState, Move, Partition, ReplicaDirs, Topic
 from kdeclare.providers.kafka.port import (
-    CLUSTER_AUTHORIZATION_FAILED,
     POLICY_VIOLATION,
+    UNAVAILABLE,
+    UNSUPPORTED_VERSION,
     Cluster,
     ConfigQuery,
+    Configs,
     LogDir,
     NewTopic,
     merge_config_queries,
+    require_all_configs,
 )
 
 
@@ -115,7 +120,7 @@ def read_topics_and_moves(
     moves = dict(cluster.moves(move_topics)) if move_topics is None or move_topics else {}
     confirmed: set[tuple[TopicPartition, Partition]] = set()
     for _ in range(_MAX_REREADS):
-        possible_unions = _find_possible_unions(topics, move_names, moves)
+        possible_unions = find_possible_unions(topics, move_names, moves)
         if possible_unions <= confirmed:
             break
         confirmed |= possible_unions
@@ -134,7 +139,7 @@ _MAX_REREADS = 5
 """How often topics are read again while other clients start and end reassignments."""
 
 
-def _find_possible_unions(
+def find_possible_unions(
     topics: Mapping[str, Topic], names: Collection[str], moves: Mapping[TopicPartition, Move]
 ) -> set[tuple[TopicPartition, Partition]]:
     """Return the partitions that may show the replicas of a reassignment that has just ended.
@@ -162,10 +167,13 @@ def observe(
     *,
     all_topics: bool = False,
     wait_policy: WaitPolicy | None = None,
+    permits_unreadable: bool = False,
 ) -> KafkaState:
     """Read the live state that ``query`` selects. Raises Fault if the cluster does not respond.
 
     all_topics: whether to read every topic.
+    permits_unreadable: whether the result may lack configs that the cluster refuses to describe. Otherwise,
+        raise their Fault.
     wait_policy: how long to wait until brokers have caught up with the controller. Topics are read after this
         wait.
     """
@@ -173,17 +181,17 @@ def observe(
     names = None if all_topics or query.every_topic else sorted(query.topics)
     topics: Mapping[str, Topic] = {}
     moves: Mapping[TopicPartition, Move] = {}
-    sees_moves = True
+    moves_fault: Fault | None = None
     if names != []:
         try:
             topics, moves = read_topics_and_moves(cluster, names, _list_move_topics(query), wait_policy)
         except Fault as fault:
             # Alter on the cluster implies Describe, so a principal without Describe cannot start
             # reassignments.
-            if fault.error != CLUSTER_AUTHORIZATION_FAILED:
+            if fault.error not in UNAVAILABLE:
                 raise
             topics, _ = read_topics_and_moves(cluster, names, (), wait_policy)
-            sees_moves = False
+            moves_fault = fault
     elif wait_policy is not None:
         cluster.await_committed(wait_policy)
     # A list of all topics omits topics that the principal cannot describe, so an unlisted topic can exist.
@@ -196,13 +204,46 @@ def observe(
         for q in query.configs.values()
         if _is_existing(q.resource, topics, serving if q.optional else brokers)
     ]
-    configs = cluster.configs(config_queries) if config_queries else {}
+    answers = cluster.describe_configs_partially(config_queries) if config_queries else {}
+    unreadable = {r: a for r, a in answers.items() if isinstance(a, Fault) and a.kind is FaultKind.REFUSED}
+    if not permits_unreadable or len(unreadable) < sum(isinstance(a, Fault) for a in answers.values()):
+        require_all_configs(answers)
+    configs = {r: answer for r, answer in answers.items() if not isinstance(answer, Fault)}
     dirs = collect_replica_dirs(cluster.log_dirs(sorted(query.log_dirs))) if query.log_dirs else {}
-    return KafkaState(info, topics, configs, moves, dirs, hidden, sees_moves)
+    omitted = _find_omitted_keys(config_queries, configs)
+    return KafkaState(info, topics, configs, moves, dirs, hidden, moves_fault, unreadable, omitted)
 
 
-def warn_moves_not_visible() -> Diagnostic:
-    """Return the warning that the principal is not permitted to list reassignments."""
+def _find_omitted_keys(
+    queries: Iterable[ConfigQuery], configs: Mapping[ConfigResource, Configs]
+) -> dict[str, frozenset[str]]:
+    """Return the keys of the catalog that were requested and that the cluster does not return, by topic."""
+    known_keys = load_catalog(ConfigScope.TOPIC).keys.keys()
+    omitted: dict[str, frozenset[str]] = {}
+    for query in queries:
+        if query.resource.scope is ConfigScope.TOPIC and query.resource in configs:
+            keys = (query.keys - configs[query.resource].keys()) & known_keys
+            if keys:
+                omitted[query.resource.name] = keys
+    return omitted
+
+
+def explain_refusal(fault: Fault) -> str:
+    """Return the reason of brokers, and the name of the error."""
+    return f"{fault.message.strip().rstrip('.') or 'no reason given'} ({fault.error})"
+
+
+def warn_moves_not_visible(fault: Fault) -> Diagnostic:
+    """Return the warning that the cluster does not list reassignments. fault: the reason."""
+    if fault.error == UNSUPPORTED_VERSION:
+        return warning(
+            "not-supported",
+            "Reassignments not visible",
+            "The brokers do not support ListPartitionReassignments, so kdeclare cannot see in-flight "
+            "reassignments. For a topic that is being reassigned, the plan also shows the replicas that the "
+            "reassignment will remove.",
+            hint="Do not change replicas while another client or the service reassigns partitions.",
+        )
     return warning(
         "not-authorized",
         "Reassignments not visible",
@@ -210,6 +251,25 @@ def warn_moves_not_visible() -> Diagnostic:
         "topic that is being reassigned, the plan also shows the replicas that the reassignment will remove.",
         hint="Grant kdeclare the Describe permission on the cluster, or do not change replicas while another "
         "client reassigns partitions.",
+    )
+
+
+def report_unsupported(resource: ResourceId, desired: DesiredResource | None, what: str) -> Diagnostic:
+    """Report that a resource is left unchanged, because the brokers do not support its requests.
+
+    what: the objects that clients cannot manage.
+    """
+    make_diagnostic = denied if desired else warning
+    return make_diagnostic(
+        "not-supported",
+        "Not supported by the brokers",
+        f"{resource} is left unchanged{'' if desired else ' and stays owned'}: the brokers do not support "
+        f"managing {what}.",
+        hint="Remove the manifest, and manage these objects with the tools of the service."
+        if desired
+        else "Pass --forget to give up ownership.",
+        place=desired.source if desired else None,
+        resource=str(resource),
     )
 
 
@@ -263,7 +323,7 @@ def observe_expected(
     Raises Fault.
     """
     started_at, delay_s = wait_policy.monotonic(), _FIRST_DELAY_S
-    live = observe(cluster, query, all_topics=all_topics, wait_policy=wait_policy)
+    live = observe(cluster, query, all_topics=all_topics, wait_policy=wait_policy, permits_unreadable=True)
     while True:
         # Brokers never show this topic: the principal cannot describe it.
         missing = [n for n in expected if n not in live.hidden and not _is_visible(n, query, live)]
@@ -276,7 +336,7 @@ def observe_expected(
         wait_policy.progress(WAITING_FOR_TOPICS, len(expected) - len(awaited_topics), len(expected))
         wait_policy.sleep(delay_s)
         delay_s = min(2 * delay_s, _MAX_DELAY_S)
-        live = observe(cluster, query, all_topics=all_topics)
+        live = observe(cluster, query, all_topics=all_topics, permits_unreadable=True)
 
 
 def _to_resource_ids(names: Iterable[str]) -> frozenset[ResourceId]:
@@ -289,7 +349,8 @@ def _is_visible(name: str, query: KafkaSelection, live: KafkaState) -> bool:
     The configs can come from a different broker than the topic, with older metadata.
     """
     resource = ConfigResource(ConfigScope.TOPIC, name)
-    return name in live.topics and (resource not in query.configs or resource in live.configs)
+    has_configs = resource in live.configs or resource in live.unreadable
+    return name in live.topics and (resource not in query.configs or has_configs)
 
 
 def collect_cluster(connections: Connections, selection: KafkaSelection) -> KafkaState:

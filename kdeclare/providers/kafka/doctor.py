@@ -113,7 +113,7 @@ def _examine_reached(
         if has_topics_or_broker_configs(request.desired)
         else check_rights(examination)
     )
-    kind_checks = check_kinds(cluster, examination.on_cluster, request.desired, request.kinds, missing)
+    kind_checks = check_kinds(cluster, examination, request.desired, request.kinds, missing)
     permission_checks = (*right_checks, *kind_checks)
     sections = (
         CheckSection("Cluster", cluster_checks),
@@ -216,7 +216,9 @@ class Feature(NamedTuple):
     needed: bool = False
 
 
-_UPGRADE = "Upgrade the brokers to Kafka {since} or later."
+_UPGRADE = (
+    "Upgrade the brokers to Kafka {since} or later. A managed cluster may lack the feature in all releases."
+)
 FEATURES = (
     Feature(
         "Incremental config changes",

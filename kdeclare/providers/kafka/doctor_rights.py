@@ -103,20 +103,24 @@ _COMMENTS = (
 
 
 class KindRights(NamedTuple):
-    """The ACL operations that plans and applies of one kind require on the cluster or on groups."""
+    """The ACL operations that plans and applies of one kind require on the cluster or on groups.
+
+    api_key: the request that reads the objects. Brokers that do not support it cannot store the objects.
+    """
 
     kind: str
     read: str
     write: str
+    api_key: int
 
 
 KINDS_ON_CLUSTER = (
-    KindRights("Acl", "DESCRIBE", "ALTER"),
-    KindRights("ScramUser", "DESCRIBE", "ALTER"),
-    KindRights("ClientQuota", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"),
-    KindRights("ClientMetrics", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"),
+    KindRights("Acl", "DESCRIBE", "ALTER", 29),
+    KindRights("ScramUser", "DESCRIBE", "ALTER", 50),
+    KindRights("ClientQuota", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", 48),
+    KindRights("ClientMetrics", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", 32),
 )
-GROUP_CONFIG = KindRights("GroupConfig", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+GROUP_CONFIG = KindRights("GroupConfig", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", 32)
 
 
 def check_rights(examination: Examination) -> tuple[Check, ...]:
@@ -129,21 +133,26 @@ def check_rights(examination: Examination) -> tuple[Check, ...]:
 
 def check_kinds(
     cluster: Examinable,
-    on_cluster: frozenset[str] | None,
+    examination: Examination,
     desired: Sequence[DesiredResource],
     requested: Collection[str],
     missing: MissingRights,
 ) -> Iterator[Check]:
     """Check the ACL operations that the declared kinds and the requested kinds require.
 
-    on_cluster: the operations that are granted on the cluster; None if unknown. requested: the names of kinds
-        to check although no manifest declares them. ``Group`` stands for the ``kdeclare group`` commands.
+    requested: the names of kinds to check although no manifest declares them. ``Group`` stands for the
+        ``kdeclare group`` commands.
     missing: receives the operations that the declared kinds require and that are not granted.
     """
+    on_cluster = examination.on_cluster
     names: dict[str, list[str]] = {}
     for item in desired:
         names.setdefault(item.id.kind, []).append(item.id.name)
     for rights in KINDS_ON_CLUSTER:
+        if examination.versions and rights.api_key not in examination.versions:
+            if rights.kind in names or rights.kind in requested:
+                yield _check_unsupported(rights.kind, is_declared=rights.kind in names)
+            continue
         if rights.kind in names or rights.kind in requested:
             yield _check_kind(rights, on_cluster, is_declared=rights.kind in names)
         if rights.kind in names and on_cluster is not None:
@@ -153,6 +162,17 @@ def check_kinds(
         yield from _check_group_configs(cluster, sorted(names.get(GROUP_CONFIG.kind, ())), missing)
     if GROUP in requested:
         yield from _check_groups(cluster)
+
+
+def _check_unsupported(kind: str, *, is_declared: bool) -> Check:
+    """Check a kind that the brokers do not support. The check fails if a manifest declares the kind."""
+    return Check(
+        kind,
+        CheckStatus.FAILED if is_declared else CheckStatus.WARNING,
+        "not supported by the brokers",
+        "plan and apply",
+        "Remove the manifests, and manage the objects with the tools of the service." if is_declared else "",
+    )
 
 
 def _check_kind(rights: KindRights, granted: frozenset[str] | None, *, is_declared: bool) -> Check:

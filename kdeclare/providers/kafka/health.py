@@ -1,12 +1,15 @@
 """Health checks of Kafka clusters for rollouts of fleets."""
 
+from collections.abc import Mapping
 from functools import partial
 
+from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.health import HealthCheck
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import PartitionCondition, list_conditions
+from kdeclare.providers.kafka.live import Move, PartitionCondition, list_conditions
+from kdeclare.providers.kafka.port import UNAVAILABLE
 
 
 def count_partitions(condition: PartitionCondition, connections: Connections) -> int:
@@ -15,7 +18,12 @@ def count_partitions(condition: PartitionCondition, connections: Connections) ->
     A replica that a reassignment is adding does not count as missing (`list_conditions`).
     """
     cluster = connections.get(KafkaConnection).cluster
-    moves = cluster.moves()
+    moves: Mapping[TopicPartition, Move] = {}
+    try:
+        moves = cluster.moves()
+    except Fault as fault:
+        if fault.error not in UNAVAILABLE:
+            raise  # otherwise, a replica that is being added counts as missing
     return sum(
         condition in list_conditions(partition, moves.get(TopicPartition(name, number)), None)
         for name, topic in cluster.topics().items()

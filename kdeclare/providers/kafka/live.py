@@ -5,6 +5,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 
 
@@ -163,7 +164,10 @@ class KafkaState:
     moves: in-flight reassignments of the requested partitions.
     dirs: log directories of the requested replicas, by partition and broker.
     hidden: the requested topics that the principal is not permitted to describe. They might not exist.
-    sees_moves: whether the principal is permitted to list reassignments. If not, ``moves`` is empty.
+    moves_fault: why the cluster does not list reassignments, so that ``moves`` is empty; None if it does.
+    unreadable: the requested resources whose configs the cluster refuses to describe.
+    omitted: by topic, the requested keys that the cluster does not return. Brokers return every key that they
+        know, with its default, so the cluster hides these keys or does not know them.
     """
 
     cluster: ClusterInfo
@@ -172,7 +176,9 @@ class KafkaState:
     moves: Mapping[TopicPartition, Move] = field(default_factory=dict)
     dirs: Mapping[tuple[TopicPartition, int], ReplicaDirs] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()
-    sees_moves: bool = True
+    moves_fault: Fault | None = None
+    unreadable: Mapping[ConfigResource, Fault] = field(default_factory=dict)
+    omitted: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...] | None:
         """Return the target replicas of a partition that is being reassigned, or its current replicas.

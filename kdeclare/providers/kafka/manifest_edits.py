@@ -31,7 +31,7 @@ from kdeclare.core.resources.manifest_capabilities import (
 )
 from kdeclare.core.resources.manifest_text import render_flow_map, render_manifest, scalar
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, is_secret
-from kdeclare.providers.kafka.collector import KafkaSelection, observe
+from kdeclare.providers.kafka.collector import KafkaSelection, explain_refusal, observe
 from kdeclare.providers.kafka.config.catalog import Catalog, load_catalog
 from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, LiveConfigs, find_override
 from kdeclare.providers.kafka.config.config_ops import CONFIG_FIELD_PREFIX as CONFIG
@@ -94,6 +94,16 @@ def count_omitted_configs(live: KafkaState, kept_keys: Collection[str] = ()) -> 
     )
 
 
+def count_unreadable(live: KafkaState, noun: str) -> tuple[OmittedObjects, ...]:
+    """Count the resources whose configs the cluster does not describe. noun: of one resource."""
+    fault = next(iter(live.unreadable.values()), None)
+    if fault is None:
+        return ()
+    reason = f"the brokers do not describe the configs: {explain_refusal(fault)}"
+    count = len(live.unreadable)
+    return (OmittedObjects(count, f"set of {noun} configs", f"sets of {noun} configs", reason),)
+
+
 def export_topics(cluster: Cluster, request: ExportRequest) -> Export:
     """Return a manifest for each requested topic that is not internal. Raises Fault."""
     topics = [topic for topic in cluster.topics().values() if request.matches(topic.name)]
@@ -101,7 +111,7 @@ def export_topics(cluster: Cluster, request: ExportRequest) -> Export:
     names = [name for name in user_topics if request.permits(ResourceId("Topic", name))]
     config_resources = [ConfigResource(ConfigScope.TOPIC, name) for name in names]
     queries = {entity: ConfigQuery(entity, overrides=True) for entity in config_resources}
-    live = observe(cluster, KafkaSelection(frozenset(names), queries))
+    live = observe(cluster, KafkaSelection(frozenset(names), queries), permits_unreadable=True)
     internal = OmittedObjects(
         len(topics) - len(user_topics), "internal topic", "internal topics", "Kafka's own"
     )
@@ -109,13 +119,16 @@ def export_topics(cluster: Cluster, request: ExportRequest) -> Export:
         len(user_topics) - len(names), "topic", "topics", "outside the scope of the project"
     )
     manifests = {name: _render_manifest(live, topic) for name, topic in live.topics.items()}
-    return Export(manifests, (internal, out_of_scope, *count_omitted_configs(live)))
+    unreadable = count_unreadable(live, "topic")
+    return Export(manifests, (internal, out_of_scope, *count_omitted_configs(live), *unreadable))
 
 
 def _render_manifest(live: KafkaState, topic: Topic) -> str:
     replicas = list_target_replicas(live, topic)
     replica_counts = {len(r) for r in replicas}
     comments = [f"Imported from cluster {live.cluster.id}; topic id {topic.topic_id}."]
+    if ConfigResource(ConfigScope.TOPIC, topic.name) in live.unreadable:
+        comments.append("The brokers do not describe the configs, so the manifest contains none.")
     spec_lines = [f"partitions: {len(replicas)}"]
     if len(replica_counts) == 1:
         spec_lines.append(f"replicationFactor: {replica_counts.pop()}")

@@ -20,6 +20,11 @@ from kdeclare.providers.kafka.acl.planning import AclPlanning
 from kdeclare.providers.kafka.client_quota.planning import QuotaPlanning
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection, warn_moves_not_visible
 from kdeclare.providers.kafka.config.config_value import UNKNOWN_CONFIG
+from kdeclare.providers.kafka.config.hidden_configs import (
+    find_needed_unreadable,
+    leave_unreadable,
+    warn_unreadable_configs,
+)
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.impact.access.access_impact import observe_access
@@ -108,11 +113,14 @@ class KafkaPlanning(PlanHooks):
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
         """Leave objects unchanged if the principal cannot describe them."""
-        if self._live.hidden:
+        if self._live.hidden or self._live.unreadable:
             selection = self._build_selection(resource, desired, owned)
             hidden_topics = sorted(selection.topics & self._live.hidden)
             if hidden_topics:
                 return _leave_hidden(resource, desired, owned, hidden_topics)
+            needed = find_needed_unreadable(self._live, selection, desired)
+            if needed is not None:
+                return leave_unreadable(resource, desired, owned, self._live.unreadable[needed])
         results = (hooks.withhold(resource, desired, owned) for hooks in self._hooks_of_kinds)
         return next((difference for difference in results if difference is not None), None)
 
@@ -135,7 +143,8 @@ class KafkaPlanning(PlanHooks):
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         """Guard replication factors, require topic ids for deletions, and handle colliding topic names."""
         inputs, options, live = self._inputs, self._options, self._live
-        problems = [] if live.sees_moves else [warn_moves_not_visible()]
+        problems = [] if live.moves_fault is None else [warn_moves_not_visible(live.moves_fault)]
+        problems += warn_unreadable_configs(live, compared)
         if options.rf_guard == "client" and not live.cluster.rf_guard:
             operations = tuple(map(with_client_guard, operations))
         problems += check_placement_conflicts(inputs.desired, live.topics)

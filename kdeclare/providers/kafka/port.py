@@ -25,6 +25,11 @@ TOPIC_AUTHORIZATION_FAILED = "TOPIC_AUTHORIZATION_FAILED"
 GROUP_AUTHORIZATION_FAILED = "GROUP_AUTHORIZATION_FAILED"
 UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
 """Kafka's error name for a request that the brokers do not support."""
+UNAVAILABLE = (CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION)
+"""The errors of requests that this client can never make: not permitted, or not supported by the brokers.
+
+Managed clusters return them for whatever they hide from clients.
+"""
 SECURITY_DISABLED = "SECURITY_DISABLED"
 """Kafka's error name for ACL requests to brokers that have no authorizer."""
 

@@ -34,7 +34,7 @@ from kdeclare.report.doctor import DoctorView
 
 OK, SKIPPED, WARNING, FAILED = CheckStatus.OK, CheckStatus.SKIPPED, CheckStatus.WARNING, CheckStatus.FAILED
 ALL = frozenset({"CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"})
-VERSIONS = {34: 2, 35: 4, 43: 2, 44: 1, 45: 1, 60: 2}
+VERSIONS = {29: 3, 32: 4, 34: 2, 35: 4, 43: 2, 44: 1, 45: 1, 48: 1, 50: 0, 60: 2}
 WELL = Examination(VERSIONS, {"eligible.leader.replicas.version": 1}, ALL, {"orders": ALL})
 BROKERS = tuple(Broker(i, f"b{i}", 9092) for i in (1, 2))
 

@@ -39,7 +39,7 @@ from tests.unit.report.golden_files import check_golden
 OK, SKIPPED, WARNING, FAILED = CheckStatus.OK, CheckStatus.SKIPPED, CheckStatus.WARNING, CheckStatus.FAILED
 ME = "User:me"
 TOPIC_RIGHTS = frozenset({"CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"})
-VERSIONS = {34: 2, 35: 4, 43: 2, 44: 1, 45: 1, 60: 2}
+VERSIONS = {29: 3, 32: 4, 34: 2, 35: 4, 43: 2, 44: 1, 45: 1, 48: 1, 50: 0, 60: 2}
 
 
 class SecuredMemory:
@@ -50,6 +50,7 @@ class SecuredMemory:
     def __init__(self, cluster: MemoryCluster) -> None:
         self.cluster = cluster
         self.validated: list[ConfigAlteration] = []
+        self.versions = VERSIONS
 
     def is_allowed(self, operation: str, resource_type: str, name: str) -> bool:
         request = AccessRequest(ME, operation, resource_type, name, "10.0.0.1")
@@ -69,7 +70,7 @@ class SecuredMemory:
         on_topics = {name: self.list_allowed(TOPIC, name) for name in self.cluster.topics()}
         visible = {name: own for name, own in on_topics.items() if "DESCRIBE" in own}
         on_cluster = self.list_allowed(CLUSTER, CLUSTER_NAME)
-        return Examination(VERSIONS, {}, on_cluster, {"t": TOPIC_RIGHTS} | visible)
+        return Examination(self.versions, {}, on_cluster, {"t": TOPIC_RIGHTS} | visible)
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
         return frozenset(name for name in names if not self.is_allowed("DESCRIBE", TOPIC, name))
@@ -205,6 +206,23 @@ def test_declared_kind_that_cannot_be_read_fails(kdeclare: CommandLine, secured:
         ("ClientQuota", "ClientMetrics"), "failed"
     )
     assert checks["ClientQuota"][1] == "not permitted: DESCRIBE_CONFIGS and ALTER_CONFIGS on the cluster"
+
+
+def test_kinds_that_the_brokers_do_not_support_are_reported(
+    kdeclare: CommandLine, secured: SecuredMemory
+) -> None:
+    grant(kdeclare, *READING, "ALTER cluster:kafka-cluster", "ALTER_CONFIGS cluster:kafka-cluster")
+    secured.versions = {key: version for key, version in VERSIONS.items() if key not in (29, 48, 50)}
+    kdeclare.write("manifests/a.yaml", "Acl", "a", principal="User:a", produce=["t"])
+    ran, checks = run(kdeclare, "--kind", "ClientQuota")
+    assert ran.code == ExitCode.ERROR
+    assert checks["Acl"] == (
+        "failed",
+        "not supported by the brokers",
+        "Remove the manifests, and manage the objects with the tools of the service.",
+    )
+    assert checks["ClientQuota"] == ("warning", "not supported by the brokers", "")
+    assert "ScramUser" not in checks
 
 
 def test_requested_kinds_are_checked_and_never_fail(kdeclare: CommandLine, secured: SecuredMemory) -> None:

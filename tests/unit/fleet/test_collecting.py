@@ -142,10 +142,17 @@ def test_fenced_broker_has_error_only_without_response() -> None:
     assert rows["BrokerConfig", "3"]["error"]
 
 
-@pytest.mark.parametrize("method", ["describe", "topics", "moves"])
-def test_unreadable_cluster_raises_fault(method: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        ("describe", "CLUSTER_AUTHORIZATION_FAILED"),
+        ("topics", "CLUSTER_AUTHORIZATION_FAILED"),
+        ("moves", "REQUEST_TIMED_OUT"),
+    ],
+)
+def test_unreadable_cluster_raises_fault(method: str, error: str) -> None:
     cluster = make_cluster("a")
-    cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "no"), nth=None, method=method)
+    cluster.faults.fail(Fault(error, "no"), nth=None, method=method)
     rows = read_live_rows(connections_to(cluster), "eu-1", {}, NOW)
     with pytest.raises(Fault):
         next(rows)

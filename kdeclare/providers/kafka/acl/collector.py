@@ -7,11 +7,11 @@ from enum import StrEnum
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects
-from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.faults import Fault, UnsupportedFault
 from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
+from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED, UNSUPPORTED_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Visibility(StrEnum):
 
     VISIBLE = "visible"
     HIDDEN = "hidden"  # the principal is not permitted to describe ACLs
+    UNSUPPORTED = "unsupported"  # the brokers do not support requests about ACLs
     DISABLED = "disabled"  # the brokers have no authorizer, so no ACL can exist
 
 
@@ -37,7 +38,7 @@ class Visibility(StrEnum):
 class AclState:
     """The live bindings by principal.
 
-    If ACLs are hidden or the brokers have no authorizer, the mapping is empty.
+    If the bindings could not be read, the mapping is empty.
     """
 
     by_principal: Mapping[str, frozenset[Binding]] = field(default_factory=dict)
@@ -74,6 +75,8 @@ def read_acls(connections: Connections, principals: Sequence[str] | None = None)
             return AclState(visibility=Visibility.DISABLED)
         if fault.error == CLUSTER_AUTHORIZATION_FAILED:
             return AclState(visibility=Visibility.HIDDEN)
+        if fault.error == UNSUPPORTED_VERSION:
+            return AclState(visibility=Visibility.UNSUPPORTED)
         raise
 
 
@@ -81,6 +84,8 @@ def require_visible(state: AclState) -> AclState:
     """Return the state unchanged. Raises Fault if the bindings could not be read."""
     if state.visibility is Visibility.DISABLED:
         raise Fault(SECURITY_DISABLED, "the brokers have no authorizer")
+    if state.visibility is Visibility.UNSUPPORTED:
+        raise UnsupportedFault(UNSUPPORTED_VERSION, "the brokers do not support managing ACLs")
     if state.visibility is Visibility.HIDDEN:
         raise Fault(CLUSTER_AUTHORIZATION_FAILED, "reading ACLs requires Describe on the cluster")
     return state

@@ -35,6 +35,13 @@ from kdeclare.providers.kafka.acl.names import check_host, check_name, check_pri
 
 _PLAIN_NAME = re.compile(r"User:[A-Za-z0-9._-]{1,80}")
 
+_REASONS = {
+    Visibility.DISABLED: "the brokers have no authorizer",
+    Visibility.HIDDEN: "the principal is not permitted to describe ACLs",
+    Visibility.UNSUPPORTED: "the brokers do not support them",
+}
+"""Why ACLs are not imported."""
+
 
 def export_acls(live: AclState, request: ExportRequest) -> Export:
     """Return a manifest for each principal. The name of the manifest is derived from the principal.
@@ -43,11 +50,7 @@ def export_acls(live: AclState, request: ExportRequest) -> Export:
     (``User:``).
     """
     if live.visibility is not Visibility.VISIBLE:
-        reason = (
-            "the brokers have no authorizer"
-            if live.visibility is Visibility.DISABLED
-            else "the principal is not permitted to describe ACLs"
-        )
+        reason = _REASONS[live.visibility]
         return Export({}, (OmittedObjects(1, "kind", "kinds", f"Acl: {reason}"),))
     requested = {
         principal: bindings

@@ -24,6 +24,7 @@ from kdeclare.providers.kafka.acl.operations import DELETE, KIND, CreateAcls, De
 from kdeclare.providers.kafka.acl.own_access import read_own_access
 from kdeclare.providers.kafka.acl.record import AclRecord, get_owned_bindings
 from kdeclare.providers.kafka.acl.spec import AclBody
+from kdeclare.providers.kafka.collector import report_unsupported
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
@@ -69,6 +70,8 @@ class AclPlanning(PlanHooks):
             return None
         if self._live.visibility is Visibility.HIDDEN:
             return Difference(None, owned, diagnostics=(_report_hidden(resource, desired),))
+        if self._live.visibility is Visibility.UNSUPPORTED:
+            return Difference(None, owned, diagnostics=(report_unsupported(resource, desired, "ACLs"),))
         if self._is_without_authorizer_reported:
             return Difference(None, owned)
         self._is_without_authorizer_reported = True

@@ -229,8 +229,8 @@ def build_client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any
             raise build_property_error(
                 name,
                 "kdeclare does not support this property",
-                hint="Remove this property. kdeclare supports PLAIN, SCRAM, OAUTHBEARER and GSSAPI, and PEM and "
-                "PKCS12 stores.",
+                hint="Remove this property. kdeclare supports PLAIN, SCRAM, OAUTHBEARER and GSSAPI, and PEM "
+                "and PKCS12 stores.",
             )
         elif not _HANDLED.fullmatch(name) and not _IGNORED.fullmatch(name):
             unused_names.append(name)

@@ -5,11 +5,11 @@ from dataclasses import field
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects
-from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.faults import Fault, UnsupportedFault
 from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.client_quota.entity import LiveLimit, QuotaEntity, to_plan_limit
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
+from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, UNAVAILABLE, UNSUPPORTED_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,16 @@ class QuotaSelection:
 class QuotaState:
     """The limits by entity and key. Entities without limits are not included.
 
-    is_visible: whether the principal is permitted to describe quotas. If not, ``limits`` is empty.
+    fault: why the limits cannot be read, so that ``limits`` is empty; None if they can be read.
     """
 
     limits: Mapping[QuotaEntity, Mapping[str, LiveLimit]] = field(default_factory=dict)
-    is_visible: bool = True
+    fault: Fault | None = None
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether the limits can be read."""
+        return self.fault is None
 
     def of(self, entity: QuotaEntity) -> Mapping[str, LiveLimit]:
         """Return the limits of one entity. The mapping is empty if the entity has no limits."""
@@ -56,9 +61,9 @@ def read_quotas(connections: Connections, entities: Sequence[QuotaEntity] | None
     try:
         limits_by_entity = connections.get(KafkaConnection).cluster.quotas(entities)
     except Fault as fault:
-        if fault.error != CLUSTER_AUTHORIZATION_FAILED:
+        if fault.error not in UNAVAILABLE:
             raise
-        return QuotaState(is_visible=False)
+        return QuotaState(fault=fault)
     return QuotaState(
         {
             entity: {key: to_plan_limit(value) for key, value in limits.items()}
@@ -68,7 +73,9 @@ def read_quotas(connections: Connections, entities: Sequence[QuotaEntity] | None
 
 
 def require_visible(state: QuotaState) -> QuotaState:
-    """Return the state unchanged. Raises Fault if the principal is not permitted to describe quotas."""
+    """Return the state unchanged. Raises Fault if the limits cannot be read."""
+    if state.fault is not None and state.fault.error == UNSUPPORTED_VERSION:
+        raise UnsupportedFault(UNSUPPORTED_VERSION, "the brokers do not support client quotas")
     if not state.is_visible:
         reason = "reading quotas requires the DescribeConfigs permission on the cluster"
         raise Fault(CLUSTER_AUTHORIZATION_FAILED, reason)

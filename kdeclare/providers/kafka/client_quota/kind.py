@@ -72,6 +72,7 @@ from kdeclare.providers.kafka.client_quota.spec import (
     parse_quota,
 )
 from kdeclare.providers.kafka.manifest_edits import is_setting_claimed
+from kdeclare.providers.kafka.port import UNSUPPORTED_VERSION
 
 DEFAULT_NAME = ""
 """The name of a default entity in policies. No other entity has an empty name."""
@@ -113,7 +114,13 @@ def export_quotas(live: QuotaState, request: ExportRequest) -> Export:
     user, client id or IP address matches are selected.
     """
     if not live.is_visible:
-        reason = "ClientQuota: the principal is not permitted to describe quotas"
+        is_unsupported = live.fault is not None and live.fault.error == UNSUPPORTED_VERSION
+        cause = (
+            "the brokers do not support them"
+            if is_unsupported
+            else "the principal is not permitted to describe quotas"
+        )
+        reason = f"ClientQuota: {cause}"
         return Export({}, (OmittedObjects(1, "kind", "kinds", reason),))
     entities_by_name: dict[str, QuotaEntity] = {}
     for entity in sorted(live.limits, key=lambda entity: entity.key):

@@ -14,6 +14,8 @@ from kdeclare.providers.kafka.client_quota.collector import QuotaState
 from kdeclare.providers.kafka.client_quota.diff import QuotaRecord, diff_quota, find_entity
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity, format_limit, list_shadowing_entities
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
+from kdeclare.providers.kafka.collector import report_unsupported
+from kdeclare.providers.kafka.port import UNSUPPORTED_VERSION
 
 _KIND = "ClientQuota"
 _ACTING = (Action.CREATE, Action.UPDATE, Action.DELETE)
@@ -40,10 +42,16 @@ class QuotaPlanning(PlanHooks):
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Return a difference without changes if the principal cannot describe quotas; otherwise None."""
+        """Return a difference without changes if the limits cannot be read; otherwise None."""
         if resource.kind != _KIND or self._live is None or self._live.is_visible:
             return None
-        return Difference(None, owned, diagnostics=(_report_hidden(resource, desired),))
+        is_unsupported = self._live.fault is not None and self._live.fault.error == UNSUPPORTED_VERSION
+        problem = (
+            report_unsupported(resource, desired, "client quotas")
+            if is_unsupported
+            else _report_hidden(resource, desired)
+        )
+        return Difference(None, owned, diagnostics=(problem,))
 
     def review_difference(
         self,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.commands.topic_selection import (
     is_topic_pattern,
     report_unknown_topic,
@@ -50,7 +50,8 @@ def describe_configs(
             ConfigQuery(ConfigResource(resource_query.scope, name), keys, overrides=True) for name in names
         ]
         answers = cluster.describe_configs_partially(queries) if queries else {}
-    if resource_query.scope not in LISTED_SCOPES:
+    refused = [fault for fault in answers.values() if isinstance(fault, Fault)]
+    if resource_query.scope not in LISTED_SCOPES and any(f.kind is not FaultKind.REFUSED for f in refused):
         require_all_configs(answers)
     configs_by_resource = {r: answer for r, answer in answers.items() if not isinstance(answer, Fault)}
     refusals = [

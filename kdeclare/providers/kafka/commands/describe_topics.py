@@ -11,7 +11,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, warni
 from kdeclare.core.documents import build_document
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.kafka.collector import read_topics_and_moves
+from kdeclare.providers.kafka.collector import explain_refusal, read_topics_and_moves
 from kdeclare.providers.kafka.commands.topic_selection import (
     is_topic_pattern,
     report_unknown_topic,
@@ -28,12 +28,17 @@ from kdeclare.providers.kafka.commands.views import (
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Move, PartitionCondition, Topic, list_conditions
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs, LogDir
+from kdeclare.providers.kafka.port import (
+    UNAVAILABLE,
+    UNSUPPORTED_VERSION,
+    Cluster,
+    ConfigQuery,
+    Configs,
+    LogDir,
+)
 
 MIN_ISR_KEY = "min.insync.replicas"
 _MIN_ISR_CONDITIONS = frozenset({PartitionCondition.UNDER_MIN_ISR, PartitionCondition.AT_MIN_ISR})
-_MOVES_UNAVAILABLE = ("CLUSTER_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION")
-"""Errors of ListPartitionReassignments that are not treated as failures, as in Kafka's own tool."""
 
 Moves = Mapping[TopicPartition, Move]
 
@@ -177,7 +182,13 @@ def _read_snapshot(
     topics, moves, problems = _select_topics(workspace, cluster, query, patterns_may_miss)
     names = [topic.name for topic in topics]
     configs_by_topic, config_problems = _read_configs(cluster, names) if configs else (None, [])
-    log_dirs = cluster.log_dirs(names if query.names else None) if sizes and names else {}
+    log_dirs: Mapping[int, Sequence[LogDir]] = {}
+    try:
+        log_dirs = cluster.log_dirs(names if query.names else None) if sizes and names else {}
+    except Fault as fault:
+        if fault.error not in UNAVAILABLE:
+            raise
+        problems.append(_warn_sizes_unknown(fault))
     return _TopicSnapshot(
         topics,
         moves,
@@ -196,7 +207,7 @@ def _select_topics(
     try:
         topics, moves = read_topics_and_moves(cluster, names, names)
     except Fault as fault:
-        if fault.error not in _MOVES_UNAVAILABLE:
+        if fault.error not in UNAVAILABLE:  # as in Kafka's own tool
             raise
         problems.append(_warn_moves_unknown(workspace, fault))
         topics, moves = cluster.topics(names), {}
@@ -209,6 +220,17 @@ def _select_topics(
         raise KdeclareError(*(report_unknown_topic(name, sorted(existing_names)) for name in missing))
     selected_topics = (topics[name] for name in selection.found)
     return tuple(t for t in selected_topics if not (t.internal and query.exclude_internal)), moves, problems
+
+
+def _warn_sizes_unknown(fault: Fault) -> Diagnostic:
+    is_permission_missing = fault.error != UNSUPPORTED_VERSION
+    return warning(
+        "sizes-unknown",
+        "Cannot read sizes",
+        "Sizes are unknown, because the brokers did not describe their log directories: "
+        f"{explain_refusal(fault)}.",
+        hint="Grant kdeclare the Describe permission on the cluster." if is_permission_missing else "",
+    )
 
 
 def _read_configs(cluster: Cluster, names: Sequence[str]) -> tuple[dict[str, Configs], list[Diagnostic]]:

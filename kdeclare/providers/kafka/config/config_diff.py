@@ -48,6 +48,7 @@ class LiveConfigs:
 
     source: the config source of overrides on this resource.
     undeletable: the keys that the cluster refuses to delete.
+    omitted: the keys whose values the cluster does not return. They may be set.
     """
 
     resource: str
@@ -55,6 +56,7 @@ class LiveConfigs:
     source: ConfigSource
     catalog: Catalog
     undeletable: frozenset[str] = frozenset()
+    omitted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,7 @@ def diff_configs(
         tuple(unmanaged),
         tuple(
             key
-            for key in sorted(owned.keys() - settled)
+            for key in sorted(owned.keys() - settled - live.omitted)
             if _has_drifted(live, key, overrides.get(key), owned[key])
         ),
         tuple(kept),
@@ -144,6 +146,8 @@ def diff_configs(
 
 def _is_settled(live: LiveConfigs, key: str, config_value: ConfigValue, record: Applied | None) -> bool:
     """Return whether the live, declared and last applied values are equal."""
+    if key in live.omitted:  # the live value is assumed to be the value that was applied last
+        return isinstance(record, AppliedValue) and record == _build_record(config_value, None, record)
     entry = live.live.get(key)
     return (
         entry is not None

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import NoReturn, NotRequired, TypedDict
 
 from kdeclare.core.jsontypes import JsonObject, JsonValue
@@ -16,7 +16,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject
 from kdeclare.core.live.unused_objects import UnusedListing
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.providers.kafka.collector import read_topics_and_moves
+from kdeclare.providers.kafka.collector import explain_refusal, find_possible_unions, read_topics_and_moves
 from kdeclare.providers.kafka.config.catalog import Catalog, load_catalog, split_list
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.fleet.facts import (
@@ -42,7 +42,7 @@ from kdeclare.providers.kafka.live import (
     get_own_source,
 )
 from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
+from kdeclare.providers.kafka.port import UNAVAILABLE, Cluster, ConfigQuery, Configs
 from kdeclare.providers.kafka.reassignment.placement_request import (
     PlacementContext,
     PlacementRequest,
@@ -118,6 +118,7 @@ class _SystemBody(TypedDict):
     id: str
     rf_guard: bool
     brokers: list[_MemberBody]
+    omitted_topic_configs: NotRequired[list[str]]
 
 
 class KafkaCodec:
@@ -136,8 +137,21 @@ class KafkaCodec:
         """Read topics with their reassignments and configs, then the dynamic configs of brokers."""
         cluster = connections.get(KafkaConnection).cluster
         info = cluster.describe()
-        topics, moves = read_topics_and_moves(cluster, None, None)
-        return LiveListing(dump_system(info), _list_objects(cluster, info, topics, moves), info.id)
+        moves: Mapping[TopicPartition, Move] = {}
+        uncertain: Mapping[str, str] = {}
+        try:
+            topics, moves = read_topics_and_moves(cluster, None, None)
+        except Fault as fault:
+            if fault.error not in UNAVAILABLE:
+                raise
+            topics, _ = read_topics_and_moves(cluster, None, ())
+            uncertain = _explain_uncertain_topics(topics, fault)
+        topic_configs, omitted = _describe_topics(cluster, sorted(topics))
+        system = dump_system(info)
+        if omitted:
+            system = {**system, "omitted_topic_configs": sorted(omitted)}
+        objects = _list_objects(cluster, info, topics, topic_configs, moves, uncertain)
+        return LiveListing(system, objects, info.id)
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> KafkaState:
         """Return the live state of a cluster from the JSON of the cluster and of its objects."""
@@ -155,7 +169,14 @@ class KafkaCodec:
             else:
                 broker: _BrokerBody = json.loads(text)
                 configs[resource] = bind_config_entries(resource, broker["configs"])
-        return KafkaState(_bind_cluster(system), topics, configs, moves)
+        omitted = _bind_omitted_keys(system)
+        return KafkaState(
+            _bind_cluster(system),
+            topics,
+            configs,
+            moves,
+            omitted=dict.fromkeys(topics, omitted) if omitted else {},
+        )
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
         """Return whether the topic exists or the broker is registered."""
@@ -190,13 +211,16 @@ def _list_objects(
     cluster: Cluster,
     info: ClusterInfo,
     topics: Mapping[str, Topic],
+    topic_configs: Iterable[tuple[ConfigResource, Configs | Fault]],
     moves: Mapping[TopicPartition, Move],
+    uncertain: Mapping[str, str],
 ) -> Iterator[LiveObject]:
-    for topic, configs in _describe_configs(
-        cluster, (ConfigResource(ConfigScope.TOPIC, n) for n in sorted(topics))
-    ):
+    """Yield all topics and broker configs. uncertain: why the replicas of some topics are unknown."""
+    for topic, configs in topic_configs:
         if isinstance(configs, Fault):
             yield LiveObject(LiveKey(TOPIC, topic.name), error=explain_unreadable(configs))
+        elif topic.name in uncertain:
+            yield LiveObject(LiveKey(TOPIC, topic.name), error=uncertain[topic.name])
         else:
             yield build_topic_object(topics[topic.name], configs, moves)
     names = ["", *(str(broker.id) for broker in info.brokers)]
@@ -208,6 +232,40 @@ def _list_objects(
             yield LiveObject(LiveKey(BROKER_CONFIG, name), error=explain_unreadable(configs))
         else:
             yield build_broker_object(name, configs)
+
+
+def _explain_uncertain_topics(topics: Mapping[str, Topic], fault: Fault) -> dict[str, str]:
+    """Return the topics that may be in a reassignment, although the cluster does not list reassignments.
+
+    The metadata of such a topic can contain both old and new replicas.
+    """
+    names = {partition.topic for partition, _ in find_possible_unions(topics, topics.keys(), {})}
+    text = (
+        "Not all replicas are in sync, and the cluster does not list reassignments, so kdeclare cannot "
+        f"determine whether a reassignment is changing the replicas: {explain_refusal(fault)}."
+    )
+    return dict.fromkeys(names, text)
+
+
+def _describe_topics(
+    cluster: Cluster, names: Sequence[str]
+) -> tuple[Iterator[tuple[ConfigResource, Configs | Fault]], frozenset[str]]:
+    """Return the configs of topics, and the keys of the catalog that the cluster does not return.
+
+    All topics have the same keys, so that only the first topic is asked for all of them.
+    """
+    resources = [ConfigResource(ConfigScope.TOPIC, name) for name in names]
+    described = _describe_configs(cluster, resources, probed=resources[0] if resources else None)
+    first = next(described, None)
+    if first is None:
+        return described, frozenset()
+    resource, entries = first
+    if isinstance(entries, Fault) or resource != resources[0]:
+        return chain((first,), described), frozenset()
+    keys = list_requested_keys(ConfigScope.TOPIC)
+    kept = {k: e for k, e in entries.items() if k in keys or e.source is ConfigSource.TOPIC}
+    omitted = load_catalog(ConfigScope.TOPIC).keys.keys() - entries.keys()
+    return chain(((resource, kept),), described), frozenset(omitted)
 
 
 def build_topic_object(
@@ -229,16 +287,18 @@ def build_broker_object(name: str, entries: Mapping[str, ConfigEntry]) -> LiveOb
 
 
 def _describe_configs(
-    cluster: Cluster, resources: Iterable[ConfigResource]
+    cluster: Cluster, resources: Iterable[ConfigResource], *, probed: ConfigResource | None = None
 ) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
     """Yield the configs of each resource, or a Fault, in order. Deleted resources are omitted.
+
+    probed: the resource of which all keys of the catalog are described.
 
     If the cluster stops responding, all remaining resources get the same Fault.
     """
     lost_fault: Fault | None = None
     resources = iter(resources)
     while batch := list(islice(resources, _AT_ONCE)):
-        results = lost_fault or _describe_batch(cluster, batch)
+        results = lost_fault or _describe_batch(cluster, batch, probed)
         if isinstance(results, Fault):
             lost_fault = results if results.error in _LOST_ERRORS else None
             yield from ((resource, results) for resource in batch)
@@ -247,9 +307,16 @@ def _describe_configs(
 
 
 def _describe_batch(
-    cluster: Cluster, resources: Sequence[ConfigResource]
+    cluster: Cluster, resources: Sequence[ConfigResource], probed: ConfigResource | None
 ) -> Mapping[ConfigResource, Configs | Fault] | Fault:
-    queries = [ConfigQuery(item, list_requested_keys(item.scope), overrides=True) for item in resources]
+    queries = [
+        ConfigQuery(
+            item,
+            frozenset(load_catalog(item.scope).keys) if item == probed else list_requested_keys(item.scope),
+            overrides=True,
+        )
+        for item in resources
+    ]
     try:
         return cluster.describe_configs_partially(queries)
     except Fault as fault:
@@ -258,8 +325,7 @@ def _describe_batch(
 
 def explain_unreadable(fault: Fault) -> str:
     """Return the error text of an object whose configs the cluster refuses to describe."""
-    reason = fault.message.strip().rstrip(".") or "no reason given"
-    return f"The configs cannot be read: {reason} ({fault.error})."
+    return f"The configs cannot be read: {explain_refusal(fault)}."
 
 
 @cache
@@ -316,6 +382,12 @@ def _bind_cluster(text: str) -> ClusterInfo:
     body: _SystemBody = json.loads(text)
     brokers = tuple(Broker(b["id"], b["host"], b["port"], b["rack"], b["fenced"]) for b in body["brokers"])
     return ClusterInfo(body["id"], brokers, body["rf_guard"])
+
+
+@lru_cache(maxsize=4096)
+def _bind_omitted_keys(text: str) -> frozenset[str]:
+    body: _SystemBody = json.loads(text)
+    return frozenset(body.get("omitted_topic_configs", ()))
 
 
 def _bind_topic(name: str, body: _TopicBody) -> Topic:

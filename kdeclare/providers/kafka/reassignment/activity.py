@@ -12,7 +12,7 @@ from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState, Move
 from kdeclare.providers.kafka.operations.partitions import get_targets
-from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
+from kdeclare.providers.kafka.port import UNAVAILABLE
 from kdeclare.providers.kafka.reassignment.completion import MoveMeter, build_pending_part
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import bind_move_cleanup
 
@@ -35,9 +35,9 @@ class MovesWatch:
         try:
             moves = self._cluster.moves()
         except Fault as fault:
-            if fault.error != CLUSTER_AUTHORIZATION_FAILED:
+            if fault.error not in UNAVAILABLE:
                 raise
-            diagnostics = (warn_moves_not_visible(),)
+            diagnostics = (warn_moves_not_visible(fault),)
         self._live = observe(self._cluster, KafkaSelection(frozenset(p.topic for p in moves)))
         return diagnostics
 

@@ -5,10 +5,10 @@ from dataclasses import field
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects
-from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.faults import Fault, UnsupportedFault
 from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
+from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, UNAVAILABLE, UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.scram_user.credential import Credentials
 
 
@@ -27,11 +27,16 @@ class ScramSelection:
 class ScramState:
     """The credentials by user. Users without credentials are omitted.
 
-    is_visible: whether the principal is permitted to describe credentials. If not, ``users`` is empty.
+    fault: why the credentials cannot be read, so that ``users`` is empty; None if they can be read.
     """
 
     users: Mapping[str, Credentials] = field(default_factory=dict)
-    is_visible: bool = True
+    fault: Fault | None = None
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether the credentials can be read."""
+        return self.fault is None
 
     def of(self, user: str) -> Credentials:
         """Return the credentials of one user. The mapping is empty if the user has none."""
@@ -58,13 +63,15 @@ def read_scram_users(connections: Connections, users: Sequence[str] | None = Non
     try:
         return ScramState(connections.get(KafkaConnection).cluster.scram_users(users))
     except Fault as fault:
-        if fault.error != CLUSTER_AUTHORIZATION_FAILED:
+        if fault.error not in UNAVAILABLE:
             raise
-        return ScramState(is_visible=False)
+        return ScramState(fault=fault)
 
 
 def require_visible(state: ScramState) -> ScramState:
-    """Return the state unchanged. Raises Fault if the principal is not permitted to describe credentials."""
+    """Return the state unchanged. Raises Fault if the credentials cannot be read."""
+    if state.fault is not None and state.fault.error == UNSUPPORTED_VERSION:
+        raise UnsupportedFault(UNSUPPORTED_VERSION, "the brokers do not support managing SCRAM credentials")
     if not state.is_visible:
         reason = "reading SCRAM credentials requires Describe on the cluster"
         raise Fault(CLUSTER_AUTHORIZATION_FAILED, reason)

@@ -22,6 +22,7 @@ from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest,
 from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
+from kdeclare.providers.kafka.port import UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.scram_user.collector import (
     ScramSelection,
     ScramState,
@@ -83,7 +84,13 @@ def export_scram_users(live: ScramState, request: ExportRequest) -> Export:
     Each password is a reference to an environment variable, because Kafka does not return passwords.
     """
     if not live.is_visible:
-        reason = "ScramUser: the principal is not permitted to describe SCRAM credentials"
+        is_unsupported = live.fault is not None and live.fault.error == UNSUPPORTED_VERSION
+        cause = (
+            "the brokers do not support them"
+            if is_unsupported
+            else "the principal is not permitted to describe SCRAM credentials"
+        )
+        reason = f"ScramUser: {cause}"
         return Export({}, (OmittedObjects(1, "kind", "kinds", reason),))
     requested = [user for user in sorted(live.users) if request.matches(user)]
     permitted = [user for user in requested if request.permits(ResourceId(SCRAM_USER, user))]

@@ -13,8 +13,10 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.providers.kafka.acl.operations import DeleteAcls, list_bindings
+from kdeclare.providers.kafka.collector import report_unsupported
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.live import ClusterInfo, KafkaState
+from kdeclare.providers.kafka.port import UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.scram_user.collector import ScramState
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from kdeclare.providers.kafka.scram_user.diff import ScramUserRecord, diff_scram_user, find_mechanism
@@ -51,10 +53,16 @@ class ScramPlanning(PlanHooks):
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Leave a user unchanged if the principal cannot describe credentials."""
+        """Leave a user unchanged if its credentials cannot be read."""
         if resource.kind != SCRAM_USER or self._live is None or self._live.is_visible:
             return None
-        return Difference(None, owned, diagnostics=(_report_hidden(resource, desired),))
+        is_unsupported = self._live.fault is not None and self._live.fault.error == UNSUPPORTED_VERSION
+        problem = (
+            report_unsupported(resource, desired, "SCRAM credentials")
+            if is_unsupported
+            else _report_hidden(resource, desired)
+        )
+        return Difference(None, owned, diagnostics=(problem,))
 
     def review_difference(
         self,

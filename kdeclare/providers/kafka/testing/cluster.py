@@ -72,9 +72,13 @@ class MemoryCluster(RequestHandler):
 
     def _build_info(self) -> ClusterInfo:
         brokers = sorted(self._state.brokers.values(), key=lambda b: b.id)
-        listed_brokers = tuple(Broker(b.id, "localhost", 9092 + b.id, b.rack, b.fenced) for b in brokers)
+        has_rf_guard = self.rf_guard and self.restrictions.supports("reassign")
+        hides_racks = self.restrictions.hides_racks
+        listed_brokers = tuple(
+            Broker(b.id, "localhost", 9092 + b.id, None if hides_racks else b.rack, b.fenced) for b in brokers
+        )
         return ClusterInfo(
-            self._cluster_id, listed_brokers, self.rf_guard, self.principal, VERSION, self.sasl_mechanism
+            self._cluster_id, listed_brokers, has_rf_guard, self.principal, VERSION, self.sasl_mechanism
         )
 
     def deadline_s(self) -> float:
@@ -152,8 +156,10 @@ class MemoryCluster(RequestHandler):
             results: dict[ConfigResource, Configs | Fault] = {}
             configs = self._read_visible_configs()
             for query in queries:
-                fault = refused_items.get(_format_resource(query.resource)) or _find_broker_id_fault(
-                    query.resource
+                fault = (
+                    refused_items.get(_format_resource(query.resource))
+                    or _find_broker_id_fault(query.resource)
+                    or self.restrictions.find_description_fault(query.resource)
                 )
                 if fault is not None or self._is_visible(query.resource):
                     results[query.resource] = fault or self._describe_keys(query, configs)
@@ -176,7 +182,7 @@ class MemoryCluster(RequestHandler):
         resource = query.resource
         names = query.keys | (configs.of(resource).keys() if query.overrides else frozenset())
         entries: dict[str, ConfigEntry] = {}
-        for name in sorted(names):
+        for name in sorted(names - self.restrictions.hidden_keys):
             if resource.scope is ConfigScope.TOPIC:
                 entry = configs.describe_topic_key(resource.name, name) if name in TOPIC_KEYS else None
             elif resource.scope in LISTED_KEYS:
@@ -332,6 +338,8 @@ class MemoryCluster(RequestHandler):
         def create(topic: NewTopic) -> CreatedObject | None:
             if not existing:
                 existing.append(frozenset(self._state.topics))
+            if topic.topic not in existing[0]:
+                self.restrictions.check_new_topic(topic)
             self._state.create(topic, existing[0], validate_only=validate_only)
             return None if validate_only else self._record_creation(topic.topic)
 
@@ -396,6 +404,7 @@ class MemoryCluster(RequestHandler):
                     )
                 # only a broker itself responds to requests about its configs, and this broker does not exist
                 raise Fault("NETWORK_EXCEPTION", f"broker {item.resource.name}", FaultKind.RETRIABLE)
+            self.restrictions.check_keys(item.resource, frozenset(op.key for op in item.ops))
             overrides = self._state.configs.apply_ops(item.resource, item.ops)
             if not validate_only:
                 self._state.configs.store(item.resource, overrides)

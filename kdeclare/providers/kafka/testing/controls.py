@@ -19,6 +19,7 @@ from kdeclare.providers.kafka.testing.configs import CLUSTER_WIDE, MIN_ISR, Conf
 from kdeclare.providers.kafka.testing.controller import Controller
 from kdeclare.providers.kafka.testing.groups import GroupRecord
 from kdeclare.providers.kafka.testing.partitions import PartitionState
+from kdeclare.providers.kafka.testing.restrictions import Restrictions
 from kdeclare.providers.kafka.testing.topics import BrokerState
 from kdeclare.testing import faults
 from kdeclare.testing.faults import FaultPlan
@@ -82,6 +83,7 @@ class ClusterControls:
         ACLs, groups and records need permissions of ``principal``. Other requests need none. Tests can set
         it.
     hidden: topics that the client is not allowed to describe. Tests can set them.
+    restrictions: what the brokers refuse or hide, as managed clusters do. Tests can set them.
     elr: whether eligible leader replicas are enabled, as in a freshly formatted cluster since 4.1. The
         cluster then has a cluster-wide ``min.insync.replicas`` of 1 that cannot be deleted.
     tiered: whether ``remote.log.storage.system.enable`` is set.
@@ -140,6 +142,7 @@ class ClusterControls:
         self.has_authorizer = True
         self.is_super_user = True
         self.hidden: frozenset[str] = frozenset()
+        self.restrictions = Restrictions()
         self.tick_on_poll = tick_on_poll
         self.stale_reads = stale_reads
         self.stale_configs = stale_configs

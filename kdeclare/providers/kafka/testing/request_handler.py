@@ -73,7 +73,11 @@ class RequestHandler(ClusterControls):
         def open_other_client() -> "MemoryCluster":
             return cast("MemoryCluster", self.elsewhere())
 
-        return run_request(self.faults, self.calls, call, respond, open_other_client)
+        def respond_if_allowed(refused_items: Mapping[str, Fault]) -> Answer:
+            self.restrictions.check_method(call.method)
+            return respond(refused_items)
+
+        return run_request(self.faults, self.calls, call, respond_if_allowed, open_other_client)
 
     def _copy_broker_overrides(self) -> dict[ConfigResource, dict[str, str]]:
         overrides = self._state.configs.overrides

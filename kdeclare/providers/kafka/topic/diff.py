@@ -27,6 +27,7 @@ from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigDiff, LiveConfigs, diff_configs
 from kdeclare.providers.kafka.config.config_record import Applied, AppliedListPatch, get_applied
 from kdeclare.providers.kafka.config.ignored_configs import find_ignored_keys
+from kdeclare.providers.kafka.config.omitted_configs import warn_omitted_keys
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic
 from kdeclare.providers.kafka.reassignment.placement_request import (
@@ -75,7 +76,10 @@ def diff_topic(
     if body.ignored:
         desired = replace(desired, body=body)
     entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, resource.name), {}) if topic else {}
-    live_configs = LiveConfigs(str(resource), entries, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC))
+    omitted = live.omitted.get(resource.name, frozenset())
+    live_configs = LiveConfigs(
+        str(resource), entries, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC), omitted=omitted
+    )
     applied = get_applied(owned) if topic else {}
     configs = diff_configs(
         live_configs,
@@ -205,6 +209,7 @@ def _diff_update(
     drifted = (*_find_shape_drift(current, enforced), *(f"configs.{key}" for key in configs.drifted))
     fields += configs.fields
     problems += check_min_isr(desired, min(map(len, current)))
+    problems += _check_omitted_keys(desired, live, configs)
     if owned is None and fields:
         problems.append(report_adoption(desired, fields, recreated=recreated))
     elif recreated:
@@ -222,6 +227,13 @@ def _diff_update(
     record = _build_record(desired, configs, topic)
     record = restore_ignored_shape(record, owned, desired.get_body(TopicBody))
     return Difference(change, record, configs.unmanaged, tuple(problems), drifted=drifted)
+
+
+def _check_omitted_keys(desired: DesiredResource, live: KafkaState, configs: ConfigDiff) -> list[Diagnostic]:
+    keys = live.omitted.get(desired.id.name, frozenset()) & desired.get_body(TopicBody).configs.keys()
+    changed = [field.path.partition(".")[2] for field in configs.fields]
+    set_keys = sorted(keys.intersection(changed))
+    return [warn_omitted_keys(desired, set_keys, sorted(keys.difference(changed)))] if keys else []
 
 
 def _find_moving_partitions(live: KafkaState, topic: Topic) -> list[int]:
