@@ -15,7 +15,7 @@ HELP_GROUPS = (WORKFLOW, INSPECT, AD_HOC, PROJECT, TOOLS)
 """The groups of commands, in the order in which ``kdeclare --help`` shows them."""
 
 
-UNLISTED: Mapping[str, str] = {"convert": "import", "catalog": "show-manifest"}
+UNLISTED: Mapping[str, str] = {"convert": "import", "catalog": "show-manifest", "fmt": "validate"}
 """Commands that are not listed, so that the help fits on one screen. Another command names them."""
 
 

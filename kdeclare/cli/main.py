@@ -54,6 +54,7 @@ _COMMANDS_BY_GROUP: Mapping[str, Mapping[str, str]] = {
         "new": "new",
         "import": "import_live",
         "convert": "convert",
+        "fmt": "validate",
         "schema": "schema",
         "policy": "policy",
         "state": "state",

@@ -149,7 +149,7 @@ class FileEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class _DocumentText:
+class DocumentText:
     """The offsets of one document in its file.
 
     begin: the start of the document, including the ``---`` before it.
@@ -172,7 +172,7 @@ def rewrite_file(
     Raises EditRejected if a document cannot be edited, and KdeclareError if the file is not valid YAML.
     """
     text, encoding = decode_text(data)
-    documents = _split_documents(file, text)
+    documents = split_documents(file, text)
     pieces: list[str] = []
     expected_trees = []
     for index, document in enumerate(documents):
@@ -192,7 +192,7 @@ def rewrite_file(
         pieces = _restore_header(text, documents[0], pieces)
     new_text = "".join(pieces)
     if not is_same_tree(
-        [build_tree(document.root) for document in _split_documents(file, new_text)], expected_trees
+        [build_tree(document.root) for document in split_documents(file, new_text)], expected_trees
     ):
         raise EditRejected(min({*edits, *removed_indexes}), None)
     if file.endswith(JSON_SUFFIX) and _is_json(text) and not _is_json(new_text):
@@ -210,10 +210,10 @@ def _is_json(text: str) -> bool:
 
 
 def _apply_edit(file: str, text: str, index: int, edit: Edit) -> tuple[str, Node]:
-    old_root = _compose_text(file, text)[0]
+    old_root = compose_text(file, text)[0]
     try:
         new_text = splice_edit(text, old_root, edit)
-        new_roots = _compose_text(file, new_text)
+        new_roots = compose_text(file, new_text)
     except (UnsupportedLayout, KdeclareError):
         raise EditRejected(index, edit) from None
     if len(new_roots) != 1 or not is_edit_applied(old_root, new_roots[0], edit):
@@ -221,16 +221,17 @@ def _apply_edit(file: str, text: str, index: int, edit: Edit) -> tuple[str, Node
     return new_text, new_roots[0]
 
 
-def _split_documents(file: str, text: str) -> list[_DocumentText]:
-    documents: list[_DocumentText] = []
+def split_documents(file: str, text: str) -> list[DocumentText]:
+    """Return the documents of a file. Raises KdeclareError if the file is not valid YAML."""
+    documents: list[DocumentText] = []
     offset = 0
-    for root in _compose_text(file, text):
+    for root in compose_text(file, text):
         markers = list(_START.finditer(text, offset, get_node_start(root)))
         marker = markers[-1] if markers else None
         end = _END.search(text, root.end_mark.index)
         piece_start = offset if not documents or marker is None else marker.start()
         documents.append(
-            _DocumentText(
+            DocumentText(
                 root, piece_start, marker.end() if marker else offset, end.start() if end else len(text)
             )
         )
@@ -238,7 +239,7 @@ def _split_documents(file: str, text: str) -> list[_DocumentText]:
     return documents
 
 
-def _restore_header(text: str, first_document: _DocumentText, pieces: list[str]) -> list[str]:
+def _restore_header(text: str, first_document: DocumentText, pieces: list[str]) -> list[str]:
     """Restore the header and the first ``---`` in the pieces of a file whose first document was removed."""
     if first_document.start > first_document.begin:
         return [text[: first_document.start - len("---")], *pieces]
@@ -246,7 +247,8 @@ def _restore_header(text: str, first_document: _DocumentText, pieces: list[str])
     return [header[0] if header else "", _MARKER_LINE.sub("", pieces[0], count=1), *pieces[1:]]
 
 
-def _compose_text(file: str, text: str) -> list[Node]:
+def compose_text(file: str, text: str) -> list[Node]:
+    """Return the root node of each document. Raises KdeclareError if the text is not valid YAML."""
     problems: list[Diagnostic] = []
     roots = list(compose(file, text.encode(), problems))
     if problems:
