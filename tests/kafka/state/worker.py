@@ -1,11 +1,12 @@
 """A process that uses a state in a topic.
 
     python -m tests.kafka.state.worker count BOOTSTRAP TOPIC NAME COUNT [PARITY]
-    python -m tests.kafka.state.worker hang BOOTSTRAP TOPIC
+    python -m tests.kafka.state.worker hang BOOTSTRAP TOPIC [TIMEOUT]
 
 count: increase a shared counter COUNT times, and create an object for each increase. With a PARITY, wait
 until the counter has it, so that two processes alternate. Prints figures as JSON.
-hang: write, print the time, and stop before the commit.
+hang: write, print a line, and stop before the commit. TIMEOUT: after how many seconds the coordinator aborts
+the transaction; by default, as in kdeclare.
 """
 
 import json
@@ -15,6 +16,7 @@ import time
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.storage.conditional_objects import ObjectConflict
 from kdeclare.providers.kafka.client.records.transactional_producer import TransactionalProducer
+from kdeclare.providers.kafka.state_topic import topic_objects
 from tests.kafka.state.topics import StateTopics
 
 COUNTER = "counter.json"
@@ -23,9 +25,8 @@ COUNTER = "counter.json"
 def count(bootstrap: str, topic: str, name: str, times: int, parity: int | None) -> dict[str, float]:
     """Increase the counter. A failure without a known outcome is followed by reading, as a person would."""
     objects = StateTopics(bootstrap).open(topic)
-    started_at, longest_s, conflicts, failures, done = time.monotonic(), 0.0, 0, 0, 0
+    started_at, conflicts, failures, done = time.monotonic(), 0, 0, 0
     while done < times:
-        attempt_at = time.monotonic()
         try:
             stored = objects.get(COUNTER)
             assert stored is not None
@@ -38,23 +39,23 @@ def count(bootstrap: str, topic: str, name: str, times: int, parity: int | None)
             conflicts += 1
         except KdeclareError:
             failures += 1
-        longest_s = max(longest_s, time.monotonic() - attempt_at)
     objects.close()
     return {
         "conflicts": conflicts,
         "failures": failures,
         "seconds": time.monotonic() - started_at,
-        "longest_s": longest_s,
     }
 
 
-def hang(bootstrap: str, topic: str) -> None:
+def hang(bootstrap: str, topic: str, timeout_s: float | None) -> None:
     """Leave a transaction open."""
 
     def stop(self: TransactionalProducer) -> None:
-        print(time.time(), flush=True)
+        print("written", flush=True)
         time.sleep(600)
 
+    if timeout_s is not None:
+        topic_objects.TRANSACTION_TIMEOUT_S = timeout_s  # type: ignore[attr-defined]
     objects = StateTopics(bootstrap).open(topic)
     stored = objects.get(COUNTER)
     assert stored is not None
@@ -65,7 +66,8 @@ def hang(bootstrap: str, topic: str) -> None:
 if __name__ == "__main__":
     mode, *arguments = sys.argv[1:]
     if mode == "hang":
-        hang(*arguments)
+        bootstrap, topic, *timeout = arguments
+        hang(bootstrap, topic, float(timeout[0]) if timeout else None)
     else:
         bootstrap, topic, name, times, *parity = arguments
         figures = count(bootstrap, topic, name, int(times), int(parity[0]) if parity else None)
