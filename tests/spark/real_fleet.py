@@ -65,6 +65,8 @@ spec:
     eu-2: {bootstrapServers: 'eu-2:9092'}
 """
 _POLICY = '''\
+import os
+import signal
 import time
 from pathlib import Path
 
@@ -77,12 +79,17 @@ FUSE = Path("FOLDER") / "fuse"
 
 
 class Lower(TopicActionsPolicy):
-    """Requires lower-case names. If the fuse file exists, the policy kills the JVM of its task, once."""
+    """Requires lower-case names. The fuse file makes the policy stop its task, once."""
 
     def validate(self, request: RequestMetadata) -> None:
         if FUSE.exists():
+            action = FUSE.read_text()
+            FUSE.with_name("burnt").write_text(os.getcwd())
             FUSE.unlink()
-            next(p for p in psutil.Process().parents() if p.name() == "java").kill()
+            if action == "kill python":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if action == "kill java":
+                next(p for p in psutil.Process().parents() if p.name() == "java").kill()
             time.sleep(60)
         if request.topic != request.topic.lower():
             raise PolicyViolation(WHY)
@@ -148,8 +155,16 @@ class RealFleet:
 
     @property
     def fuse(self) -> Path:
-        """While this file exists, the next call of the policy kills the JVM of its task."""
+        """A file that names what the next call of the policy does to its task.
+
+        "kill java" and "kill python" kill processes of the task. "wait" stops it for a minute.
+        """
         return self.folder / "fuse"
+
+    @property
+    def burnt(self) -> Path:
+        """The file in which the policy leaves the working folder of the task that it stops."""
+        return self.folder / "burnt"
 
     def list_files(self, cluster: str) -> list[Path]:
         """Return the Parquet files of a cluster in the snapshot."""
