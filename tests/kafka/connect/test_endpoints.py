@@ -134,7 +134,7 @@ def test_placeholders_are_stored_and_resolved_by_each_worker(crew: Crew) -> None
     assert (answer.status, answer.body) == (200, raw)
     for worker, name in zip(crew.workers, ("a", "b", "a"), strict=True):
         sha256 = crew.certificates.sha256[name]
-        wait_for_result(lambda w=worker, s=sha256: w.ask.read_served_sha256() == s, 10)  # type: ignore[misc]
+        wait_for_result(lambda w=worker, s=sha256: w.ask.read_served_sha256() == s)  # type: ignore[misc]
         assert worker.ask.overrides() == raw
 
 
@@ -146,7 +146,7 @@ def test_follower_without_file_reports_error_and_keeps_certificate(crew: Crew) -
             shutil.copy(crew.certificates.store("a"), worker.folder / "own.p12")
     raw = {KEYSTORE: f"${{env:{OWN_FOLDER}}}/own.p12"}
     assert crew.leader().ask.patch(raw).status == 200
-    refused = wait_for_result(lambda: lacking.ask.status()["error"], 10)
+    refused = wait_for_result(lambda: lacking.ask.status()["error"])
     assert refused["offset"] == lacking.ask.status()["seen"]["offset"]
     assert refused["message"] == f"{KEYSTORE}: There is no file {raw[KEYSTORE]} on this worker."
     assert lacking.ask.read_served_sha256() == crew.certificates.sha256["static"]
@@ -155,7 +155,7 @@ def test_follower_without_file_reports_error_and_keeps_certificate(crew: Crew) -
     shutil.copy(crew.certificates.store("a"), lacking.folder / "own.p12")
     assert crew.leader().ask.patch({}).status == 200
     crew.await_served(crew.certificates.sha256["a"])
-    assert wait_for_result(lambda: lacking.ask.status()["error"] is None, 10)
+    assert wait_for_result(lambda: lacking.ask.status()["error"] is None)
 
 
 def test_restarted_worker_applies_overrides_before_first_request(crew: Crew) -> None:
@@ -181,7 +181,7 @@ def source(crew: Crew, tmp_path: Path) -> str:
         "tasks.max": "1",
     }
     assert crew.workers[0].ask("PUT", "/connectors/lines/config", config).status in (200, 201)
-    wait_for_result(lambda: find_running(crew.workers[0]), 30)
+    wait_for_result(lambda: find_running(crew.workers[0]))
     return "lines"
 
 
@@ -205,8 +205,8 @@ def test_rotation_restarts_no_task_and_keeps_worker_without_plugin(
     with run_workers([plain]):
         everybody = [*crew.workers, plain]
         # The new worker has its share of the work when the delayed rebalance has ended.
-        wait_for_result(lambda: all("Joined group" in w.read_log() for w in everybody), 30)
-        wait_for_result(lambda: find_running(plain), 30)
+        wait_for_result(lambda: all("Joined group" in w.read_log() for w in everybody))
+        wait_for_result(lambda: find_running(plain))
         before = [len(w.read_log()) for w in everybody]
         status = find_running(plain)
         for name in ("a", "b", "a"):

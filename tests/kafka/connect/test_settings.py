@@ -212,17 +212,17 @@ def test_standalone_worker_watches_its_file(
 
     assert (ask.status()["mode"], ask.status()["seen"], ask.overrides()) == ("standalone", None, {})
     file.write_text(json.dumps(to("a")))
-    wait_for_result(lambda: ask.read_served_sha256() == sha256["a"], 10)
+    wait_for_result(lambda: ask.read_served_sha256() == sha256["a"])
     assert ask.overrides() == to("a")
     assert ask.patch(to("b")).body == to("b")
     assert ask.read_served_sha256() == sha256["b"]
     assert json.loads(file.read_text()) == to("b")
     file.write_text("{")
-    error = wait_for_result(lambda: ask.status()["error"], 10)
+    error = wait_for_result(lambda: ask.status()["error"])
     assert f"{file}: it is not valid JSON" in error["message"]
     file.write_text(json.dumps(to("expired")))
-    wait_for_result(lambda: "expired" in ask.status()["error"]["message"], 10)
+    wait_for_result(lambda: "expired" in ask.status()["error"]["message"])
     assert ask.read_served_sha256() == sha256["b"]
     file.unlink()
-    wait_for_result(lambda: ask.read_served_sha256() == sha256["static"], 10)
+    wait_for_result(lambda: ask.read_served_sha256() == sha256["static"])
     assert ask.status()["error"] is None

@@ -250,6 +250,6 @@ def test_server_registered_by_request_gets_overrides(workshop: Workshop, tmp_pat
         worker.stop()
         worker.start()
         assert worker.ask.overrides() == changes
-        wait_for_result(lambda: worker.ask.read_served_sha256() == workshop.certificates.sha256["a"], 10)
+        wait_for_result(lambda: worker.ask.read_served_sha256() == workshop.certificates.sha256["a"])
         with socket.create_connection((HOST, worker.port)):
             assert worker.ask.status()["applied"]

@@ -119,7 +119,7 @@ def test_killed_leader_leaves_no_partial_write(crew: Crew, values: dict[str, lis
         killing.join()
     left = [w for w in crew.workers if w is not leading]
     assert writing.wrong == []
-    wait_for_result(lambda: any(w.ask.status()["leader"] for w in left), 30)
+    wait_for_result(lambda: any(w.ask.status()["leader"] for w in left))
     leading.start()
     crew.await_settled()
     there = [w.ask.overrides() for w in crew.workers]

@@ -31,11 +31,11 @@ _JVM = (*_QUICK, *archive_options(WORKER))
 _LOGGING = Path(__file__).with_name("log4j2-worker.properties")
 _DISTRIBUTED = "org.apache.kafka.connect.cli.ConnectDistributed"
 _STANDALONE = "org.apache.kafka.connect.cli.ConnectStandalone"
-_START_SECONDS = 90.0
+_START_SECONDS = 300.0
 _Found = TypeVar("_Found")
 
 
-def wait_for_result(what: Callable[[], _Found], seconds: float = 30.0, every: float = 0.05) -> _Found:
+def wait_for_result(what: Callable[[], _Found], seconds: float = 120.0, every: float = 0.05) -> _Found:
     """Return the first true result of a function, or raise an error with its last result."""
     deadline = time.monotonic() + seconds
     while True:
@@ -220,10 +220,10 @@ class Crew:
         leading = self.leader()
         return [w for w in self.workers if w is not leading]
 
-    def await_served(self, sha256: str, seconds: float = 10.0) -> None:
+    def await_served(self, sha256: str) -> None:
         """Return when a new handshake with each of them receives this certificate."""
         for worker in self.workers:
-            wait_for_result(lambda worker=worker: worker.ask.read_served_sha256() == sha256, seconds, 0.05)  # type: ignore[misc]
+            wait_for_result(lambda worker=worker: worker.ask.read_served_sha256() == sha256)  # type: ignore[misc]
 
     def await_settled(self) -> None:
         """Return when all of them have applied the last update that any of them has seen."""
@@ -233,7 +233,7 @@ class Crew:
             applied = {s["applied"]["offset"] for s in statuses if s["applied"]}
             return len(applied) <= 1 and all(s["seen"] is None or s["applied"] for s in statuses)
 
-        wait_for_result(settled, 10)
+        wait_for_result(settled)
 
     def clean(self) -> None:
         """Remove all overrides, on all workers."""

@@ -110,7 +110,7 @@ class Pipeline:
     def expect_flow(self) -> None:
         """Wait until the sink writes further lines."""
         before = self.count_delivered()
-        wait_for_result(lambda: self.count_delivered() > before, 30)
+        wait_for_result(lambda: self.count_delivered() > before)
 
 
 def count_lines(file: Path) -> Counter[str]:
@@ -185,7 +185,7 @@ def test_no_line_is_lost_or_repeated_while_everything_changes(
     expected = {f"line {number}": 1 for number in range(writer.count)}
     assert count_lines(pipeline.source_file) == expected
     assert writer.count > 1000
-    wait_for_result(lambda: pipeline.count_delivered() >= writer.count, 30)
+    wait_for_result(lambda: pipeline.count_delivered() >= writer.count)
     for name in (SOURCE, SINK):
         await_connector(cluster, project.prefix + name, is_running)
     time.sleep(1)  # for lines that would be repeated
