@@ -31,6 +31,10 @@ html_show_copyright = False
 html_copy_source = False
 
 
+QUICK = "quick"
+"""The tag of a build for tests: only the start page has a sidebar. The sidebars take half of the time."""
+
+
 def setup(app: Sphinx) -> None:
     """Set up Sphinx: resolve links to folders, add the navigation, and register the start page."""
 
@@ -42,5 +46,13 @@ def setup(app: Sphinx) -> None:
         if problem is None:
             copyfile(Path(app.outdir, f"{START}.html"), Path(app.outdir, "index.html"))
 
+    def leave_out_sidebar(
+        app: Sphinx, name: str, template: str, context: dict[str, object], document: object
+    ) -> None:
+        if name != START:
+            context["toctree"] = lambda **_: ""
+
     app.connect("source-read", read)
+    if app.tags.has(QUICK):
+        app.connect("html-page-context", leave_out_sidebar, priority=1)  # before the theme's own handler
     app.connect("build-finished", finish)

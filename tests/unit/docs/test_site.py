@@ -19,9 +19,9 @@ STARTED = (
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site like `make docs`."""
+    """Build the site like `make docs`, but with a sidebar only on the start page."""
     folder = tmp_path_factory.mktemp("site")
-    strictly = ["-q", "-n", "-W", "--keep-going", "-c", "scripts/site", "-b", "html"]
+    strictly = ["-q", "-n", "-W", "--keep-going", "-c", "scripts/site", "-t", "quick", "-b", "html"]
     command = [sys.executable, "-m", "sphinx", *strictly, ".", str(folder)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout + ran.stderr) == (0, "")
