@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from kdeclare.fleet.in_process_audit import audit_rows
@@ -26,7 +27,7 @@ from tests.unit.fleet.test_incremental_audits import list_unchanged
 
 pytestmark = pytest.mark.spark
 
-ROUNDS = 5
+ROUNDS = 5 if settings.get_current_profile_name() == "thorough" else 3
 
 
 @pytest.mark.parametrize("seed", [0, 1])
