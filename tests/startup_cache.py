@@ -101,7 +101,7 @@ def _write_programs() -> None:
     ]
     (_programs() / "java").write_text("\n".join(lines) + "\n")
     (_programs() / "java").chmod(0o755)
-    # kdeclare looks for it next to Java.
+    # An example runs it; elsewhere it may not be on PATH.
     (_programs() / "keytool").symlink_to(Path(java).resolve().with_name("keytool"))
 
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.java import find_java
 from kdeclare.sandbox import launch, processes
+from kdeclare.sandbox.certificates import CERTIFICATE_DAYS, issue_keystore
 from kdeclare.sandbox.folder_lock import claim_folder, ignore_progress
 from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles, read_marker, resolve_layout
-from kdeclare.sandbox.security import CERTIFICATE_DAYS, issue_keystore
 from kdeclare.sandbox.settings import require_free_ports
 from kdeclare.sandbox.startup import TIMEOUT_SECONDS, SandboxStartup, start_processes
 from kdeclare.sandbox.status import SandboxStatus, observe_sandbox, running_process, status
@@ -129,12 +128,12 @@ def issue_certificate(folder: Path, worker_id: int, file: str, *, days: int = CE
     The worker does not use the keystore until its configuration refers to it. The certificate authority of
     the sandbox signs the certificate, which is valid for ``days`` days. ``file`` is the name of the keystore
     in the folder of the worker. In the worker's configuration, ``${env:WORKER_FOLDER}`` is this folder, and
-    ``${env:KEYSTORE_PASSWORD}`` is the password of the keystore. Raises KdeclareError ``sandbox-missing``,
-    ``sandbox-certificates``, or an error of Java.
+    ``${env:KEYSTORE_PASSWORD}`` is the password of the keystore. Raises KdeclareError ``sandbox-missing`` or
+    ``sandbox-certificates``.
     """
     layout, _ = _require_worker(folder, worker_id)
     keystore = layout.connect.worker(worker_id).folder / file
-    issue_keystore(find_java(), layout.connect, keystore, f"worker-{worker_id}", days)
+    issue_keystore(layout.connect, keystore, f"worker-{worker_id}", days)
     return keystore
 
 

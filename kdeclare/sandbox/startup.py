@@ -8,6 +8,7 @@ from dataclasses import replace
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox import broker_properties, launch, processes, readiness
+from kdeclare.sandbox.certificates import create_authority, issue_keystore
 from kdeclare.sandbox.folder_lock import Progress, build_folder_error, claim_folder, require_empty_folder
 from kdeclare.sandbox.layout import (
     Layout,
@@ -25,8 +26,6 @@ from kdeclare.sandbox.security import (
     READER,
     WORKER,
     build_client_properties,
-    create_authority,
-    issue_keystore,
 )
 from kdeclare.sandbox.settings import SandboxSettings, require_free_ports, validate_settings
 from kdeclare.sandbox.status import SandboxStatus, observe_sandbox, running_process
@@ -34,15 +33,15 @@ from kdeclare.sandbox.workers.properties import GROUP
 from kdeclare.sandbox.workers.worker_startup import WorkerStartup, build_worker_startup
 
 
-def create_broker_certificates(java: str, files: SecurityFiles, progress: Progress) -> None:
+def create_broker_certificates(files: SecurityFiles, progress: Progress) -> None:
     """Create the certificate authority and the keystore of the brokers, if they do not exist.
 
     Raises KdeclareError ``sandbox-certificates``.
     """
     if not files.keystore.exists():
         progress("creating certificates")
-        create_authority(java, files)
-        issue_keystore(java, files, files.keystore, BROKER)
+        create_authority(files)
+        issue_keystore(files, files.keystore, BROKER)
 
 
 def grant_access(files: SecurityFiles, settings: SandboxSettings, progress: Progress) -> None:
@@ -206,7 +205,7 @@ def start_processes(runtime: launch.Runtime, startups: Sequence[SandboxStartup],
         secure_startups = [one for one in startups if one.settings.secure]
         for startup in secure_startups:
             layout = startup.layout
-            create_broker_certificates(runtime.java, layout.security, startup.progress)
+            create_broker_certificates(layout.security, startup.progress)
         for startup in startups:
             layout = startup.layout
             for broker_id in startup.down:

@@ -8,9 +8,8 @@ import pytest
 
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.core.live.faults import Fault
-from kdeclare.java import find_java
 from kdeclare.providers.kafka.port import NewTopic
-from kdeclare.sandbox import SandboxSettings, security
+from kdeclare.sandbox import SandboxSettings, certificates
 from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, READER
 from tests.conftest import free_port
@@ -37,7 +36,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBrokers
             assert not isinstance(created, Fault), created
         finally:
             cluster.close()
-        security.issue_keystore(find_java(), made.files, settings.folder / "team.p12", TEAM)
+        certificates.issue_keystore(made.files, settings.folder / "team.p12", TEAM)
         change_rights(made, "--add", TEAM)
         yield made
     finally:
@@ -64,7 +63,7 @@ def team(secured: SecuredBrokers) -> dict[str, str]:
     """The client properties of the team."""
     return secured.properties("SSL") | {
         "ssl.keystore.location": str(secured.settings.folder / "team.p12"),
-        "ssl.keystore.password": security.KEYSTORE_PASSWORD,
+        "ssl.keystore.password": certificates.KEYSTORE_PASSWORD,
     }
 
 

@@ -15,12 +15,11 @@ from jsonschema import Draft202012Validator
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.cli.main import main
 from kdeclare.core.resources.changes import FieldOp
-from kdeclare.java import find_java
 from kdeclare.providers.kafka.client import KafkaCluster, connect, read_properties
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.report.doctor import build_doctor_schemas
-from kdeclare.sandbox import SandboxSettings, broker_properties, security
+from kdeclare.sandbox import SandboxSettings, broker_properties, certificates, security
 from kdeclare.sandbox.layout import SecurityFiles, resolve_layout
 from kdeclare.sandbox.security import ADMIN, MECHANISMS, READER, get_password
 from kdeclare.sandbox.settings import HOST
@@ -201,10 +200,10 @@ def test_client_connects_with_pkcs12_stores(secured: SecuredBrokers, run_command
     stores = {
         "ssl.truststore.type": "PKCS12",
         "ssl.truststore.location": str(secured.files.truststore),
-        "ssl.truststore.password": security.KEYSTORE_PASSWORD,
+        "ssl.truststore.password": certificates.KEYSTORE_PASSWORD,
         "ssl.keystore.type": "PKCS12",
         "ssl.keystore.location": str(secured.files.keystore),
-        "ssl.keystore.password": security.KEYSTORE_PASSWORD,
+        "ssl.keystore.password": certificates.KEYSTORE_PASSWORD,
     }
     expect_list_and_plan(run_command, secured.properties("SSL") | stores)
     # clients authenticated as a broker may create topics, anonymous ones may not
@@ -346,7 +345,7 @@ def test_connection_failures_are_explained_in_one_sentence(
     secured: SecuredBrokers, run_command: CommandRunner
 ) -> None:
     other = SecurityFiles(run_command.folder / "other")
-    security.create_authority(find_java(), other)
+    certificates.create_authority(other)
     scram, plain = (
         secured.properties("SASL_SSL", mechanism, secret="wrong") for mechanism in ("SCRAM-SHA-512", "PLAIN")
     )
@@ -391,10 +390,10 @@ def test_plan_without_describe_permission_is_blocked(
     secured: SecuredBrokers, run_command: CommandRunner
 ) -> None:
     store = run_command.folder / "nobody.p12"
-    security.issue_keystore(find_java(), secured.files, store, "nobody")
+    certificates.issue_keystore(secured.files, store, "nobody")
     keys = {
         "ssl.keystore.location": str(store),
-        "ssl.keystore.password": security.KEYSTORE_PASSWORD,
+        "ssl.keystore.password": certificates.KEYSTORE_PASSWORD,
     }
     ran = run_command(secured.properties("SSL") | keys, "plan")
     assert (ran.code, ran.seconds < _AT_MOST_S) == (3, True), ran
@@ -404,7 +403,7 @@ def test_plan_without_describe_permission_is_blocked(
 
 def test_expired_certificate_is_reported(secured: SecuredBrokers, run_command: CommandRunner) -> None:
     expired = run_command.folder / "expired.p12"
-    security.issue_keystore(find_java(), secured.files, expired, "broker", 1, days_ago=10)
+    certificates.issue_keystore(secured.files, expired, "broker", 1, days_ago=10)
     key = "listener.name.sasl_ssl.ssl.keystore.location"
     cluster = connect("", secured.properties("SASL_PLAINTEXT", "PLAIN"))
     broker = ConfigResource(ConfigScope.BROKER, "1")

@@ -1,20 +1,23 @@
 """Connect workers of a sandbox, without starting any: settings, files, rejected input, and waiting."""
 
 import socket
-import stat
 import sys
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import pkcs12
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.sandbox import (
     SandboxSettings,
+    certificates,
     health,
     issue_certificate,
     kill_worker,
@@ -262,77 +265,79 @@ def test_install_passes_on_build_error(tmp_path: Path, build_failures: list[Kdec
 # --- certificates
 
 
-@pytest.fixture
-def keytool(tmp_path: Path) -> Path:
-    """Create a Java whose keytool logs its arguments, and the content of the keystore before each call."""
-    program = tmp_path / "jre" / "bin" / "keytool"
-    program.parent.mkdir(parents=True)
-    program.write_text(
-        f"""#!/bin/sh
-echo "$@" >> {tmp_path}/asked
-while [ $# -gt 0 ]; do
-  case $1 in -keystore) keystore=$2;; -file) file=$2;; esac
-  last=$1; shift
-done
-[ -e "$keystore.refused" ] && {{ echo "no room left"; exit 1; }}
-echo made >> "$keystore"
-[ -n "$file" ] && touch "$file"
-exit 0
-"""
-    )
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    return program
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Return the files below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def read_keytool_calls(keytool: Path) -> list[str]:
-    """Return keytool's logged options that name commands, aliases and subjects."""
-    lines = (keytool.parents[2] / "asked").read_text().splitlines()
-    return [
-        " ".join(word for word in line.split() if word.startswith(("-gen", "-ex", "CN"))) for line in lines
-    ]
-
-
-def test_certificates_are_created_once(tmp_path: Path, keytool: Path) -> None:
+def test_certificates_are_created_once(tmp_path: Path) -> None:
     files = resolve_layout(tmp_path / "s").connect
-    java = str(keytool.with_name("java"))
-    worker_startup.create_worker_certificates(java, files, [1, 2])
-    first = read_keytool_calls(keytool)
-    assert len(first) == 3 + 2 * 2
-    assert {line for line in first if "CN=worker" in line} == {
-        "-genkeypair CN=worker-1 -ext -ext",
-        "-genkeypair CN=worker-2 -ext -ext",
-    }
-    worker_startup.create_worker_certificates(java, files, [1, 2])
-    assert read_keytool_calls(keytool) == first
-    worker_startup.create_worker_certificates(java, files, [1, 2, 3])
-    assert len(read_keytool_calls(keytool)) == len(first) + 2
-    assert not list(files.folder.rglob("*.new"))
+    worker_startup.create_worker_certificates(files, [1, 2])
+    first = read_files(files.folder)
+    stores = {str(files.worker(i).keystore.relative_to(files.folder)) for i in (1, 2, 3)}
+    assert len(first.keys() & stores) == 2
+    worker_startup.create_worker_certificates(files, [1, 2])
+    assert read_files(files.folder) == first
+    worker_startup.create_worker_certificates(files, [1, 2, 3])
+    third = read_files(files.folder)
+    assert third.keys() - first.keys() == stores - first.keys()
+    assert {name: third[name] for name in first} == first
 
 
-def test_incomplete_authority_is_created_again(tmp_path: Path, keytool: Path) -> None:
+def test_authority_signs_certificates(tmp_path: Path) -> None:
+    files = resolve_layout(tmp_path / "s").connect
+    worker_startup.create_worker_certificates(files, [1])
+    password = certificates.KEYSTORE_PASSWORD.encode()
+    key, certificate, issuers = pkcs12.load_key_and_certificates(
+        files.worker(1).keystore.read_bytes(), password
+    )
+    authority = x509.load_pem_x509_certificate(files.authority_pem.read_bytes())
+    assert key is not None
+    assert certificate is not None
+    assert key.public_key() == certificate.public_key()
+    assert issuers == [authority]
+    assert certificate.subject.rfc4514_string() == "CN=worker-1"
+    certificate.verify_directly_issued_by(authority)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert [str(name.value) for name in names] == ["127.0.0.1", "localhost"]
+    assert certificate.not_valid_after_utc - certificate.not_valid_before_utc == timedelta(days=365)
+
+
+def test_keystore_can_contain_expired_certificate(tmp_path: Path) -> None:
+    files = resolve_layout(tmp_path / "s").connect
+    certificates.create_authority(files)
+    certificates.issue_keystore(files, tmp_path / "expired.p12", "worker-1", 1, days_ago=10)
+    store = pkcs12.load_pkcs12(
+        (tmp_path / "expired.p12").read_bytes(), certificates.KEYSTORE_PASSWORD.encode()
+    )
+    assert store.cert is not None
+    assert store.cert.certificate.not_valid_after_utc < datetime.now(UTC) - timedelta(days=8)
+
+
+def test_incomplete_authority_is_created_again(tmp_path: Path) -> None:
     files = resolve_layout(tmp_path / "s").connect
     files.folder.mkdir(parents=True)
-    files.authority.write_text("half\n")
-    worker_startup.create_worker_certificates(str(keytool.with_name("java")), files, [])
-    assert "half" not in files.authority.read_text()
+    files.authority.write_text("half")
+    worker_startup.create_worker_certificates(files, [1])
+    assert files.authority.read_bytes() != b"half"
     assert files.truststore.exists()
 
 
-def test_failed_keytool_is_quoted(tmp_path: Path, keytool: Path) -> None:
+def test_folder_that_is_not_writable_is_reported(tmp_path: Path) -> None:
     files = resolve_layout(tmp_path / "s").connect
-    files.folder.mkdir(parents=True)
-    files.authority.with_name("ca.p12.refused").touch()
-    with pytest.raises(KdeclareError, match="no room left") as failed:
-        worker_startup.create_worker_certificates(str(keytool.with_name("java")), files, [1])
+    files.folder.parent.mkdir(parents=True)
+    files.folder.touch()
+    with pytest.raises(KdeclareError, match=r"ca\.p12 could not be written") as failed:
+        worker_startup.create_worker_certificates(files, [1])
     assert failed.value.diagnostics[0].code == "sandbox-certificates"
-    assert not files.truststore.exists()
 
 
-def test_java_without_keytool_is_named(tmp_path: Path) -> None:
-    with pytest.raises(KdeclareError, match="/bin/keytool could not be run") as failed:
-        worker_startup.create_worker_certificates(
-            str(tmp_path / "bin" / "java"), resolve_layout(tmp_path / "s").connect, [1]
-        )
+def test_damaged_authority_is_reported(tmp_path: Path) -> None:
+    files = resolve_layout(tmp_path / "s").connect
+    certificates.create_authority(files)
+    files.authority.write_text("damaged")
+    with pytest.raises(KdeclareError, match=r"ca\.p12 could not be read") as failed:
+        worker_startup.create_worker_certificates(files, [1])
     assert failed.value.diagnostics[0].code == "sandbox-certificates"
 
 

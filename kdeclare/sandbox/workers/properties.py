@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
+from kdeclare.sandbox.certificates import KEYSTORE_PASSWORD
 from kdeclare.sandbox.layout import ConnectFiles, SecurityFiles
-from kdeclare.sandbox.security import KEYSTORE_PASSWORD, WORKER, build_client_properties
+from kdeclare.sandbox.security import WORKER, build_client_properties
 from kdeclare.sandbox.settings import HOST, SandboxSettings
 
 GROUP = "connect"

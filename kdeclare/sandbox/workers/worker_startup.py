@@ -2,36 +2,31 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.java import find_java
 from kdeclare.sandbox import broker_properties, health, launch, processes
+from kdeclare.sandbox.certificates import create_authority, issue_keystore
 from kdeclare.sandbox.connect_jars import ConnectJars, resolve_connect_jars
 from kdeclare.sandbox.folder_lock import Progress
 from kdeclare.sandbox.layout import ConnectFiles, Layout, write_atomically
 from kdeclare.sandbox.readiness import build_start_error, format_ids
-from kdeclare.sandbox.security import create_authority, issue_keystore
 from kdeclare.sandbox.settings import SandboxSettings
 from kdeclare.sandbox.status import running_process
 from kdeclare.sandbox.workers import plugins
 from kdeclare.sandbox.workers.properties import build_worker_environment, build_worker_properties
 
 
-def create_worker_certificates(java: str, files: ConnectFiles, worker_ids: Iterable[int]) -> None:
+def create_worker_certificates(files: ConnectFiles, worker_ids: Iterable[int]) -> None:
     """Create the certificate authority, and a keystore for each of these workers, if they do not exist.
 
     Raises KdeclareError ``sandbox-certificates``.
     """
-    create_authority(java, files)
-    missing_ids = [i for i in worker_ids if not files.worker(i).keystore.exists()]
-
-    def issue_worker_keystore(worker_id: int) -> None:
-        issue_keystore(java, files, files.worker(worker_id).keystore, f"worker-{worker_id}")
-
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(issue_worker_keystore, missing_ids))
+    create_authority(files)
+    for worker_id in worker_ids:
+        if not files.worker(worker_id).keystore.exists():
+            issue_keystore(files, files.worker(worker_id).keystore, f"worker-{worker_id}")
 
 
 _POLL_SECONDS = 0.2
@@ -102,7 +97,7 @@ class WorkerStartup:
         files = self.layout.connect
         if any(not files.worker(i).keystore.exists() for i in self.down):
             self.progress("creating certificates for Connect workers")
-        create_worker_certificates(self.java, files, self.down)
+        create_worker_certificates(files, self.down)
         plugins.install(files.plugins, self.jars, self.progress)
 
     def spawn(self) -> Iterator[processes.ProcessRecord]:
