@@ -74,7 +74,7 @@ test-rest: $(READY) ## all other tests: the engine, scripts for CI, providers th
 
 test-properties: $(READY) ## the property tests and a few others, with many examples each; not part of `make test`
 	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=thorough --durations=10
-	$(BIN)/python -m pytest -m slow --hypothesis-profile=thorough tests/unit/fleet/test_faults.py tests/unit/fleet/test_nights.py
+	$(BIN)/python -m pytest -m "slow or spark" --hypothesis-profile=thorough tests/unit/fleet/test_faults.py tests/spark/test_incremental_audits.py
 
 soak: $(READY)   ## half an hour of random commands, kills and faults on real brokers; not part of `make test`
 	$(BIN)/python -m tests.soak --minutes 30
