@@ -7,6 +7,7 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.progress import ignore_progress
 from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES
+from kdeclare.core.resources.adoption import allow_adoption
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.build import build_plan
@@ -57,9 +58,10 @@ def _declared(name: str, spec: Mapping[str, object]) -> DesiredResource:
     body, problems = kind.parse(name, kind.spec.model_validate(spec))
     assert not [p for p in problems if p.diagnostic.is_error], problems
     team = name.partition(".")[0]
-    return DesiredResource(
+    declared = DesiredResource(
         ResourceId("Topic", name), body, {"team": team}, SourcePosition(f"manifests/{team}.yaml", 1, 1)
     )
+    return allow_adoption(declared)
 
 
 def _plan(desired: list[DesiredResource], cluster: MemoryCluster) -> Plan:

@@ -199,6 +199,31 @@ def build_small_audit() -> Audit:
     )
 
 
+def build_unused_audit(count: int = 4) -> Audit:
+    """Build an audit with unused topics, one of which was never written."""
+    first_ms = int((NOON - timedelta(days=400)).timestamp() * 1000)
+    rows = [
+        build_row(
+            FindingKind.UNUSED,
+            f"eu-{n % 2 + 1}",
+            f"old.{n}" if n else "empty",
+            values=(
+                {"records": 1000 * n, "bytes": n * 2**20, "newest_record_ms": first_ms, "groups": n % 3},
+                None,
+            )
+            if n
+            else ({"records": 0, "bytes": 0, "newest_record_ms": None, "groups": 0}, None),
+            message="No group has members that read it.",
+            first_seen=NOON - timedelta(days=12),
+        )
+        for n in range(count)
+    ]
+    small = build_small_audit()
+    rows = [*small.rows, *rows]
+    summary = build_summary(rows, small.summary.clusters)
+    return replace(small, summary=summary, rows=tuple(rows), counts=count_rows(rows))
+
+
 def build_audit_of_every_shape() -> Audit:
     """Build findings of every kind, with and without a field, and with and without either value."""
     shapes: Iterable[tuple[FindingKind, str | None, Json, Json]] = itertools.product(

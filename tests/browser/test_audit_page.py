@@ -21,8 +21,9 @@ from tests.browser.sample_audits import (
     build_big_audit,
     build_quiet_audit,
     build_small_audit,
+    build_unused_audit,
 )
-from tests.browser.watched import WatchedPage, find_weak_texts
+from tests.browser.watched import WatchedPage, find_truncated_texts, find_weak_texts
 
 pytestmark = pytest.mark.browser
 
@@ -388,3 +389,128 @@ def test_audit_page_prints_whole_charts_in_light_colors(chromium: Browser, file:
     assert background == "rgb(255, 255, 255)"
     assert find_weak_texts(page) == []
     context.close()
+
+
+def test_audit_page_has_counts_severe_findings_and_findings_in_this_order(
+    desktop: WatchedPage, tmp_path: Path
+) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(render_audit_page(build_unused_audit()), encoding="utf-8")
+    page = desktop.open(file)
+    ids = page.locator("main > *").evaluate_all("all => all.filter(one => !one.hidden).map(one => one.id)")
+    first = ["tiles", "unread", "severe", "findings", "unused", "fixed-panel", "overview"]
+    assert ids[: len(first)] == first
+    page.locator("#jumps button", has_text="Clusters and fields").click()
+    expect(page.locator("#heat-title")).to_be_in_viewport()
+
+
+def test_audit_page_lists_severe_findings_with_values(desktop: WatchedPage, small_file: Path) -> None:
+    page = desktop.open(small_file)
+    expect(page.locator("#severe h2")).to_have_text("2 severe findings")
+    missing, changed = page.locator("#severe-list li").all()
+    expect(missing).to_contain_text("It was applied before, but is missing from the cluster.")
+    expect(changed).to_contain_text("retention.ms 1000 (1 s) → 604800000 (7 d)")
+    changed.get_by_role("button", name="Topic/payments in eu-1").click()
+    assert desktop.list_labels() == ["changed: Topic/payments in eu-1, retention.ms"]
+    expect(page.locator("tr.detail")).to_contain_text("manifests/payments.yaml:9:7")
+
+
+def test_audit_page_counts_severe_findings_that_are_not_listed(
+    desktop: WatchedPage, file: Path, audit: Audit
+) -> None:
+    page = desktop.open(file)
+    high = [row for row in audit.rows if row.severity.value == "high" and row.kind != "Cluster"]
+    expect(page.locator("#severe h2")).to_have_text(f"{len(high):,} severe findings")
+    page.locator("#severe-list li").last.get_by_role("button").click()
+    assert desktop.read_count().startswith(f"{len(high) + 3:,} of ")  # and three clusters
+
+
+def test_audit_page_has_a_table_of_unused_topics(chromium: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(render_audit_page(build_unused_audit()), encoding="utf-8")
+    for enabled in (True, False):
+        context = chromium.new_context(java_script_enabled=enabled)
+        page = context.new_page()
+        page.goto(file.as_uri())
+        rows = page.locator("#unused tbody tr").all_inner_texts()
+        assert [row.split("\t") for row in rows] == [
+            ["eu-2", "Topic/old.3", "3,000", "3 MiB", "2024-12-27", "0"],
+            ["eu-1", "Topic/old.2", "2,000", "2 MiB", "2024-12-27", "2"],
+            ["eu-2", "Topic/old.1", "1,000", "1 MiB", "2024-12-27", "1"],
+            ["eu-1", "Topic/empty", "0", "0 B", "never written, found since 2026-01-19", "0"],
+        ]
+        expect(page.locator("#unused .note")).to_have_text("4 resources, 6 MiB")
+        context.close()
+
+
+def test_audit_page_copies_the_id(chromium: Browser, small_file: Path) -> None:
+    context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(small_file.as_uri())
+    page.get_by_role("button", name="Copy the id of the audit").click()
+    expect(page.locator("#facts .plain")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "20260131-120000-a1b2"
+    expect(page.locator("#facts")).to_contain_text("2026-01-31 12:00:00Z")
+    context.close()
+
+
+def test_audit_page_shows_findings_without_scripts(chromium: Browser, small_file: Path) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(small_file.as_uri())
+    rows = page.locator("#static-findings tbody tr")
+    assert rows.count() == len(build_small_audit().rows)
+    expect(rows.nth(2)).to_contain_text("1000 (1 s) → 604800000 (7 d)")
+    expect(page.locator("#static-severe")).to_contain_text("retention.ms 1000 (1 s) → 604800000 (7 d)")
+    assert page.locator("main section:visible").count() == 0  # no empty boxes
+    context.close()
+
+
+def test_audit_page_truncates_nothing_at_794_pixels(chromium: Browser, small_file: Path, file: Path) -> None:
+    for made in (small_file, file):
+        context = chromium.new_context(viewport={"width": 794, "height": 1123})
+        page = context.new_page()
+        page.goto(made.as_uri())
+        assert find_truncated_texts(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == 794
+        context.close()
+
+
+def test_audit_page_prints_rows_of_all_pages_with_messages(chromium: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    audit = build_big_audit(700, 40)
+    file.write_text(render_audit_page(audit), encoding="utf-8")
+    context = chromium.new_context(viewport={"width": 794, "height": 1123})
+    page = context.new_page()
+    page.goto(file.as_uri())
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("tr.finding").count() == 500
+    expect(page.locator("tr.nothing")).to_have_text("and 200 more findings")
+    printed = sort_worst_first(audit.rows)[:500]
+    assert page.locator("tr.said").count() == sum(bool(row.message) for row in printed)
+    assert find_truncated_texts(page) == []
+    assert page.locator(".tile").evaluate_all("all => all.every(one => one.scrollWidth <= one.clientWidth)")
+    expect(page.locator("#facts .plain")).to_be_hidden()
+    assert page.locator("#heat").evaluate("one => one.scrollWidth <= one.clientWidth + 1")
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("tr.finding").count() == PAGE
+    context.close()
+
+
+def test_audit_page_of_unused_topics_fits_phones(chromium: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(render_audit_page(build_unused_audit()), encoding="utf-8")
+    for enabled in (True, False):
+        context = chromium.new_context(
+            viewport={"width": 390, "height": 844}, is_mobile=True, java_script_enabled=enabled
+        )
+        page = context.new_page()
+        page.goto(file.as_uri())
+        expect(page.locator("#unused")).to_contain_text("never written, found since 2026-01-19")
+        box = page.locator("#unused").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+        context.close()

@@ -21,7 +21,7 @@ from kdeclare.report.run.views import RunDetail
 from tests.browser.pictures import Picture, take_picture
 from tests.browser.sample_audits import HOSTILE
 from tests.browser.sample_runs import BUSY, build_real_plan, build_real_run
-from tests.browser.watched import WatchedPage, find_weak_texts
+from tests.browser.watched import WatchedPage, find_truncated_texts, find_weak_texts
 from tests.unit.report.sample_plans import SAMPLES
 from tests.unit.report.test_plan_html import make_hostile_plan, make_run
 from tests.unit.report.test_text_comparison import compare
@@ -429,6 +429,7 @@ def test_plan_graph_node_lists_thousands_of_operations(
 ) -> None:
     page = desktop.open(big_file)
     creations = sum(o.verb == "topic.create" for o in big_sample.operations)
+    page.locator("#apart summary").click()
     page.get_by_role("button", name=f"topic.create, {creations:,} operations on Topic").click()
     assert page.locator("#drawer-title").inner_text() == f"topic.create × {creations:,}"
     first = page.locator("#drawer li .plain").count()
@@ -603,7 +604,7 @@ def test_plan_page_truncates_nothing_at_794_pixels(
     context = chromium.new_context(viewport={"width": 794, "height": 1123})
     page = context.new_page()
     page.goto({"plan": plan_file, "run": run_file}[page_of].as_uri())
-    assert page.evaluate(_TRUNCATED) == []
+    assert find_truncated_texts(page) == []
     assert not [text for text in page.locator("svg text").all_text_contents() if "…" in text]
     context.close()
 
@@ -622,7 +623,7 @@ def test_plan_page_prints_all_rows(
     is_long = page_of == "long"
     assert page.locator("#list .row").count() == (LONG if is_long else 14)
     assert page.locator("#list .detail").count() == (0 if is_long else 14)
-    assert page.evaluate(_TRUNCATED) == []
+    assert find_truncated_texts(page) == []
     for selector in ("#jumps", ".switches", ".toolbar", "#facts .brief", "#facts .plain"):
         expect(page.locator(selector).first).to_be_hidden()
     expect(page.locator("#facts .whole")).to_be_visible()
@@ -631,14 +632,6 @@ def test_plan_page_prints_all_rows(
     assert page.locator("#list .row").count() == before
     assert page.locator("#list .detail").count() == 0
     context.close()
-
-
-_TRUNCATED = """() => [...document.querySelectorAll("main *, header *")].filter((one) => {
-  const style = getComputedStyle(one);
-  return one.checkVisibility() && style.overflowX === "hidden" && one.tagName !== "SELECT"
-    && one.scrollWidth > one.clientWidth + 1;
-}).map((one) => one.textContent)"""
-"""The texts that their elements cut off."""
 
 
 def test_plan_page_picture_of_five_thousand_changes(chromium: Browser, big_file: Path) -> None:

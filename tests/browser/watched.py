@@ -50,6 +50,19 @@ def find_weak_texts(page: Page) -> list[str]:
     return found
 
 
+def find_truncated_texts(page: Page) -> list[str]:
+    """Return the texts that their elements cut off at the right."""
+    found: list[str] = page.evaluate(_TRUNCATED)
+    return found
+
+
+_TRUNCATED = """() => [...document.querySelectorAll("main *, header *")].filter((one) => {
+  const style = getComputedStyle(one);
+  return one.checkVisibility() && style.overflowX === "hidden" && one.tagName !== "SELECT"
+    && style.clipPath === "none" // otherwise it is only for screen readers
+    && one.scrollWidth > one.clientWidth + 1;
+}).map((one) => one.textContent)"""
+
 _CONTRAST = """() => {
   const rgb = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number);
   const light = (c) => c.slice(0, 3).map((v) => v / 255)

@@ -1,6 +1,7 @@
 """Render an audit as an HTML page.
 
-The data of the page contains each string once. Table columns contain the indexes of strings.
+The page shows counts first, then unread clusters, severe findings, all findings, and charts. The data of the
+page contains each string once. Table columns contain the indexes of strings.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +14,14 @@ from kdeclare.fleet.audit_summary import Audit, AuditSummary, ClusterSummary, Ki
 from kdeclare.fleet.findings import AuditRow, FindingKind
 from kdeclare.report.elements.html_page import StringTable, render_html_page
 from kdeclare.report.elements.values import format_duration, sanitize_for_terminal, truncate
+from kdeclare.report.fleet.audit_static_page import (
+    MAX_SEVERE_GROUPS,
+    MAX_VALUE_LENGTH,
+    describe_severe,
+    render_static_page,
+    render_unused_section,
+    select_severe,
+)
 from kdeclare.report.fleet.audit_wording import (
     KIND_MEANINGS,
     choose_object_noun,
@@ -24,6 +33,8 @@ from kdeclare.report.fleet.audit_wording import (
     sort_worst_first,
     sum_objects,
 )
+from kdeclare.report.fleet.unused_table import format_unused_figures
+from kdeclare.report.run.history_text import format_time
 from kdeclare.version import VERSION
 
 _SCRIPTS = ("audit_data.js", "audit_charts.js", "audit_rows.js", "audit.js")
@@ -33,13 +44,14 @@ def render_audit_page(audit: Audit) -> str:
     """Render the page (about 0.3 kB per finding). Hashes of secrets are not included."""
     summary = audit.summary
     title = sanitize_for_terminal(f"{summary.fleet}: audit {summary.audit_id}")
-    return render_html_page(
-        "audit", _SCRIPTS, title, format_headline(summary, with_counts=False), build_page_data(audit)
-    )
+    headline = format_headline(summary, with_counts=False)
+    rows = sort_worst_first(audit.rows)
+    parts = {
+        "static": render_static_page(audit, _list_facts(summary), rows, select_severe(rows)),
+        "unused": render_unused_section(audit),
+    }
+    return render_html_page("audit", _SCRIPTS, title, headline, build_page_data(audit), parts)
 
-
-_MAX_VALUE_LENGTH = 200
-"""The maximum length of a value in the list of findings. The details show the whole value."""
 
 _COLUMNS: Mapping[str, Callable[[AuditRow], str | None]] = {
     "cluster": lambda row: row.cluster,
@@ -49,8 +61,8 @@ _COLUMNS: Mapping[str, Callable[[AuditRow], str | None]] = {
     "op": lambda row: row.op,
     "before": lambda row: mask_raw_value(row.before),
     "after": lambda row: mask_raw_value(row.after),
-    "was": lambda row: truncate(format_sides(row)[0], _MAX_VALUE_LENGTH),
-    "will": lambda row: truncate(format_sides(row)[1], _MAX_VALUE_LENGTH),
+    "was": lambda row: truncate(_format_live(row), MAX_VALUE_LENGTH),
+    "will": lambda row: truncate(format_sides(row)[1], MAX_VALUE_LENGTH),
     "message": lambda row: row.message or None,
     "team": lambda row: row.labels.get("team", ""),
     "labels": lambda row: dump_canonical_json(dict(row.labels)),
@@ -70,26 +82,60 @@ def build_page_data(audit: Audit) -> dict[str, Any]:
     """
     summary = audit.summary
     strings = StringTable()
+    rows = sort_worst_first(audit.rows)
     return {
         "version": VERSION,
         "fleet": sanitize_for_terminal(summary.fleet),
         "audit": sanitize_for_terminal(summary.audit_id),
         "taken": format_second(summary.taken_at),
-        "took": format_duration(summary.seconds),
-        "unchanged": summary.unchanged_count,
+        "facts": _list_facts(summary),
         "kinds": [[kind.value, KIND_MEANINGS[kind]] for kind in FindingKind],
+        "severe": _build_severe_data(rows),
         "clusters": [_build_cluster_data(cluster) for cluster in summary.clusters],
-        "objects": choose_object_noun(summary.clusters),
         "teams": [[team, _list_counts(found)] for team, found in list_teams_by_findings(summary)],
         "heat": _build_heat_data(summary),
         "since": _build_comparison_data(summary),
         "trend": _build_trend_data(summary),
-        "rows": _build_columns(sort_worst_first(audit.rows), audit, strings),
+        "rows": _build_columns(rows, audit, strings),
         "mended": _build_columns(audit.mended, audit, strings),
         "left": audit.left_out,
         "unseen": _list_counts(summary.unseen),
         "accepted": format_accepted(summary),
         "strings": list(strings.places),
+    }
+
+
+def _list_facts(summary: AuditSummary) -> list[tuple[str, str]]:
+    clusters = summary.clusters
+    read = sum(cluster.error is None for cluster in clusters)
+    facts = [
+        ("audit", sanitize_for_terminal(summary.audit_id)),
+        ("taken", format_time(summary.taken_at)),
+        ("took", format_duration(summary.seconds)),
+        ("clusters read", f"{read:,} of {len(clusters):,}"),
+        (choose_object_noun(clusters), f"{sum(map(sum_objects, clusters)):,}"),
+        ("declared", f"{sum(cluster.declared for cluster in clusters):,}"),
+    ]
+    unchanged = summary.unchanged_count
+    return [*facts, ("clusters unchanged", f"{unchanged:,}")] if unchanged else facts
+
+
+def _build_severe_data(rows: Sequence[AuditRow]) -> dict[str, Any]:
+    """Build the list of severe findings. Each item has the index of its first row in ``rows``."""
+    numbers = {id(row): number for number, row in enumerate(rows)}
+    groups = select_severe(rows)
+    return {
+        "count": sum(len(group.rows) for group in groups),
+        "items": [
+            {
+                "row": numbers[id(group.first)],
+                "count": len(group.rows),
+                "subject": sanitize_for_terminal(f"{group.resources} in {group.where}"),
+                "lines": describe_severe(group),
+            }
+            for group in groups[:MAX_SEVERE_GROUPS]
+        ],
+        "left": sum(len(group.rows) for group in groups[MAX_SEVERE_GROUPS:]),
     }
 
 
@@ -99,12 +145,15 @@ def _build_columns(rows: Sequence[AuditRow], audit: Audit, strings: StringTable)
     return {"finding": [row.finding.rank for row in rows], "url": urls} | columns
 
 
+def _format_live(row: AuditRow) -> str:
+    is_unused = row.finding is FindingKind.UNUSED and row.before is not None
+    return format_unused_figures(row) if is_unused else format_sides(row)[0]
+
+
 def _build_cluster_data(cluster: ClusterSummary) -> dict[str, Any]:
     return {
         "name": cluster.name,
         "labels": dict(sorted(cluster.labels.items())),
-        "objects": sum_objects(cluster),
-        "declared": cluster.declared,
         "found": _list_counts(cluster.found),
         "error": cluster.error,
         "notice": cluster.notice,

@@ -9,7 +9,6 @@ from kdeclare.fleet.findings import AuditRow, FindingKind
 
 UNUSED_HEADER = ("cluster", "resource", "records", "bytes", "newest record", "groups")
 _UNKNOWN = "?"
-_NONE = "-"
 
 
 def select_unused(rows: Iterable[AuditRow]) -> tuple[list[AuditRow], list[AuditRow]]:
@@ -26,15 +25,37 @@ def build_unused_cells(row: AuditRow) -> tuple[str, ...]:
     """Return the texts of the row of an unused object; see `UNUSED_HEADER`."""
     records, size, groups = (_get_number(row, name) for name in ("records", "bytes", "groups"))
     newest_ms = _get_number(row, "newest_record_ms")
-    newest = _NONE if newest_ms is None else str(datetime.fromtimestamp(newest_ms / 1000, UTC).date())
     return (
         row.cluster,
         f"{row.kind}/{row.name}",
         _UNKNOWN if records is None else f"{records:,}",
         _UNKNOWN if size is None else format_size(size),
-        newest,
+        _format_newest(row, newest_ms),
         _UNKNOWN if groups is None else f"{groups:,}",
     )
+
+
+def format_unused_figures(row: AuditRow) -> str:
+    """Return the figures of an unused object, such as ``3,000 records, 3 MiB, newest 2024-12-27``."""
+    _, _, records, size, newest, _ = build_unused_cells(row)
+    has_records = _get_number(row, "newest_record_ms") is not None
+    return ", ".join((f"{records} records", size, f"newest {newest}" if has_records else newest))
+
+
+def sum_unused_bytes(rows: Iterable[AuditRow]) -> int:
+    """Return the total size of some unused objects in bytes. Objects of unknown size are left out."""
+    return sum(_get_number(row, "bytes") or 0 for row in rows)
+
+
+def _format_newest(row: AuditRow, newest_ms: int | None) -> str:
+    """Format the day of the newest record.
+
+    Kafka does not tell when a topic was created. For a topic that was never written, return the day of the
+    first audit that found it instead.
+    """
+    if newest_ms is None:
+        return f"never written, found since {row.first_seen.date()}"
+    return str(datetime.fromtimestamp(newest_ms / 1000, UTC).date())
 
 
 def _get_number(row: AuditRow, name: str) -> int | None:

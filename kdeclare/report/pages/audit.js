@@ -96,13 +96,8 @@ function choices(name, any, title, byCount = false) {
 }
 
 function facts() {
-  const read = DATA.clusters.filter((cluster) => cluster.error === null).length;
-  const total = (name) => number.format(DATA.clusters.reduce((count, cluster) => count + cluster[name], 0));
-  const pairs = [["taken", minutes(DATA.taken)], ["took", DATA.took],
-    ["clusters read", `${number.format(read)} of ${number.format(DATA.clusters.length)}`],
-    [DATA.objects, total("objects")], ["declared", total("declared")], ["audit", DATA.audit],
-    ...(DATA.unchanged ? [["clusters unchanged", number.format(DATA.unchanged)]] : [])];
-  byId("facts").replaceChildren(...pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  byId("facts").replaceChildren(...DATA.facts.map(([name, value]) =>
+    el("div", {}, el("dt", {}, name), name === "audit" ? copied(value, "Copy the id of the audit") : el("dd", {}, value))));
   byId("foot").textContent = `kdeclare ${DATA.version} · fleet ${DATA.fleet} · audit ${DATA.audit}`;
   const quiet = DATA.clusters.every((cluster) => cluster.error === null && !sum(cluster.found));
   byId("headline").classList.toggle("quiet", quiet);
@@ -117,6 +112,43 @@ function facts() {
     button(`${number.format(since.known)} known`, "known"), " ",
     FIXED.length ? el("button", { type: "button", class: "plain", onclick: () => byId("fixed-panel").scrollIntoView() }, fixed) : fixed,
     unseen);
+}
+
+/** The severe findings: each with its field, its values and its message. A click shows the findings. */
+function severe() {
+  const { count, items, left } = DATA.severe;
+  byId("severe").hidden = !count;
+  byId("severe-title").textContent = plural(count, "severe finding");
+  const all = { kinds: new Set(), severity: "high", cluster: null, team: null, key: null, status: null, q: "" };
+  byId("severe-list").replaceChildren(...items.map((item) => {
+    const kind = FOUND.kind(item.row);
+    const one = item.count === 1 ? { cluster: FOUND.text(item.row, "cluster"), q: FOUND.text(item.row, "name") } : {};
+    return el("li", {}, el("span", {}, el("span", { class: "tag" }, dot(kind), KINDS[kind].name),
+      FOUND.text(item.row, "status") === "new" ? el("span", { class: "new" }, "new") : ""),
+      el("span", {}, el("button", { type: "button", class: "plain", onclick: () => {
+        if (item.count === 1) state.open.add(item.row);
+        filter({ ...all, kinds: new Set([kind]), key: FOUND.text(item.row, "path") ?? "", ...one });
+      } }, item.subject), ...item.lines.map((line) => el("span", { class: "line" }, line))));
+  }), left ? el("li", {}, el("span", {}), el("button", { type: "button", class: "plain", onclick: () => filter(all) },
+    `and ${plural(left, "more severe finding")}`)) : "");
+}
+
+// A printed page has the rows that match the filters, and their messages. Scroll boxes are open.
+const MOST_PRINTED = 500;
+const PRINT_WIDTH = 680; // of A4, in CSS pixels, without margins
+
+function print() {
+  const rows = sorted(passing());
+  const printed = rows.slice(0, MOST_PRINTED).flatMap((row) => {
+    const message = FOUND.text(row, "message");
+    return [summaryRow(row), ...(message ? [el("tr", { class: "said" }, el("td", { colspan: SORTS.length }, message))] : [])];
+  });
+  const left = rows.length - MOST_PRINTED;
+  byId("body").replaceChildren(...printed, left > 0
+    ? el("tr", { class: "nothing" }, el("td", { colspan: SORTS.length }, `and ${plural(left, "more finding")}`)) : "");
+  const table = byId("heat").firstElementChild;
+  table.style.zoom = 1;
+  table.style.zoom = Math.min(1, PRINT_WIDTH / table.scrollWidth);
 }
 
 function said(id, field, title) {
@@ -146,6 +178,8 @@ function fixedFindings() {
 function start() {
   facts();
   tiles();
+  severe();
+  for (const id of ["findings", "overview"]) byId(id).hidden = false;
   said("unread", "error", (clusters) => `${clusters} not read, or only partially`);
   said("untold", "notice", (clusters) => `Checks that could not be completed for ${clusters}`);
   teams();
@@ -175,6 +209,12 @@ function start() {
   fixedFindings();
   accepted();
   show();
+  jumps("main > section[id][aria-labelledby], #heat-panel");
+  addEventListener("beforeprint", print);
+  addEventListener("afterprint", () => {
+    byId("heat").firstElementChild.style.zoom = 1;
+    show();
+  });
 }
 
 start();

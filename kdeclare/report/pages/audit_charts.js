@@ -24,8 +24,9 @@ function delta(counts) {
 }
 
 function tiles() {
-  byId("tiles").replaceChildren(...KINDS.map((kind, at) => {
+  byId("tiles").replaceChildren(...KINDS.flatMap((kind, at) => {
     const counts = DATA.trend.map((point) => point.found[at]);
+    if (kind.name === "unused" && !sum(counts)) return []; // audits do not look for it unless the fleet file says so
     const unseen = DATA.unseen[at]; // included in the count, as in the trend, but not in the list
     return el("button", { type: "button", class: `tile k-${kind.name}${counts.at(-1) ? "" : " none"}`,
       "aria-pressed": "false", "data-kind": kind.name, onclick: () => toggleKind(at) },

@@ -34,6 +34,28 @@ class Rows {
   }
 }
 
+/** An id with a button that copies it; brief: the characters that are shown. Printed pages have the whole id. */
+function copied(id, label, brief = id.length) {
+  const whole = el("span", { class: "whole" }, id);
+  const copy = el("button", { type: "button", class: "plain", "aria-label": label, onclick: async () => {
+    try {
+      await navigator.clipboard.writeText(id);
+      copy.textContent = "Copied";
+    } catch { // the browser forbids it: show the whole id, selected
+      copy.parentElement.classList.add("shown");
+      getSelection().selectAllChildren(whole);
+    }
+  } }, "Copy");
+  return el("dd", { class: "long" }, el("span", { class: "brief", title: id }, id.slice(0, brief)), whole, " ", copy);
+}
+
+/** Links to the sections that are shown. */
+function jumps(selector = "main > section[id][aria-labelledby]") {
+  const panels = [...document.querySelectorAll(selector)].filter((panel) => !panel.hidden);
+  byId("jumps").replaceChildren(...panels.map((panel) => el("button", { type: "button", class: "plain",
+    onclick: () => panel.scrollIntoView({ block: "start" }) }, panel.querySelector("h2").textContent)));
+}
+
 const short = (count) => (count < 10000 ? String(count) : `${Math.round(count / 1000)}k`);
 
 /**

@@ -78,31 +78,9 @@ function facts() {
   byId("what").textContent = DATA.page;
   byId("headline").classList.toggle("quiet", DATA.quiet);
   byId("facts").replaceChildren(...DATA.facts.map(([name, text]) =>
-    el("div", {}, el("dt", {}, name), name === "plan" ? planId(text) : el("dd", {}, text))));
+    el("div", {}, el("dt", {}, name), name === "plan" ? copied(text, "Copy the id of the plan", 12) : el("dd", {}, text))));
   byId("foot").textContent = `kdeclare ${DATA.version}`;
   byId("l-status").hidden = !RUN;
-}
-
-/** The first characters of a plan's id, with a button that copies the id. Printed pages have the whole id. */
-function planId(id) {
-  const whole = el("span", { class: "whole" }, id);
-  const copy = el("button", { type: "button", class: "plain", "aria-label": "Copy the id of the plan", onclick: async () => {
-    try {
-      await navigator.clipboard.writeText(id);
-      copy.textContent = "Copied";
-    } catch { // the browser forbids it: show the whole id, selected
-      copy.parentElement.classList.add("shown");
-      getSelection().selectAllChildren(whole);
-    }
-  } }, "Copy");
-  return el("dd", { class: "long" }, el("span", { class: "brief", title: id }, id.slice(0, 12)), whole, " ", copy);
-}
-
-/** Links to the sections that are shown. */
-function jumps() {
-  const panels = [...document.querySelectorAll("main > section[id][aria-labelledby]")].filter((panel) => !panel.hidden);
-  byId("jumps").replaceChildren(...panels.map((panel) => el("button", { type: "button", class: "plain",
-    onclick: () => panel.scrollIntoView({ block: "start" }) }, panel.querySelector("h2").textContent)));
 }
 
 // A printed page has all rows with their fields, and no scroll boxes.
