@@ -282,13 +282,15 @@ def complete_options(options: PlanOptions, project: Project) -> PlanOptions:
     return options
 
 
-def save_plan(plan: Plan, path: Path, sign: SignMessage | None = None) -> str:
+def save_plan(
+    plan: Plan, path: Path, sign: SignMessage | None = None, created_at: datetime | None = None
+) -> str:
     """Write a plan file and return the plan's id. Raises KdeclareError, for example for a literal secret.
 
-    sign: signs the plan; None writes a plan without a signature.
+    sign: signs the plan; None writes a plan without a signature. created_at: None means the current time.
     """
     _reject_literal_secrets(plan)
-    return write_plan(plan, path, datetime.now(UTC), sign=sign)
+    return write_plan(plan, path, created_at or datetime.now(UTC), sign=sign)
 
 
 def build_plan_text(plan: Plan, created_at: datetime) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 if TYPE_CHECKING:
     from kdeclare.app.apply import ApplyOptions
     from kdeclare.app.workspace import Workspace
+    from kdeclare.core.plans.plan_origin import PlanOrigin
     from kdeclare.core.plans.run import ApplyResult
 
 
@@ -88,14 +89,25 @@ def execute_run(
 
 
 def make_run_presenter(
-    console: Console, workspace: "Workspace", identity: str | None = None
+    console: Console,
+    workspace: "Workspace",
+    identity: str | None = None,
+    origin: "PlanOrigin | None" = None,
 ) -> "Callable[[ApplyResult, float], ExitCode]":
-    """Return a function that shows the result of a run. identity: the id of a plan read from a file."""
-    return lambda result, seconds: _show_result(console, workspace, result, identity, seconds)
+    """Return a function that shows the result of a run.
+
+    identity: the id of a plan read from a file. origin: the time and commit of the plan, for an HTML page.
+    """
+    return lambda result, seconds: _show_result(console, workspace, result, identity, seconds, origin)
 
 
 def _show_result(
-    console: Console, workspace: "Workspace", result: "ApplyResult", identity: str | None, seconds: float
+    console: Console,
+    workspace: "Workspace",
+    result: "ApplyResult",
+    identity: str | None,
+    seconds: float,
+    origin: "PlanOrigin | None",
 ) -> ExitCode:
     from kdeclare.app.apply import is_manifest_rollback
     from kdeclare.app.authoring.restored_manifests import MANIFESTS_WRITTEN
@@ -107,7 +119,7 @@ def _show_result(
 
         console.write_document(build_run_document(result, identity, round(seconds, 3)))
     elif console.output == "html":
-        console.write_page(_render_page(workspace, result, identity))
+        console.write_page(_render_page(workspace, result, identity, origin))
     elif result.run_id is not None or outcome.status != "done":
         from kdeclare.report.run.run_text import render_run_text
 
@@ -118,15 +130,18 @@ def _show_result(
     return outcome.exit_code
 
 
-def _render_page(workspace: "Workspace", result: "ApplyResult", identity: str | None) -> str:
+def _render_page(
+    workspace: "Workspace", result: "ApplyResult", identity: str | None, origin: "PlanOrigin | None"
+) -> str:
     """Render the HTML page of the run, or of the plan if the plan had no operations to run."""
     from kdeclare.app.history import show_run
     from kdeclare.report.plan.plan_page import render_plan_page, render_run_page
 
     if result.run_id is None:
-        return render_plan_page(result.plan, identity or result.identity)
+        return render_plan_page(result.plan, identity or result.identity, origin)
     detail = show_run(workspace, result.run_id)
-    return render_run_page(replace(detail, diagnostics=(*detail.diagnostics, *result.diagnostics)))
+    detail = replace(detail, diagnostics=(*detail.diagnostics, *result.diagnostics))
+    return render_run_page(detail, origin)
 
 
 def announce_stop() -> None:

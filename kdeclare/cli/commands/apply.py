@@ -99,6 +99,7 @@ def apply(
     from kdeclare.app.apply import apply_manifests, apply_saved
     from kdeclare.app.signatures import build_signature_check
     from kdeclare.cli.standard_input import STREAM_ARGUMENT, read_manifest_input
+    from kdeclare.core.plans.plan_origin import PlanOrigin
     from kdeclare.engine.planning.planfile import is_plan_file, load_plan
 
     files = [path for path in paths or () if str(path) != STREAM_ARGUMENT]
@@ -122,12 +123,20 @@ def apply(
         scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
         given = read_manifest_input(paths, reach.line)
         workspace = replace(reach.workspace(), stream=given.stream)
+        origin = None
+        if console.output == "html":
+            import os
+            from datetime import UTC, datetime
+
+            from kdeclare.app.plan_origin import find_plan_origin
+
+            origin = find_plan_origin(workspace.project.folder, os.environ, datetime.now(UTC))
         return execute_run(
             console,
             prompt,
             apply_flags,
             lambda how: apply_manifests(workspace, given.paths, scope, how),
-            make_run_presenter(console, workspace),
+            make_run_presenter(console, workspace, origin=origin),
         )
     if len(paths or ()) > 1:
         raise typer.BadParameter(
@@ -146,5 +155,5 @@ def apply(
         prompt,
         apply_flags,
         lambda how: apply_saved(workspace, saved_plan, replace(how, require_signature=require_signature)),
-        make_run_presenter(console, workspace, saved_plan.plan_id),
+        make_run_presenter(console, workspace, saved_plan.plan_id, PlanOrigin(saved_plan.created_at or "")),
     )

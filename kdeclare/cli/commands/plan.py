@@ -118,17 +118,16 @@ def plan(
         workspace, given.paths, scope, console.progress, console.command, lists_unmanaged=list_unmanaged
     )
     console.notices(plan_result.notices)
-    new_plan = plan_result.plan
+    new_plan, created_at = plan_result.plan, datetime.now(UTC)
     outcome = plan_outcome(new_plan, detailed_exitcode)
     is_saved = out is not None and not new_plan.has_errors
     if out is not None and is_saved:
-        save_plan(replace(new_plan, unmanaged=None), out, signer)
+        save_plan(replace(new_plan, unmanaged=None), out, signer, created_at)
     origin = None
     if console.output == "html":
         from kdeclare.app.plan_origin import find_plan_origin
 
-        folder = options.project.parent if options.project else Path.cwd()
-        origin = find_plan_origin(folder, os.environ, datetime.now(UTC))
+        origin = find_plan_origin(workspace.project.folder, os.environ, created_at)
     show_plan(console, new_plan, graph=graph, origin=origin)
     if out is not None and is_saved:
         announce_saved_plan(console, out, is_signed=signer is not None)

@@ -1,6 +1,7 @@
 """Render a plan or a run as an HTML page, with its risks or problems and the timing of operations."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -157,11 +158,14 @@ def render_plan_page(plan: Plan, identity: str | None = None, origin: PlanOrigin
     )
 
 
-def render_run_page(detail: RunDetail) -> str:
-    """Render the page of a run: its plan, its results, and the timing of its operations."""
+def render_run_page(detail: RunDetail, origin: PlanOrigin | None = None) -> str:
+    """Render the page of a run: its plan, its results, and the timing of its operations.
+
+    origin: the commit of the plan, if known. Records of runs do not contain it.
+    """
     strings = StringTable()
     run = detail.run
-    facts, problems = _list_run_facts(detail), list_run_problems(detail)
+    facts, problems = _list_run_facts(detail, origin or PlanOrigin()), list_run_problems(detail)
     data = build_body_data(detail.plan, strings, compute_operation_seconds(detail)) | {
         "page": "run",
         "quiet": run.outcome == "done",
@@ -232,7 +236,7 @@ def _list_graph_facts(plan: Plan) -> LabeledValues:
     return [("execution", f"{format_count(len(plan.operations), 'operation')}{path_note}")]
 
 
-def _list_run_facts(detail: RunDetail) -> LabeledValues:
+def _list_run_facts(detail: RunDetail, origin: PlanOrigin) -> LabeledValues:
     run = detail.run
     run_duration = "" if run.duration_s is None else format_duration(run.duration_s)
     done_counts = format_done_counts(step.verb for step in detail.steps if step.status is Status.DONE)
@@ -252,7 +256,8 @@ def _list_run_facts(detail: RunDetail) -> LabeledValues:
         ("undone by", sanitize_for_terminal(run.undone_by or "")),
         ("plan", sanitize_for_terminal(run.plan_id)),
     )
-    return [(name, text) for name, text in facts if text]
+    origin_facts = _list_origin_facts(replace(origin, created_at=""))
+    return [(name, text) for name, text in (*facts, *origin_facts) if text]
 
 
 def _build_run_data(detail: RunDetail, strings: StringTable) -> dict[str, Any]:

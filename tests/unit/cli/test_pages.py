@@ -1,6 +1,7 @@
 """Plans and runs as HTML pages: stdout is the page and nothing else."""
 
 import json
+import subprocess
 
 import pytest
 
@@ -10,6 +11,55 @@ from tests.unit.cli.command_line import CommandLine
 from tests.unit.report.page_reader import Reader
 
 HTML = ("--format", "html")
+
+
+@pytest.fixture(autouse=True)
+def _without_ci_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "GIT_COMMIT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def commit_all(kdeclare: CommandLine) -> str:
+    """Commit all files of the project in a new git repository, and return the hash of the commit."""
+
+    def git(*arguments: str) -> str:
+        user = ("-c", "user.name=Ann Lee", "-c", "user.email=ann@example.com", "-c", "commit.gpgsign=false")
+        command = ["git", *user, "-C", str(kdeclare.folder), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "Declare topics")
+    return git("rev-parse", "HEAD")
+
+
+def test_pages_in_a_git_repository_name_commit_and_author(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    commit = commit_all(kdeclare)
+    kdeclare("plan", "--out", "it.plan")
+    facts = dict(Reader(kdeclare("plan", *HTML).out).data["facts"])
+    assert (facts["commit"], facts["author"]) == (commit[:12], "Ann Lee")
+    assert "ann@example.com" not in str(facts)
+    kdeclare.topic("payments")
+    facts = dict(Reader(kdeclare("plan", *HTML).out).data["facts"])
+    assert facts["commit"] == f"{commit[:12]}, with local changes"
+    shown = dict(Reader(kdeclare("show", "it.plan", *HTML).out).data["facts"])
+    assert "created" in shown
+    assert "commit" not in shown
+    applied = dict(Reader(kdeclare("apply", "it.plan", "--yes", *HTML).out).data["facts"])
+    assert "commit" not in applied
+    applied = dict(Reader(kdeclare("apply", "--yes", *HTML).out).data["facts"])
+    assert applied["commit"] == f"{commit[:12]}, with local changes"
+    assert applied["author"] == "Ann Lee"
+
+
+def test_page_of_a_plan_is_independent_of_the_commit_except_for_its_facts(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    before = dict(Reader(kdeclare("plan", *HTML).out).data["facts"])
+    commit_all(kdeclare)
+    after = dict(Reader(kdeclare("plan", *HTML).out).data["facts"])
+    assert after["plan"] == before["plan"]
+    assert after.keys() - before.keys() == {"commit", "author"}
 
 
 def test_plan_and_saved_plan_produce_same_page(kdeclare: CommandLine) -> None:
