@@ -5,8 +5,8 @@ is in the cluster-level live state, in the field `UNUSED`, so that snapshots con
 report the same findings. Clusters that were read without the setting do not have this field.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
@@ -15,7 +15,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, dump_canonical_json, parse_json
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import LiveCodec, LiveKey
-from kdeclare.core.live.unused_objects import ListsUnusedObjects, UnusedListing
+from kdeclare.core.live.unused_objects import ListsUnusedObjects, UnusedListing, UnusedObject
 from kdeclare.core.parts import Connections
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.units import format_count
@@ -30,17 +30,34 @@ UncheckedObjects = frozenset[tuple[str, str]]
 An empty key represents all objects of the type.
 """
 
+FindCreatedObjects = Callable[[Collection[LiveKey], datetime], Collection[LiveKey]]
+"""A function that returns those of some live objects that the project created after a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedSearch:
+    """How an audit looks for unused objects.
+
+    unused_for_s: after how many seconds without use an object counts as unused.
+    find_created: called only for objects that were never used, because systems may not tell their age.
+    """
+
+    unused_for_s: float
+    find_created: FindCreatedObjects
+
+
 _FIGURES = ("records", "bytes", "newest_record_ms", "groups")
 MAX_NAMED = 1_000
 """The largest number of undetermined objects that a snapshot names for each reason."""
 
 
 def read_unused(
-    codecs: Iterable[LiveCodec], connections: Connections, unused_for_s: float, read_at: datetime
+    codecs: Iterable[LiveCodec], connections: Connections, search: UnusedSearch, read_at: datetime
 ) -> JsonObject:
     """Ask the providers which objects are unused, and return the value of the field `UNUSED`.
 
-    If a provider cannot determine this, all its objects are undetermined.
+    An object that was never used and that the project created only recently is left out. If a provider cannot
+    determine which objects are unused, all its objects are undetermined.
     """
     objects: list[JsonValue] = []
     undetermined: list[JsonValue] = []
@@ -49,19 +66,22 @@ def read_unused(
         if not isinstance(codec, ListsUnusedObjects):
             continue
         try:
-            listing = codec.list_unused(connections, unused_for_s, read_at)
+            listing = codec.list_unused(connections, search.unused_for_s, read_at)
         except Fault as fault:
             reason = f"{fault.message.strip().rstrip('.')} ({fault.error})"
             undetermined += [_dump_gap(sort, reason, None, None) for sort in sorted(codec.unused_sorts)]
             continue
-        objects += _dump_objects(listing)
+        unused_since = read_at - timedelta(seconds=search.unused_for_s)
+        never_used = [item.key for item in listing.unused if item.newest_ms is None]
+        created = search.find_created(never_used, unused_since) if never_used else ()
+        objects += _dump_objects(item for item in listing.unused if item.key not in created)
         undetermined += _dump_undetermined(listing)
         warnings += listing.warnings
     return {"objects": objects, "undetermined": undetermined, "warnings": warnings}
 
 
-def _dump_objects(listing: UnusedListing) -> Iterator[JsonObject]:
-    for item in sorted(listing.unused, key=lambda item: item.key):
+def _dump_objects(unused: Iterable[UnusedObject]) -> Iterator[JsonObject]:
+    for item in sorted(unused, key=lambda item: item.key):
         figures = dict(zip(_FIGURES, (item.records, item.size, item.newest_ms, item.readers), strict=True))
         yield {"kind": item.key.sort, "name": item.key.key, "message": item.message, "figures": {**figures}}
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from kdeclare.app.fleet.audit_policies import describe_policies
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
+from kdeclare.app.fleet.run_writes import find_created_objects
 from kdeclare.app.plan import load_valid_manifests
 from kdeclare.app.policies import RULES, open_active_policies
 from kdeclare.app.secrets import make_secret_hasher
@@ -43,6 +44,7 @@ from kdeclare.fleet.tables.row_builder import (
     read_live_rows,
 )
 from kdeclare.fleet.tables.rows import DECLARED, LIVE
+from kdeclare.fleet.unused import UnusedSearch
 from kdeclare.manifests.fleet import ClusterEntry
 from kdeclare.manifests.load_manifests import find_manifests_of, load_project_manifests
 
@@ -75,11 +77,16 @@ def _generate_live_rows(locator: ClusterLocator, name: str) -> Iterator[Row]:
             workspace = locator.workspace(name)
             with workspace.open_connections() as connections:
                 find_known = partial(_find_known_resources, workspace)
-                yield from read_live_rows(
-                    connections, name, labels, read_at, find_known, locator.fleet().unused_for_s
-                )
+                unused_search = _build_unused_search(workspace, locator.fleet().unused_for_s)
+                yield from read_live_rows(connections, name, labels, read_at, find_known, unused_search)
     except KdeclareError as problem:
         yield build_unreachable_row(name, labels, read_at, summarize_diagnostics(problem.diagnostics))
+
+
+def _build_unused_search(workspace: Workspace, unused_for_s: float | None) -> UnusedSearch | None:
+    if unused_for_s is None:
+        return None
+    return UnusedSearch(unused_for_s, partial(find_created_objects, workspace.store))
 
 
 def _find_known_resources(workspace: Workspace, kinds: Collection[str]) -> list[KnownResource]:

@@ -1,6 +1,7 @@
-"""Read from the journals of a cluster's project what its runs changed in one object."""
+"""Read from the journals of a project what its runs changed in an object, and which objects they created."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
@@ -14,16 +15,18 @@ from kdeclare.app.fleet.object_resources import (
 )
 from kdeclare.app.state.summaries import parse_run_time
 from kdeclare.core.clock import parse_time
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.state import State
 from kdeclare.core.resources.changes import Action, Change
-from kdeclare.core.resources.fleet_capabilities import is_set_like
+from kdeclare.core.resources.fleet_capabilities import find_live_key, is_set_like
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.engine.executor.entries import RunRecord, read_run, read_run_plan
+from kdeclare.engine.state.port import StateStore
 from kdeclare.fleet.history.change_origins import RunWrite
 from kdeclare.fleet.history.object_history import (
     ObjectVersion,
@@ -73,6 +76,38 @@ def read_object_runs(
         tuple(sorted(writes, key=lambda write: (write.ended_at, write.run_id))),
         ObjectResources(names, resources.is_complete),
     )
+
+
+def find_created_objects(store: StateStore, keys: Collection[LiveKey], since: datetime) -> frozenset[LiveKey]:
+    """Return those of the live objects that runs of the project created after a time.
+
+    Kafka does not tell when a topic was created, but the journals of the project do. Runs that cannot be read
+    are skipped.
+    """
+    created: set[LiveKey] = set()
+    for run_id in reversed(store.runs()):
+        started_at = parse_run_time(run_id)
+        if started_at is None or started_at < since:
+            continue
+        try:
+            created.update(_list_created(store, run_id))
+        except KdeclareError:
+            continue
+        if created.issuperset(keys):
+            break
+    return created.intersection(keys) if keys else frozenset()
+
+
+def _list_created(store: StateStore, run_id: str) -> Iterator[LiveKey]:
+    """Yield the live objects that a run created. Raises KdeclareError if the run cannot be read."""
+    plan, record = read_run_plan(store, run_id), read_run(store, run_id)
+    changed = {operation.resource for operation in plan.operations if _had_effect(record, operation.id)}
+    records = {item.id: item.after for item in plan.ownership}
+    for change in plan.changes:
+        if change.action is Action.CREATE and change.id in changed:
+            key = find_live_key(change.id, None, records.get(change.id))
+            if key is not None:
+                yield key
 
 
 _Records = Mapping[ResourceId, Sequence[OwnedRecord]]

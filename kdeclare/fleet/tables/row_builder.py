@@ -39,7 +39,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord, get_owned_labels
 from kdeclare.core.resources.record_binding import dump_record
 from kdeclare.fleet.live_state import OTHER_SYSTEMS, UNUSED, hash_text
 from kdeclare.fleet.tables.rows import CLUSTER, LIVE
-from kdeclare.fleet.unused import read_unused
+from kdeclare.fleet.unused import UnusedSearch, read_unused
 
 Row = dict[str, Any]
 
@@ -286,7 +286,7 @@ def read_live_rows(
     labels: Mapping[str, str],
     now: datetime,
     find_known: FindKnownResources = find_no_resources,
-    unused_for_s: float | None = None,
+    unused_search: UnusedSearch | None = None,
 ) -> Iterator[Row]:
     """Read a cluster, and yield the cluster's own row, then the rows of its live objects.
 
@@ -296,8 +296,7 @@ def read_live_rows(
     name, labels: the name and labels of the cluster in the fleet file.
     now: the time at which reading starts.
     find_known: returns the resources of the project; called only for systems that need them to be read.
-    unused_for_s: after how many seconds without use objects count as unused; None if unused objects are not
-        listed.
+    unused_search: how to look for unused objects; None if unused objects are not listed.
     """
     listings: list[LiveListing] = []
     unread_codecs: list[tuple[LiveCodec, str]] = []
@@ -325,8 +324,8 @@ def read_live_rows(
     origin = RowOrigin(now, name, system_id, labels)
     if other_systems:
         body = {**body, OTHER_SYSTEMS: other_systems}
-    if unused_for_s is not None:
-        body = {**body, UNUSED: read_unused(find_codecs(connections), connections, unused_for_s, now)}
+    if unused_search is not None:
+        body = {**body, UNUSED: read_unused(find_codecs(connections), connections, unused_search, now)}
     yield build_cluster_row(origin, body)
     for listing in listings:
         for item in listing.objects:

@@ -115,6 +115,29 @@ def test_audit_without_setting_reads_no_usage(shop: Shop) -> None:
     assert not {call.method for call in shop.cluster.calls} & {"list_offsets", "describe_log_dirs"}
 
 
+def test_new_topic_of_the_project_is_not_unused(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka does not tell when a topic was created, but the journals of the project do."""
+    monkeypatch.chdir(shop.folder)
+    (shop.folder / "kdeclare.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\n"
+        "spec: {manifests: [all.yaml], environments: {lab: {bootstrapServers: 'eu-1:9092'}}}\n"
+    )
+    entry = "{name: eu-1, project: kdeclare.yaml, env: lab}"
+    shop.file.write_text(f"{FLEET[: FLEET.index('  clusters')]}  clusters: [{entry}]\n")
+    with (shop.folder / "all.yaml").open("a") as manifests:
+        manifests.write(TOPIC.format(name="fresh"))
+    assert main(["apply", "--yes", "--adopt"]) == 0
+    assert "fresh" in shop.cluster.topics()
+    first = shop.audit()
+    assert shop.read_unused(first).keys() == {"legacy", "stray"}
+    (run,) = (file.parent for file in shop.folder.rglob("journal.jsonl"))
+    run.rename(run.with_name(f"2020{run.name[4:]}"))  # as if the topic had been created in 2020
+    second = shop.audit()
+    assert shop.read_unused(second).keys() == {"legacy", "stray", "fresh"}
+    assert second["since"]["new"] == 1
+    assert not second["clusters"][0]["unchanged"]
+
+
 def test_topic_that_is_read_again_is_fixed(shop: Shop) -> None:
     shop.audit()
     shop.cluster.set_members("audit", GroupMember("m", "c", "h", None, (TopicPartition("legacy", 0),)))
