@@ -79,11 +79,13 @@ def read_object_runs(
 
 
 def find_created_objects(store: StateStore, keys: Collection[LiveKey], since: datetime) -> frozenset[LiveKey]:
-    """Return those of the live objects that runs of the project created after a time.
+    """Return the live objects in ``keys`` that runs of the project created after ``since``.
 
-    Kafka does not tell when a topic was created, but the journals of the project do. Runs that cannot be read
-    are skipped.
+    Kafka does not record when a topic was created, but the journals of the project do. Runs that cannot be
+    read are skipped.
     """
+    if not keys:
+        return frozenset()
     created: set[LiveKey] = set()
     for run_id in reversed(store.runs()):
         started_at = parse_run_time(run_id)
@@ -95,7 +97,7 @@ def find_created_objects(store: StateStore, keys: Collection[LiveKey], since: da
             continue
         if created.issuperset(keys):
             break
-    return created.intersection(keys) if keys else frozenset()
+    return frozenset(created.intersection(keys))
 
 
 def _list_created(store: StateStore, run_id: str) -> Iterator[LiveKey]:
