@@ -256,6 +256,16 @@ def _build_diagnostic(
 
 
 def _build_unknown_field_error(path: Location, model: type[BaseModel], root: Node) -> Diagnostic:
+    refusal = _find_refusal(path, model)
+    if refusal is not None:
+        return error(
+            "refused-option",
+            "Lifecycle option not available",
+            f"Resources of this kind cannot have lifecycle.{path[-1]}. {refusal}",
+            hint=f"Remove {path[-1]} from 'lifecycle'.",
+            place=find_position(root, path, key=True),
+            subject=format_path(path),
+        )
     known_names = sorted(set(find_field_names(model, path[:-1])))
     location_text = f" in '{format_path(path[:-1])}'" if len(path) > 1 else ""
     suggestion = format_suggestion(str(path[-1]), known_names)
@@ -274,6 +284,19 @@ def _build_unknown_field_error(path: Location, model: type[BaseModel], root: Nod
         place=find_position(root, path, key=True),
         subject=format_path(path),
     )
+
+
+def _find_refusal(path: Location, model: type[BaseModel]) -> str | None:
+    """Return why the kind refuses the lifecycle option at this path; None if the field is unknown.
+
+    The class of the lifecycle has the reasons in its attribute ``refused_options``.
+    """
+    if path[:-1] != ("spec", "lifecycle"):
+        return None
+    spec = model.model_fields["spec"].annotation
+    lifecycle = getattr(spec, "model_fields", {}).get("lifecycle")
+    reasons: Mapping[str, str] = getattr(getattr(lifecycle, "annotation", None), "refused_options", {})
+    return reasons.get(str(path[-1]))
 
 
 def _build_missing_field_error(loc: Location, path: Location, root: Node) -> Diagnostic | None:

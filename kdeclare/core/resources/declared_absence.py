@@ -1,11 +1,13 @@
 """Resources that a manifest declares as absent with ``lifecycle.state``, so that deletions are reviewed."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel, Field
 
 from kdeclare.core.diagnostics import error
-from kdeclare.core.resources.kind import SpecProblem
+from kdeclare.core.parts import LiveState
+from kdeclare.core.resources.kind import DesiredResource, SpecProblem
+from kdeclare.core.resources.owned_record import OwnedRecord
 
 CONTRADICTING_LIFECYCLE = "contradicting-lifecycle"
 
@@ -17,6 +19,25 @@ ResourceState: TypeAlias = Annotated[
     ),
 ]
 """The type of ``lifecycle.state``."""
+
+
+@runtime_checkable
+class DeletesByRecord(Protocol):
+    """A kind whose diff needs an ownership record to know what to delete.
+
+    Without this capability, the name of a resource alone must identify everything that its deletion removes.
+    """
+
+    def build_absent_record(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> OwnedRecord | None:
+        """Return a record of everything to delete; None if nothing of the resource exists.
+
+        The engine passes this record to `Kind.diff` and `Kind.plan_operations`, but does not store it. If
+        ``owned`` is not None and adoption is not allowed, the record contains only what is owned.
+
+        desired: the manifest that declares the resource as absent.
+        """
 
 
 def is_declared_absent(spec: BaseModel) -> bool:

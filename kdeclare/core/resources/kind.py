@@ -189,12 +189,22 @@ class Kind(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ResourceComparison:
-    """One resource of the plan, with its declaration, its ownership record and the result of its diff."""
+    """One resource of the plan, with its declaration, its ownership record and the result of its diff.
+
+    absent_record: the result of `DeletesByRecord.build_absent_record`, if a manifest declares the resource as
+        absent.
+    """
 
     id: ResourceId
     desired: DesiredResource | None
     owned: OwnedRecord | None
     difference: Difference
+    absent_record: OwnedRecord | None = None
+
+    @property
+    def compared_record(self) -> OwnedRecord | None:
+        """The record that the diff compared: what the project owns or, for an absent resource, deletes."""
+        return self.owned if self.absent_record is None else self.absent_record
 
     @property
     def change(self) -> Change | None:

@@ -208,13 +208,15 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
                 planned += plan_replacement(change, item.desired, live, item.owned, context)
             else:
                 planned += KINDS[item.id.kind].plan_operations(
-                    change, item.desired, live, item.owned, context
+                    change, item.desired, live, item.compared_record, context
                 )
         except CannotPlanError as reason:
             draft.report([reason.problem])
     # Remove excess deletions first: objects that are not deleted can still be used.
     released = frozenset(
-        item.id for item in draft.compared if item.owned is not None and item.difference.owned is None
+        item.id
+        for item in draft.compared
+        if item.compared_record is not None and item.difference.owned is None
     )
     deletion_problems, refused_deletions = _check_deletion_count(request, planned, released)
     operations = operation_graph.exclude_operations(planned, refused_deletions)
@@ -248,7 +250,7 @@ def _plan_blocked_changes(
     blocked = {change.id: change for change in plan.changes if change.blocked}
     for item in draft.compared if blocked else ():
         if item.id in blocked:
-            yield from plan_blocked(blocked[item.id], item.desired, live, item.owned, context)
+            yield from plan_blocked(blocked[item.id], item.desired, live, item.compared_record, context)
 
 
 def _find_blocked_dependents(

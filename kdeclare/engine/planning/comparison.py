@@ -1,6 +1,6 @@
 """Diff all resources in the scope of a plan, and delete, release or report undeclared resources."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, Severity, denied, error, warning
@@ -10,6 +10,7 @@ from kdeclare.core.plans.plan_hooks import PlanHooks
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.adoption import ADOPTION, allow_adoption
 from kdeclare.core.resources.changes import Action, Change, Reason, Risk
+from kdeclare.core.resources.declared_absence import DeletesByRecord
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import (
     DesiredResource,
@@ -27,11 +28,12 @@ from kdeclare.engine.planning.request import PlanRequest
 
 def list_selections_to_observe(request: PlanRequest) -> tuple[Selection, ...]:
     """Return the selections of the live state that the resources in scope need."""
-    return tuple(
-        selection
-        for id_, desired, owned in _list_in_scope(request)
-        for selection in KINDS[id_.kind].select(id_.name, desired.body if desired else None, owned)
-    )
+    absent = _index_absent(request)
+    selections: list[Selection] = []
+    for id_, desired, owned in _list_in_scope(request):
+        declared = desired or absent.get(id_)
+        selections += KINDS[id_.kind].select(id_.name, declared.body if declared else None, owned)
+    return tuple(selections)
 
 
 def compare_resources(
@@ -39,15 +41,21 @@ def compare_resources(
 ) -> list[ResourceComparison]:
     """Diff all resources in the scope of the plan, and return the results sorted by id."""
     comparisons = []
-    absent = {item.id: item for item in request.absent}
+    absent = _index_absent(request)
     for id_, desired, owned in _list_in_scope(request):
-        difference = None
+        difference, absent_record = None, None
         if id_ not in request.scope.forget:
-            difference = next(filter(None, (h.withhold(id_, desired, owned) for h in hooks)), None)
+            # The manifest of a resource that was never applied says where the resource would be.
+            declared = desired if owned is not None else desired or absent.get(id_)
+            difference = next(filter(None, (h.withhold(id_, declared, owned) for h in hooks)), None)
         if difference is None:
-            difference = KINDS[id_.kind].diff(id_, desired, live, owned, context)
+            kind = KINDS[id_.kind]
+            if id_ in absent and isinstance(kind, DeletesByRecord):
+                absent_record = kind.build_absent_record(absent[id_], live, owned)
+            record = owned if absent_record is None else absent_record
+            difference = kind.diff(id_, desired, live, record, context)
             if id_ in absent:
-                difference = _resolve_absent(request, absent[id_], owned, difference)
+                difference = _resolve_absent(absent[id_], owned, difference)
             elif desired is None:
                 difference = _resolve_undeclared(request, id_, owned, difference)
             elif id_ in request.scope.replacements:
@@ -55,8 +63,8 @@ def compare_resources(
             if request.scope.by_hand:
                 difference = _to_adhoc(difference)
             for hook in hooks:
-                difference = hook.review_difference(id_, desired, owned, difference)
-        comparisons.append(ResourceComparison(id_, desired, owned, difference))
+                difference = hook.review_difference(id_, desired, record, difference)
+        comparisons.append(ResourceComparison(id_, desired, owned, difference, absent_record))
     changing_ids = {str(item.id) for item in comparisons if item.desired and item.change}
     if not changing_ids:
         return comparisons
@@ -228,15 +236,21 @@ def _resolve_undeclared(
     return Difference(orphan, owned, (), (_report_orphaned(id_, exclusion, request.env),))
 
 
+def _index_absent(request: PlanRequest) -> Mapping[ResourceId, DesiredResource]:
+    """Return the resources that a manifest declares as absent, by id. ``--adopt`` also applies to them."""
+    transform = allow_adoption if request.scope.adopt else _keep_unchanged
+    return {item.id: transform(item) for item in request.absent}
+
+
 def _resolve_absent(
-    request: PlanRequest, declared: DesiredResource, owned: OwnedRecord | None, difference: Difference
+    declared: DesiredResource, owned: OwnedRecord | None, difference: Difference
 ) -> Difference:
     """Delete a resource that a manifest declares as absent, if this project owns it or may adopt it."""
     change = difference.change
     if change is None:
         return Difference(None, diagnostics=difference.diagnostics)
     diagnostics = tuple(_relate_to_absence(d, declared) for d in difference.diagnostics)
-    is_adoption = owned is None and not request.scope.adopt and not getattr(declared.body, "adopt", False)
+    is_adoption = owned is None and not getattr(declared.body, "adopt", False)
     if is_adoption:
         diagnostics += (_report_unowned_deletion(declared),)
     blocking_code = next((d.code for d in diagnostics if d.is_blocking), None)

@@ -1,9 +1,9 @@
 """Kind `BrokerConfig`: dynamic configs of one broker, or the cluster-wide default for all brokers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.frozen_dataclass import dataclass
@@ -12,6 +12,7 @@ from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.ignored_changes import ConfigsLifecycle
 from kdeclare.core.resources.kind import (
     NAME,
     DesiredResource,
@@ -72,10 +73,21 @@ HELD_BY_CLUSTER = frozenset({"min.insync.replicas"})
 """The keys whose cluster-wide value cannot be deleted if eligible leader replicas (KIP-966) are enabled."""
 
 
+class BrokerLifecycle(ConfigsLifecycle):
+    """The lifecycle options for the configs of a broker."""
+
+    refused_options: ClassVar[Mapping[str, str]] = {
+        "state": "A broker exists with or without overrides. To delete an override, set the config to null."
+    }
+
+
 class BrokerConfigSpec(ConfigsSpec):
     """The ``spec`` of a BrokerConfig manifest."""
 
     configs: ConfigMap = make_configs_field(ConfigScope.BROKER)
+    lifecycle: Annotated[
+        BrokerLifecycle, Field(description="How to treat configs that other clients set.")
+    ] = BrokerLifecycle()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """``spec.lifecycle`` in commands: ignored fields, and declared deletions."""
 
+import pytest
+
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from tests.unit.cli.command_line import CommandLine
 
@@ -92,3 +94,51 @@ spec:
     (kdeclare.folder / "overlays" / "orders.yaml").write_text(overlay)
     ran = kdeclare("plan", "--env", "lab", "--detailed-exitcode")
     assert (ran.code, "declared absent" in ran.out) == (2, True), ran
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "reason"),
+    [
+        ("BrokerConfig", "{lifecycle: {state: absent}}", "A broker exists with or without overrides."),
+        ("ConnectWorkerConfig", "{connect: eu, lifecycle: {state: absent}}", "Workers exist with or without"),
+        (
+            "Acl",
+            "{principal: User:a, lifecycle: {ignoreChanges: [bindings]}}",
+            "Kafka creates and deletes bindings, but never changes them.",
+        ),
+    ],
+)
+def test_option_that_a_kind_cannot_have_is_refused_with_a_reason(
+    kdeclare: CommandLine, kind: str, spec: str, reason: str
+) -> None:
+    text = f"{{apiVersion: kdeclare/v1, kind: {kind}, metadata: {{name: '1'}}, spec: {spec}}}\n"
+    write(kdeclare, refused=text)
+    ran = kdeclare("validate")
+    output = " ".join((ran.out + ran.err).split())
+    assert ran.code == 1
+    assert "Lifecycle option not available" in output
+    assert reason in output
+    assert "manifests/refused.yaml:1:" in output
+
+
+def test_misspelled_lifecycle_option_is_still_an_unknown_field(kdeclare: CommandLine) -> None:
+    write(kdeclare, orders=f"{TOPIC}  lifecycle: {{stat: absent}}\n")
+    ran = kdeclare("validate")
+    assert "Did you mean 'state'?" in ran.out + ran.err
+
+
+def test_absent_user_is_deleted_without_its_password(kdeclare: CommandLine) -> None:
+    user = (
+        "{apiVersion: kdeclare/v1, kind: ScramUser, metadata: {name: a}, "
+        "spec: {mechanisms: {SCRAM-SHA-512: {password: '${file.password}'}}}}\n"
+    )
+    (kdeclare.folder / "password").write_text("correct horse")
+    write(kdeclare, user=user)
+    ran = kdeclare("apply", "--yes")
+    assert ran.code == 0, ran
+    assert kdeclare.cluster.scram_users().keys() == {"a"}
+    (kdeclare.folder / "password").unlink()
+    write(kdeclare, user=f"{user[: user.index('spec:')]}spec: {{lifecycle: {{state: absent}}}}}}\n")
+    ran = kdeclare("apply", "--yes")
+    assert ran.code == 0, ran
+    assert kdeclare.cluster.scram_users() == {}

@@ -28,10 +28,16 @@ from kdeclare.core.secrets.secret_hashes import is_hash_of
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef
 from kdeclare.providers.connect.client.connectors_port import LiveConnector, RunState
 from kdeclare.providers.connect.connector.live import ClusterSnapshot, ConnectorState
-from kdeclare.providers.connect.connector.record import ConnectorRecord, build_record
+from kdeclare.providers.connect.connector.record import (
+    ConnectorRecord,
+    build_record,
+    ignore_fields,
+    restore_ignored,
+)
 from kdeclare.providers.connect.connector.settings import (
     CLASS,
     NAME,
+    STATE_PATH,
     Setting,
     find_path,
     is_hidden,
@@ -49,7 +55,7 @@ from kdeclare.providers.connect.connector.status import (
     list_failures,
 )
 
-STATE_PATH, TASKS_PATH = "state", "tasks"
+TASKS_PATH = "tasks"
 FAILURE = "connector-failed"
 """The code of the warning about a connector that failed or has failed tasks."""
 
@@ -110,11 +116,11 @@ def diff_connector(
         return withheld
     if desired is None:
         return _diff_undeclared(resource, state, owned)
-    body = desired.get_body(ConnectorBody)
+    body = ignore_fields(desired.get_body(ConnectorBody), state)
     cluster = state.get_cluster(body.endpoint)
     if owned is not None and (owned.endpoint, owned.connector) != (cluster.name, body.name):
         return Difference(None, owned, diagnostics=(_report_moved(desired, body, cluster, owned),))
-    record = build_record(body, cluster.name, desired.labels)
+    record = restore_ignored(build_record(body, cluster.name, desired.labels), body, owned)
     live = cluster.find(body.name)
     if body.is_partial:
         return Difference(None) if live is None else _diff_requested(desired, body, live)
@@ -269,10 +275,15 @@ def _list_drifted(item: _DiffInput, *, has_failures: bool) -> Iterator[str]:
     if owned is None:
         return
     ignored = {*owned.ignore, *item.body.ignore, NAME}
+    is_state_ignored = STATE_PATH in item.body.ignored
     for key in sorted({*owned.config, *live.config} - ignored):
         if not _is_as_applied(item, key, owned.config.get(key), live.config.get(key)):
             yield find_path(key)
-    if owned.state is not None and find_target_state(live) not in (None, owned.state):
+    if (
+        owned.state is not None
+        and not is_state_ignored
+        and find_target_state(live) not in (None, owned.state)
+    ):
         yield STATE_PATH
     if has_failures:
         yield TASKS_PATH

@@ -48,7 +48,11 @@ from kdeclare.providers.connect.connector.manifests import (
     render_connector_lines,
 )
 from kdeclare.providers.connect.connector.plan_operations import build_connector_operations
-from kdeclare.providers.connect.connector.record import ConnectorRecord
+from kdeclare.providers.connect.connector.record import (
+    ConnectorRecord,
+    build_absent_record,
+    ignore_fields,
+)
 from kdeclare.providers.connect.connector.settings import (
     CLASS,
     CONNECTOR,
@@ -120,6 +124,19 @@ class ConnectorKind:
         """See `Kind`."""
         state, record = live.get(ConnectorState), narrow_record(owned, ConnectorRecord)
         return diff_connector(resource, desired, state, record)
+
+    def ignore_fields(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> ConnectorBody:
+        """See `IgnoresChanges`."""
+        return ignore_fields(desired.get_body(ConnectorBody), live.get(ConnectorState))
+
+    def build_absent_record(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> OwnedRecord | None:
+        """See `DeletesByRecord`."""
+        body, record = desired.get_body(ConnectorBody), narrow_record(owned, ConnectorRecord)
+        return build_absent_record(body, live.get(ConnectorState), record, desired.labels)
 
     def plan_operations(
         self,

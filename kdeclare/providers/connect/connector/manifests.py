@@ -25,12 +25,13 @@ from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 from kdeclare.providers.connect.client.connectors_port import ConnectCluster, LiveConnector
 from kdeclare.providers.connect.connection import ConnectClients
 from kdeclare.providers.connect.connector.collector import read_password_keys
-from kdeclare.providers.connect.connector.diff import STATE_PATH, TASKS_PATH
+from kdeclare.providers.connect.connector.diff import TASKS_PATH
 from kdeclare.providers.connect.connector.settings import (
     CLASS,
     CONFIG_FIELD_PREFIX,
     CONNECTOR,
     FIELD_KEYS,
+    STATE_PATH,
     TASKS_MAX,
     find_key,
     find_path,

@@ -20,12 +20,13 @@ from kdeclare.providers.connect.connector.arguments import (
     SetStateArgs,
 )
 from kdeclare.providers.connect.connector.config_operations import CONFIGURE, CREATE, DELETE
-from kdeclare.providers.connect.connector.diff import STATE_PATH, TASKS_PATH
+from kdeclare.providers.connect.connector.diff import TASKS_PATH
 from kdeclare.providers.connect.connector.live import ClusterSnapshot, ConnectorState
 from kdeclare.providers.connect.connector.record import ConnectorRecord, StatedSetting
 from kdeclare.providers.connect.connector.settings import (
     CLASS,
     NAME,
+    STATE_PATH,
     find_key,
     is_hidden,
     is_masked,

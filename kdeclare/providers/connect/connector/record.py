@@ -1,7 +1,7 @@
-"""The ownership record of a connector."""
+"""The ownership record of a connector, and the effects of lifecycle options on comparisons and records."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -11,7 +11,8 @@ from kdeclare.core.operations.argument_binding import OMIT_EMPTY, OMIT_FALSE, OM
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_refs import SecretRef
-from kdeclare.providers.connect.connector.settings import to_argument
+from kdeclare.providers.connect.connector.live import ConnectorState
+from kdeclare.providers.connect.connector.settings import CLASS, STATE_PATH, TASKS_MAX, to_argument
 from kdeclare.providers.connect.connector.spec import ConnectorBody, StateName
 
 StatedSetting = Annotated[SecretRef | str, Field(union_mode="left_to_right")]
@@ -59,3 +60,64 @@ def build_record(body: ConnectorBody, endpoint: str, labels: Mapping[str, str]) 
         body.prevent_destroy,
         dict(labels),
     )
+
+
+def ignore_fields(body: ConnectorBody, state: ConnectorState) -> ConnectorBody:
+    """Return the body without the ignored fields of an existing connector.
+
+    The keys of the ignored fields are added to ``ignore``, so that a new config keeps their live values. A
+    missing connector is created with all fields.
+    """
+    if not body.ignored:
+        return body
+    cluster = state.get_cluster(body.endpoint)
+    if not cluster.is_readable:
+        return body  # the plan reports the problem and changes nothing
+    live = cluster.find(body.name)
+    if live is None:
+        return replace(body, ignored=())
+    keys = body.ignored_keys
+    return replace(
+        body,
+        class_name=live.config.get(CLASS, body.class_name) if CLASS in keys else body.class_name,
+        tasks_max=None if TASKS_MAX in keys else body.tasks_max,
+        config={key: setting for key, setting in body.config.items() if key not in keys},
+        state=None if STATE_PATH in body.ignored else body.state,
+        ignore=body.ignore | keys,
+    )
+
+
+def restore_ignored(
+    record: ConnectorRecord, body: ConnectorBody, owned: ConnectorRecord | None
+) -> ConnectorRecord:
+    """Return the new record with the ignored fields of the previous record, because they are not applied.
+
+    body: the result of `ignore_fields`.
+    """
+    if not body.ignored:
+        return record
+    keys = body.ignored_keys
+    applied = owned.config if owned is not None else {}
+    kept = {key: setting for key, setting in applied.items() if key in keys}
+    config = {key: setting for key, setting in record.config.items() if key not in keys}
+    state = owned.state if owned is not None else None
+    return replace(
+        record,
+        config={**config, **kept},
+        state=state if STATE_PATH in body.ignored else record.state,
+        ignore=tuple(key for key in record.ignore if key not in keys),
+    )
+
+
+def build_absent_record(
+    body: ConnectorBody, state: ConnectorState, owned: ConnectorRecord | None, labels: Mapping[str, str]
+) -> ConnectorRecord | None:
+    """See `DeletesByRecord`. The manifest decides whether the offsets are deleted, too."""
+    if owned is not None:
+        return replace(owned, deleteOffsets=body.delete_offsets)
+    cluster = state.get_cluster(body.endpoint)
+    if not cluster.is_readable or cluster.find(body.name) is None:
+        return None
+    # The config was never applied, so the record does not contain it.
+    record = build_record(replace(body, config={}, state=None), cluster.name, labels)
+    return replace(record, config={}, preventDestroy=False)

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Collection, Mapping
 
-from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.jsontypes import JsonValue, as_object, as_text, as_text_or_none
+from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_hashes import hash_like, mark_hash, mark_value
-from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef, is_sensitive_key
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Referenced, Secret, SecretRef, is_sensitive_key
 from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.providers.connect.worker_state import is_placeholder
 
@@ -19,6 +20,8 @@ FIELD_KEYS = frozenset({NAME, CLASS, TASKS_MAX})
 """The keys whose values are fields of the manifest (``name``, ``class`` and ``tasksMax``)."""
 
 CONFIG_FIELD_PREFIX = "config."
+STATE_PATH = "state"
+"""The path of the state of a connector in changes."""
 _PATHS = {CLASS: "class", TASKS_MAX: "tasksMax"}
 _KEYS = {path: key for key, path in _PATHS.items()}
 
@@ -43,6 +46,11 @@ def find_key(path: str) -> str | None:
     if path.startswith(CONFIG_FIELD_PREFIX):
         return path.removeprefix(CONFIG_FIELD_PREFIX)
     return _KEYS.get(path)
+
+
+def is_config_path(path: str) -> bool:
+    """Whether a path is that of a config key, such as ``config.topics``, and not of another field."""
+    return path.startswith(CONFIG_FIELD_PREFIX) and find_key(path) not in ("", *FIELD_KEYS)
 
 
 def is_sensitive_setting(key: str) -> bool:
@@ -149,3 +157,22 @@ def redact_config(config: Mapping[str, str], password_keys: Collection[str] = ()
     return {
         key: redact_setting(key, text, password_keys) for key, text in config.items() if key not in FIELD_KEYS
     }
+
+
+def bind_setting(value: JsonValue) -> Setting:
+    """Convert the plain data of a declared value back to the value. A secret has a hash, but no value."""
+    if isinstance(value, str):
+        return value
+    fields = as_object(value)
+    return Secret("", as_text_or_none(fields["reference"]), as_text(fields["secret"]))
+
+
+def parse_setting(key: str, text: str) -> Setting:
+    """Return the declared value of a key. References and sensitive values are secrets."""
+    if isinstance(text, Referenced):
+        SCRUBBER.register(str(text))
+        return Secret(str(text), text.reference)
+    if not is_sensitive_setting(key) or is_public(key, text):
+        return str(text)
+    SCRUBBER.register(text)
+    return Secret(text, None)

@@ -19,22 +19,27 @@ from kdeclare.core.jsontypes import (
     as_text_or_none,
     as_texts,
 )
+from kdeclare.core.resources.declared_absence import ResourceState
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.ignored_changes import IgnoredPaths, check_ignored_paths
 from kdeclare.core.resources.kind import NAME as NAME_PATH
 from kdeclare.core.resources.kind import SpecPath, SpecProblem
 from kdeclare.core.resources.raw_text import RawText
-from kdeclare.core.secrets.scrubber import SCRUBBER
-from kdeclare.core.secrets.secret_refs import Referenced, Secret
+from kdeclare.core.secrets.secret_refs import Secret
 from kdeclare.providers.connect.client.connectors_port import is_addressable
 from kdeclare.providers.connect.connector.settings import (
     CLASS,
     CONNECTOR,
     FIELD_KEYS,
     NAME,
+    STATE_PATH,
     TASKS_MAX,
     Setting,
-    is_public,
-    is_sensitive_setting,
+    bind_setting,
+    find_key,
+    find_path,
+    is_config_path,
+    parse_setting,
 )
 from kdeclare.providers.kafka.config.config_value import to_config_text
 
@@ -60,6 +65,8 @@ class ConnectorLifecycle(BaseModel):
             "never applied."
         ),
     ] = False
+    ignoreChanges: IgnoredPaths = []  # noqa: N815
+    state: ResourceState = "present"
 
 
 class ConnectorSpec(BaseModel):
@@ -125,7 +132,7 @@ class ConnectorSpec(BaseModel):
     ] = False
     lifecycle: Annotated[
         ConnectorLifecycle,
-        Field(description="Whether to prevent deletion, and whether to adopt an existing connector."),
+        Field(description="Whether to prevent deletion, to adopt an existing connector, or to delete it."),
     ] = ConnectorLifecycle()
 
 
@@ -138,6 +145,7 @@ class ConnectorBody:
     state: None if the state is not managed.
     is_partial: whether an ad hoc command requests only ``state`` or ``restart``, so that the config is kept.
     restart: the restart that an ad hoc command requests.
+    ignored: the paths of fields that stay as they are after the connector was created.
     """
 
     name: str
@@ -154,6 +162,12 @@ class ConnectorBody:
     adopt: bool = False
     is_partial: bool = False
     restart: RestartName | None = None
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def ignored_keys(self) -> frozenset[str]:
+        """The config keys of the ignored fields."""
+        return frozenset(key for path in self.ignored if (key := find_key(path)) is not None)
 
     @property
     def whole_config(self) -> Mapping[str, Setting]:
@@ -180,9 +194,12 @@ def parse_connector(name: str, spec: ConnectorSpec) -> tuple[ConnectorBody, tupl
         elif key in FIELD_KEYS:
             problems += _check_field_key(resource, key, str(raw), spec, connector)
         else:
-            config[key] = _parse_setting(key, to_config_text(raw))
+            config[key] = parse_setting(key, to_config_text(raw))
             problems += _warn_literal_secret(resource, key, config[key])
     problems += _check_ignored(resource, spec)
+    ignored = spec.lifecycle.ignoreChanges
+    known_paths = [STATE_PATH, *map(find_path, (CLASS, TASKS_MAX, *config))]
+    problems += check_ignored_paths(resource, ignored, known_paths, is_config_path)
     needs, need_problems = _parse_needs(resource, spec.needs)
     body = ConnectorBody(
         connector,
@@ -197,6 +214,7 @@ def parse_connector(name: str, spec: ConnectorSpec) -> tuple[ConnectorBody, tupl
         spec.deleteOffsets,
         spec.lifecycle.preventDestroy,
         spec.lifecycle.adopt,
+        ignored=tuple(ignored),
     )
     return body, (*problems, *need_problems)
 
@@ -219,6 +237,7 @@ def dump_connector(body: ConnectorBody) -> JsonObject:
         "preventDestroy": body.prevent_destroy,
         "adopt": body.adopt,
     }
+    document |= {"ignoreChanges": list(body.ignored)} if body.ignored else {}
     return document | {name: True for name, is_set in flags.items() if is_set}
 
 
@@ -227,7 +246,7 @@ def bind_connector(json: JsonObject) -> ConnectorBody:
     return ConnectorBody(
         as_text(json["name"]),
         as_text(json["class"]),
-        {key: _bind_setting(value) for key, value in as_object(json["config"]).items()},
+        {key: bind_setting(value) for key, value in as_object(json["config"]).items()},
         as_text_or_none(json["connect"]),
         as_int_or_none(json["tasksMax"]),
         bind_state(json["state"]),
@@ -237,6 +256,7 @@ def bind_connector(json: JsonObject) -> ConnectorBody:
         as_bool(json.get("deleteOffsets", False)),
         as_bool(json.get("preventDestroy", False)),
         as_bool(json.get("adopt", False)),
+        ignored=as_texts(json.get("ignoreChanges", ())),
     )
 
 
@@ -247,23 +267,6 @@ def bind_state(value: JsonValue) -> StateName | None:
     if value == "PAUSED":
         return "PAUSED"
     return "STOPPED" if value == "STOPPED" else None
-
-
-def _bind_setting(value: JsonValue) -> Setting:
-    if isinstance(value, str):
-        return value
-    fields = as_object(value)
-    return Secret("", as_text_or_none(fields["reference"]), as_text(fields["secret"]))
-
-
-def _parse_setting(key: str, text: str) -> Setting:
-    if isinstance(text, Referenced):
-        SCRUBBER.register(str(text))
-        return Secret(str(text), text.reference)
-    if not is_sensitive_setting(key) or is_public(key, text):
-        return str(text)
-    SCRUBBER.register(text)
-    return Secret(text, None)
 
 
 def _check_name(resource: str, connector: str, path: SpecPath) -> Iterator[SpecProblem]:

@@ -1,6 +1,7 @@
 """Diff worker overrides (declared, live and owned), and create diagnostics about workers."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from kdeclare.core.diagnostics import ENDPOINT_UNREACHABLE, Diagnostic, error
 from kdeclare.core.frozen_dataclass import dataclass
@@ -12,6 +13,7 @@ from kdeclare.core.jsontypes import (
     as_object,
     as_text,
     as_text_or_none,
+    as_texts,
 )
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.resources.adoption import adopt_settings
@@ -85,6 +87,20 @@ def resolve_group(desired: WorkerConfigBody | None, owned: WorkerConfigRecord | 
     return owned.workers
 
 
+def ignore_overrides(
+    body: WorkerConfigBody, live: WorkerState, owned: WorkerConfigRecord | None
+) -> WorkerConfigBody:
+    """Return the body without ignored overrides that are set or were applied.
+
+    Workers always exist. An ignored override is therefore set once, like an ignored config of a broker.
+    """
+    if not body.ignored:
+        return body
+    overrides = live.get_snapshot(body.group).overrides or {}
+    settled = body.ignored_keys & {*overrides, *(owned.configs if owned is not None else ())}
+    return replace(body, configs={key: value for key, value in body.configs.items() if key not in settled})
+
+
 def diff_worker_config(
     resource: ResourceId, desired: DesiredResource | None, live: WorkerState, owned: WorkerConfigRecord | None
 ) -> Difference:
@@ -100,7 +116,20 @@ def diff_worker_config(
         removed_fields = (field for key in sorted(records) for field in _diff_undeclared(diff_input, key))
         fields = tuple(map(assess_worker_field, removed_fields))
         return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, Risk.DISRUPTIVE, fields))
-    return _diff_declared(diff_input, body, desired, snapshot)
+    body = ignore_overrides(body, live, owned)
+    # The overrides that stay as they are. Their ownership does not change either.
+    kept_keys = body.ignored_keys - body.configs.keys()
+    kept_records = {key: record for key, record in records.items() if key in kept_keys}
+    diff_input = _DiffInput(
+        resource,
+        {key: raw for key, raw in snapshot.overrides.items() if key not in kept_keys},
+        {key: record for key, record in records.items() if key not in kept_keys},
+    )
+    difference = _diff_declared(diff_input, body, desired, snapshot)
+    if not kept_records:
+        return difference
+    record = WorkerConfigRecord(body.group, _build_records(body) | kept_records)
+    return replace(difference, owned=record)
 
 
 def _diff_declared(
@@ -149,9 +178,7 @@ def _diff_declared(
                 change, desired, adopted_paths, drifted_paths, default_reason
             )
             diagnostics.append(adoption_diagnostic)
-    owned = WorkerConfigRecord(
-        body.group, {key: _build_applied_record(wish) for key, wish in config_values.items()}
-    )
+    owned = WorkerConfigRecord(body.group, _build_records(body))
     return Difference(
         change,
         owned,
@@ -159,6 +186,10 @@ def _diff_declared(
         tuple(diagnostics),
         drifted=drifted_paths,
     )
+
+
+def _build_records(body: WorkerConfigBody) -> dict[str, AppliedRecord]:
+    return {key: _build_applied_record(value) for key, value in body.configs.items()}
 
 
 def _diff_key(diff_input: _DiffInput, key: str, config_value: ConfigValue) -> Iterator[FieldChange]:
@@ -233,6 +264,7 @@ def dump_body(body: WorkerConfigBody) -> JsonObject:
         "configs": {key: _dump_stated_value(wish) for key, wish in body.configs.items()},
         "warnBefore": body.warn_before_s,
     }
+    document |= {"ignoreChanges": list(body.ignored)} if body.ignored else {}
     return document | ({"adopt": True} if body.adopt else {})
 
 
@@ -244,6 +276,7 @@ def bind_body(document: JsonObject) -> WorkerConfigBody:
         {key: _bind_config_value(as_object(record)) for key, record in config_entries},
         as_number(document["warnBefore"]),
         as_bool(document.get("adopt", False)),
+        as_texts(document.get("ignoreChanges", ())),
     )
 
 

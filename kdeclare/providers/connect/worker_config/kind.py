@@ -44,6 +44,7 @@ from kdeclare.providers.connect.worker_config.diff import (
     diff_worker_config,
     dump_body,
     dump_config_value,
+    ignore_overrides,
     resolve_group,
 )
 from kdeclare.providers.connect.worker_config.fleet import WorkerConfigRules, make_live_key
@@ -89,6 +90,14 @@ class ConnectWorkerConfigKind:
     ) -> Difference:
         """See `Kind`."""
         return diff_worker_config(resource, desired, live.get(WorkerState), _narrow_owned(owned))
+
+    def ignore_fields(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> WorkerConfigBody:
+        """See `IgnoresChanges`."""
+        return ignore_overrides(
+            desired.get_body(WorkerConfigBody), live.get(WorkerState), _narrow_owned(owned)
+        )
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         """Return the configs and the workers of the resource."""

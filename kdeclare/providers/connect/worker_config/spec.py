@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import LITERAL_SECRET, Diagnostic, error, warning
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.resources.adoption import SettingsLifecycle
+from kdeclare.core.resources.ignored_changes import ConfigsLifecycle, check_ignored_paths
 from kdeclare.core.resources.kind import SpecPath, SpecProblem
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.core.secrets.secret_refs import Referenced, is_sensitive_key
@@ -18,6 +18,8 @@ from kdeclare.providers.connect.worker_state import WorkerGroup, is_placeholder
 from kdeclare.providers.kafka.config.config_value import ConfigValue, Unset, Value, as_secret, to_config_text
 
 RAW_SECRET = "raw-secret"
+
+_CONFIG_FIELD_PREFIX = "configs."
 
 _THIRTY_DAYS_S = 30 * 86400.0
 _CONFIG_TOPIC = "Connect's config topic, which the REST API of the workers exposes"
@@ -38,6 +40,14 @@ class TlsSpec(BaseModel):
     keyFile: Annotated[  # noqa: N815
         str | None, Field(description="The private key of the client certificate.")
     ] = None
+
+
+class WorkerLifecycle(ConfigsLifecycle):
+    """The lifecycle options for the settings of workers."""
+
+    refused_options: ClassVar[Mapping[str, str]] = {
+        "state": "Workers exist with or without overrides. To delete an override, set it to null in 'config'."
+    }
 
 
 class ConnectWorkerConfigSpec(BaseModel):
@@ -74,9 +84,9 @@ class ConnectWorkerConfigSpec(BaseModel):
         Field(description="How long before the expiry of a certificate to warn, such as 30d (the default)."),
     ] = None
     lifecycle: Annotated[
-        SettingsLifecycle,
-        Field(description="Whether to adopt existing settings that differ from the manifest."),
-    ] = SettingsLifecycle()
+        WorkerLifecycle,
+        Field(description="How to treat settings that other clients set."),
+    ] = WorkerLifecycle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +94,19 @@ class WorkerConfigBody:
     """The declared overrides of a group of workers.
 
     warn_before_s: how many seconds before the expiry of a certificate to warn.
+    ignored: the paths of overrides that stay as they are once they have been set.
     """
 
     group: WorkerGroup
     configs: Mapping[str, ConfigValue] = field(default_factory=dict)
     warn_before_s: float = _THIRTY_DAYS_S
     adopt: bool = False
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def ignored_keys(self) -> frozenset[str]:
+        """The keys of the ignored overrides."""
+        return frozenset(path.removeprefix(_CONFIG_FIELD_PREFIX) for path in self.ignored)
 
 
 def parse_worker_config(
@@ -124,8 +141,16 @@ def parse_worker_config(
         if spec.connect is not None or not urls
         else WorkerGroup(urls, tls.caFile, tls.certFile, tls.keyFile, tuple(headers))
     )
+    ignored = spec.lifecycle.ignoreChanges
+    declared_paths = [f"{_CONFIG_FIELD_PREFIX}{key}" for key in spec.config]
+    problems += check_ignored_paths(resource, ignored, declared_paths, _is_config_path)
     warn_before_s = _THIRTY_DAYS_S if spec.warnBeforeExpiry is None else spec.warnBeforeExpiry
-    return WorkerConfigBody(group, config_values, warn_before_s, spec.lifecycle.adopt), tuple(problems)
+    body = WorkerConfigBody(group, config_values, warn_before_s, spec.lifecycle.adopt, tuple(ignored))
+    return body, tuple(problems)
+
+
+def _is_config_path(path: str) -> bool:
+    return path.startswith(_CONFIG_FIELD_PREFIX) and path != _CONFIG_FIELD_PREFIX
 
 
 def parse_value(resource: str, key: str, raw: object) -> tuple[ConfigValue | None, tuple[Diagnostic, ...]]:

@@ -142,6 +142,18 @@ def diff_acl(
     )
 
 
+def build_absent_record(body: AclBody, live: AclState, owned: AclRecord | None) -> AclRecord | None:
+    """See `DeletesByRecord`. The name of an Acl is free, so only its bindings say what to delete."""
+    if owned is not None and not body.adopt:
+        return owned
+    declared = {b: role for b, role in body.bindings.items() if live.has(b)}
+    if owned is None:
+        roles = {b: role for b, role in declared.items() if role}
+        return AclRecord(tuple(declared), roles=roles) if declared else None
+    roles = {b: role for b, role in {**declared, **owned.roles}.items() if role}
+    return replace(owned, bindings=sort_bindings({*owned.bindings, *declared}), roles=roles)
+
+
 def _diff_undeclared(
     resource: ResourceId, live: AclState, owned: AclRecord | None, claims: Claims
 ) -> Difference:

@@ -99,6 +99,7 @@ class _Expansion:
             dict(sorted(bindings.items())),
             spec.unmanagedBindings == "remove",
             spec.lifecycle.preventDestroy,
+            adopt=spec.lifecycle.adopt,
         )
         return body, tuple(self._problems)
 

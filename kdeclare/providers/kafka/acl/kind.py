@@ -30,7 +30,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.providers.kafka.acl.binding import Binding, parse_binding, sort_bindings
 from kdeclare.providers.kafka.acl.collector import AclSelection, AclState, read_acls, require_visible
-from kdeclare.providers.kafka.acl.diff import assess_bindings, diff_acl, parse_field
+from kdeclare.providers.kafka.acl.diff import assess_bindings, build_absent_record, diff_acl, parse_field
 from kdeclare.providers.kafka.acl.expansion import parse_acl
 from kdeclare.providers.kafka.acl.fleet import (
     find_acl_key,
@@ -97,6 +97,13 @@ class AclKind:
     ) -> Difference:
         """See `Kind`."""
         return diff_acl(resource, desired, live.get(AclState), narrow_record(owned, AclRecord))
+
+    def build_absent_record(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> OwnedRecord | None:
+        """See `DeletesByRecord`."""
+        record = narrow_record(owned, AclRecord)
+        return build_absent_record(desired.get_body(AclBody), live.get(AclState), record)
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """Rate new denials and deleted grants as disruptive."""

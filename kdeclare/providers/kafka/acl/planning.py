@@ -109,12 +109,8 @@ class AclPlanning(PlanHooks):
         reviewed = diff_acl(resource, desired, self._live, narrow_record(owned, AclRecord), claims)
         self._remember_changes(resource, reviewed)
         if desired is None and change is not None and reviewed.change is not None:
-            is_denied = any(d.is_blocking for d in reviewed.diagnostics)
-            return replace(
-                reviewed,
-                change=replace(reviewed.change, blocked=change.blocked),
-                owned=owned if is_denied else None,
-            )
+            # The engine decided why the bindings are deleted, and whether this is allowed.
+            return replace(difference, change=replace(change, fields=reviewed.change.fields))
         return reviewed
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:

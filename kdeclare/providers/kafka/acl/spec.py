@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object, as_text, as_texts
+from kdeclare.core.resources.declared_absence import ResourceState
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.providers.kafka.acl.binding import Binding, parse_binding
 
@@ -77,8 +78,12 @@ class BindingSpec(BaseModel):
 
 
 class AclLifecycle(BaseModel):
-    """The ``lifecycle`` of an Acl: protection from deletion."""
+    """The ``lifecycle`` of an Acl: whether kdeclare deletes its bindings."""
 
+    refused_options: ClassVar[Mapping[str, str]] = {
+        "ignoreChanges": "Kafka creates and deletes bindings, but never changes them. Bindings that no "
+        "manifest declares stay as they are, unless unmanagedBindings is remove."
+    }
     model_config = _CLOSED
     preventDestroy: Annotated[  # noqa: N815
         StrictBool,
@@ -86,6 +91,11 @@ class AclLifecycle(BaseModel):
             description="Never delete the resource with all of its bindings, not even with --allow-deletes."
         ),
     ] = False
+    adopt: Annotated[
+        StrictBool,
+        Field(description="With state: absent, also delete declared bindings that were never applied."),
+    ] = False
+    state: ResourceState = "present"
 
 
 class AclSpec(BaseModel):
@@ -129,7 +139,9 @@ class AclSpec(BaseModel):
             "keep (the default) or remove."
         ),
     ] = "keep"
-    lifecycle: Annotated[AclLifecycle, Field(description="Protection from deletion.")] = AclLifecycle()
+    lifecycle: Annotated[
+        AclLifecycle, Field(description="Whether to prevent the deletion of the bindings, or to delete them.")
+    ] = AclLifecycle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +152,8 @@ class AclBody:
         in the field ``bindings``.
     absent: bindings that must not exist. Only ad hoc commands use this field.
     is_partial: whether the body is only a part of a resource, as in ad hoc commands and in audits.
+    adopt: whether a deletion includes declared bindings that were never applied. Otherwise, existing bindings
+        need no permission to be adopted, because kdeclare does not change them.
     """
 
     principals: tuple[str, ...]
@@ -148,6 +162,7 @@ class AclBody:
     prevent_destroy: bool = False
     absent: tuple[Binding, ...] = ()
     is_partial: bool = False
+    adopt: bool = False
 
 
 def dump_acl(body: AclBody) -> JsonObject:
@@ -158,6 +173,7 @@ def dump_acl(body: AclBody) -> JsonObject:
     }
     document |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
     document |= {"preventDestroy": True} if body.prevent_destroy else {}
+    document |= {"adopt": True} if body.adopt else {}
     return document | ({"partial": True} if body.is_partial else {})
 
 
@@ -169,4 +185,5 @@ def bind_acl(json: JsonObject) -> AclBody:
         as_bool(json.get("removeUnmanaged", False)),
         as_bool(json.get("preventDestroy", False)),
         is_partial=as_bool(json.get("partial", False)),
+        adopt=as_bool(json.get("adopt", False)),
     )

@@ -23,7 +23,7 @@ from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.providers.kafka.client_quota.collector import QuotaState
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity, format_limit
-from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
+from kdeclare.providers.kafka.client_quota.spec import LIMIT_FIELD_PREFIX, ClientQuotaBody
 from kdeclare.providers.kafka.settings_action import find_settings_action
 
 Limits = Mapping[str, int | float | None]
@@ -56,7 +56,28 @@ def find_entity(desired: DesiredResource | None, owned: OwnedRecord | None) -> Q
     return record.quota_entity if record is not None else None
 
 
-LIMIT_FIELD_PREFIX = "limits."
+def ignore_limits(body: ClientQuotaBody, live: QuotaState, owned: QuotaRecord | None) -> ClientQuotaBody:
+    """Return the body without ignored limits that are set or were applied.
+
+    A quota entity exists without limits. An ignored limit is therefore set once, like an ignored config of a
+    broker.
+    """
+    if not body.ignored:
+        return body
+    settled = body.ignored_keys & {*live.of(body.entity), *(owned.limits if owned is not None else ())}
+    return replace(body, limits={key: v for key, v in body.limits.items() if key not in settled})
+
+
+def build_absent_record(
+    body: ClientQuotaBody, live: QuotaState, owned: QuotaRecord | None
+) -> QuotaRecord | None:
+    """See `DeletesByRecord`. An entity is absent if it has no limits."""
+    if owned is not None and (owned.quota_entity != body.entity or not body.adopt):
+        return owned
+    deleted_limits: Limits = dict.fromkeys(live.of(body.entity), 0)  # the diff uses only the keys
+    if owned is not None:
+        return replace(owned, limits={**owned.limits, **deleted_limits})
+    return QuotaRecord(body.entity.to_json(), deleted_limits) if deleted_limits else None
 
 
 def diff_quota(
@@ -67,13 +88,17 @@ def diff_quota(
     applied: Limits = owned.limits if owned is not None else {}
     if desired is None:
         return _diff_undeclared(resource, live.of(entity) if entity is not None else {}, applied)
-    body = desired.get_body(ClientQuotaBody)
+    body = ignore_limits(desired.get_body(ClientQuotaBody), live, owned)
     if entity is not None and entity != body.entity:
         return Difference(None, owned, diagnostics=(_report_entity_changed(resource, desired, entity),))
     live_limits = live.of(body.entity)
+    # The limits that stay as they are. Their ownership does not change either.
+    kept_keys = body.ignored_keys - body.limits.keys()
+    kept_limits = {key: limit for key, limit in applied.items() if key in kept_keys}
+    applied = {key: limit for key, limit in applied.items() if key not in kept_keys}
     fields = tuple(
         field
-        for key in sorted({*body.limits, *applied, *live_limits})
+        for key in sorted({*body.limits, *applied, *live_limits} - kept_keys)
         for field in _diff_key(key, body, live_limits.get(key), applied)
     )
     drifted = tuple(
@@ -95,9 +120,9 @@ def diff_quota(
         if adopted_paths:
             change, diagnostic = adopt_settings(change, desired, adopted_paths, drifted, undrifted_reason)
             diagnostics = (diagnostic,)
-    other_keys = live_limits.keys() - body.limits.keys() - applied.keys()
+    other_keys = live_limits.keys() - body.limits.keys() - applied.keys() - kept_keys
     unmanaged = () if body.remove_unmanaged else tuple(sorted(other_keys))
-    record = QuotaRecord(body.entity.to_json(), dict(body.limits), dict(desired.labels))
+    record = QuotaRecord(body.entity.to_json(), {**kept_limits, **body.limits}, dict(desired.labels))
     return Difference(change, record, unmanaged, diagnostics, drifted=drifted)
 
 

@@ -18,9 +18,9 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, narrow
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.providers.kafka.client_quota.collector import QuotaState, read_quotas, require_visible
-from kdeclare.providers.kafka.client_quota.diff import LIMIT_FIELD_PREFIX, Limits, QuotaRecord
+from kdeclare.providers.kafka.client_quota.diff import Limits, QuotaRecord
 from kdeclare.providers.kafka.client_quota.entity import LiveLimit, QuotaEntity
-from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
+from kdeclare.providers.kafka.client_quota.spec import LIMIT_FIELD_PREFIX, ClientQuotaBody
 
 CLIENT_QUOTA = "ClientQuota"
 """The type of live objects in snapshots. The name of the kind is the same."""
@@ -112,7 +112,7 @@ def find_listed_entity(name: str, state: QuotaState) -> QuotaEntity | None:
 
 def list_quota_facts(body: ClientQuotaBody, owned: QuotaRecord | None) -> DeclaredFacts | None:
     """Return the facts about the declared limits of an entity, or None if the audit must compute the diff."""
-    if owned is not None and owned.quota_entity != body.entity:
+    if body.ignored or (owned is not None and owned.quota_entity != body.entity):
         return None
     applied: Limits = owned.limits if owned is not None else {}
     declared_limits = {key: limit for key, limit in body.limits.items() if limit is not None}

@@ -41,7 +41,14 @@ from kdeclare.providers.kafka.client_quota.collector import (
     read_quotas,
     require_visible,
 )
-from kdeclare.providers.kafka.client_quota.diff import QuotaRecord, assess_limit, diff_quota, find_entity
+from kdeclare.providers.kafka.client_quota.diff import (
+    QuotaRecord,
+    assess_limit,
+    build_absent_record,
+    diff_quota,
+    find_entity,
+    ignore_limits,
+)
 from kdeclare.providers.kafka.client_quota.entity import (
     LIMITS,
     EntityType,
@@ -230,6 +237,20 @@ class ClientQuotaKind:
     ) -> Difference:
         """See `Kind`."""
         return diff_quota(resource, desired, live.get(QuotaState), narrow_record(owned, QuotaRecord))
+
+    def ignore_fields(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> ClientQuotaBody:
+        """See `IgnoresChanges`."""
+        body = desired.get_body(ClientQuotaBody)
+        return ignore_limits(body, live.get(QuotaState), narrow_record(owned, QuotaRecord))
+
+    def build_absent_record(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> OwnedRecord | None:
+        """See `DeletesByRecord`."""
+        body = desired.get_body(ClientQuotaBody)
+        return build_absent_record(body, live.get(QuotaState), narrow_record(owned, QuotaRecord))
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """Return the field change with its risk: disruptive for a new or lower limit."""

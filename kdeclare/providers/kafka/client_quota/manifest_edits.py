@@ -8,9 +8,8 @@ from kdeclare.core.resources.changes import Change, FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import SpecPath
 from kdeclare.core.resources.manifest_capabilities import ManifestEdits, SettingEdit
-from kdeclare.providers.kafka.client_quota.diff import LIMIT_FIELD_PREFIX
 from kdeclare.providers.kafka.client_quota.entity import LIMITS, parse_limit
-from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
+from kdeclare.providers.kafka.client_quota.spec import LIMIT_FIELD_PREFIX, ClientQuotaBody
 
 _Limits = Mapping[str, int | float | None]
 

@@ -18,8 +18,8 @@ from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretSource, ValuePath
 from kdeclare.providers.kafka.client_quota.collector import QuotaSelection, QuotaState, require_visible
-from kdeclare.providers.kafka.client_quota.diff import LIMIT_FIELD_PREFIX
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
+from kdeclare.providers.kafka.client_quota.spec import LIMIT_FIELD_PREFIX
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 

@@ -121,7 +121,7 @@ def _compute_planned_limits(
         entity: dict(limits) for entity, limits in live.limits.items()
     }
     for item in compared:
-        entity = find_entity(item.desired, item.owned) if item.id.kind == _KIND else None
+        entity = find_entity(item.desired, item.compared_record) if item.id.kind == _KIND else None
         change = item.change
         if entity is None or change is None or change.blocked or change.action not in _ACTING:
             continue

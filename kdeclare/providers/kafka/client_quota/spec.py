@@ -8,8 +8,17 @@ from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, Stric
 
 from kdeclare.core.diagnostics import error
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_number, as_object, as_text_or_none
-from kdeclare.core.resources.adoption import SettingsLifecycle
+from kdeclare.core.jsontypes import (
+    JsonObject,
+    JsonValue,
+    as_bool,
+    as_number,
+    as_object,
+    as_text_or_none,
+    as_texts,
+)
+from kdeclare.core.resources.declared_absence import ResourceState
+from kdeclare.core.resources.ignored_changes import ConfigsLifecycle, check_ignored_paths
 from kdeclare.core.resources.kind import SpecPath, SpecProblem
 from kdeclare.core.suggestions import format_alternatives
 from kdeclare.providers.kafka.client_quota.entity import (
@@ -19,6 +28,9 @@ from kdeclare.providers.kafka.client_quota.entity import (
     list_allowed_limits,
     parse_limit,
 )
+
+LIMIT_FIELD_PREFIX = "limits."
+"""The start of the path of a limit in plans."""
 
 _CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -84,6 +96,12 @@ class LimitsSpec(BaseModel):
     ] = None
 
 
+class QuotaLifecycle(ConfigsLifecycle):
+    """The lifecycle options of the limits of one entity."""
+
+    state: ResourceState = "present"
+
+
 class ClientQuotaSpec(BaseModel):
     """The ``spec`` of a ClientQuota manifest."""
 
@@ -102,8 +120,9 @@ class ClientQuotaSpec(BaseModel):
         ),
     ] = "keep"
     lifecycle: Annotated[
-        SettingsLifecycle, Field(description="How to treat limits that other clients set.")
-    ] = SettingsLifecycle()
+        QuotaLifecycle,
+        Field(description="How to treat limits that other clients set, and whether to delete all limits."),
+    ] = QuotaLifecycle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +130,7 @@ class ClientQuotaBody:
     """The declared limits of one entity. None declares that there is no limit.
 
     is_partial: whether the body is only a part of a resource, as in ad hoc commands.
+    ignored: the paths of limits that stay as they are once they have been set.
     """
 
     entity: QuotaEntity
@@ -118,6 +138,12 @@ class ClientQuotaBody:
     remove_unmanaged: bool = False
     adopt: bool = False
     is_partial: bool = False
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def ignored_keys(self) -> frozenset[str]:
+        """The keys of the ignored limits."""
+        return frozenset(path.removeprefix(LIMIT_FIELD_PREFIX) for path in self.ignored)
 
 
 def parse_quota(name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tuple[SpecProblem, ...]]:
@@ -138,7 +164,11 @@ def parse_quota(name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tupl
             )
         if entity.parts and LIMITS[key].is_for_ips is not entity.is_ip:
             problems.append(_report_misplaced_limit(resource, key, entity))
-    body = ClientQuotaBody(entity, limits, spec.unmanagedLimits == "remove", spec.lifecycle.adopt)
+    ignored = spec.lifecycle.ignoreChanges
+    problems += check_ignored_paths(resource, ignored, [f"{LIMIT_FIELD_PREFIX}{key}" for key in LIMITS])
+    body = ClientQuotaBody(
+        entity, limits, spec.unmanagedLimits == "remove", spec.lifecycle.adopt, ignored=tuple(ignored)
+    )
     return body, tuple(problems)
 
 
@@ -146,6 +176,7 @@ def dump_quota(body: ClientQuotaBody) -> JsonObject:
     """Return the body as plain data, without default values."""
     document: dict[str, JsonValue] = {"entity": body.entity.to_json(), "limits": dict(body.limits)}
     document |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
+    document |= {"ignoreChanges": list(body.ignored)} if body.ignored else {}
     return document | ({"adopt": True} if body.adopt else {})
 
 
@@ -157,6 +188,7 @@ def bind_quota(json: JsonObject) -> ClientQuotaBody:
         {key: _bind_limit(limit) for key, limit in as_object(json["limits"]).items()},
         as_bool(json.get("removeUnmanaged", False)),
         as_bool(json.get("adopt", False)),
+        ignored=as_texts(json.get("ignoreChanges", ())),
     )
 
 

@@ -253,6 +253,8 @@ class ConfigsKind(ABC):
     def _diff_undeclared(self, resource: ResourceId, action: Action, configs: ConfigDiff) -> Difference:
         """Return the difference of an orphan: remove the overrides of the owned keys."""
         fields = self._assess_fields(action, configs)
+        if not fields and self.consists_of_configs:
+            return Difference(None)  # the resource no longer exists
         return Difference(Change(resource, action, Reason.ORPHANED, find_highest_risk(fields), fields))
 
     def _find_action(

@@ -13,7 +13,7 @@ from kdeclare.core.jsontypes import as_text, as_texts
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.ignored_changes import ConfigsLifecycle, check_ignored_paths
+from kdeclare.core.resources.ignored_changes import check_ignored_paths
 from kdeclare.core.resources.kind import DesiredResource, Difference, SpecPath, SpecProblem, narrow
 from kdeclare.core.resources.manifest_capabilities import DeclaredFields, ManifestEdits, SettingEdit
 from kdeclare.core.resources.manifest_text import scalar
@@ -26,7 +26,7 @@ from kdeclare.providers.kafka.config.config_record import Applied, ConfigsRecord
 from kdeclare.providers.kafka.config.config_value import ConfigValue, Unset, Value
 from kdeclare.providers.kafka.config.configs_kind import ConfigsBody
 from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.listed_configs.kind import ListedConfigsKind
+from kdeclare.providers.kafka.listed_configs.kind import ListedConfigsKind, ListedLifecycle
 from kdeclare.providers.kafka.policies.declared_topics import list_scope_key_types
 from kdeclare.providers.kafka.risks import with_risk
 
@@ -96,8 +96,11 @@ class ClientMetricsSpec(BaseModel):
         ),
     ] = "keep"
     lifecycle: Annotated[
-        ConfigsLifecycle, Field(description="How to treat fields that other clients set.")
-    ] = ConfigsLifecycle()
+        ListedLifecycle,
+        Field(
+            description="How to treat fields that other clients set, and whether to delete the subscription."
+        ),
+    ] = ListedLifecycle()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.changes import Action, FieldChange
@@ -25,7 +25,11 @@ from kdeclare.providers.kafka.config.configs_kind import (
     make_configs_field,
 )
 from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.listed_configs.kind import ListedConfigsKind
+from kdeclare.providers.kafka.listed_configs.kind import (
+    LIFECYCLE_DESCRIPTION,
+    ListedConfigsKind,
+    ListedLifecycle,
+)
 from kdeclare.providers.kafka.manifest_edits import render_config_lines
 from kdeclare.providers.kafka.policies.declared_topics import list_scope_key_types
 from kdeclare.providers.kafka.risks import assess_group_field
@@ -35,6 +39,7 @@ class GroupConfigSpec(ConfigsSpec):
     """The ``spec`` of a GroupConfig manifest."""
 
     configs: ConfigMap = make_configs_field(ConfigScope.GROUP)
+    lifecycle: Annotated[ListedLifecycle, Field(description=LIFECYCLE_DESCRIPTION)] = ListedLifecycle()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Change, Reason
+from kdeclare.core.resources.declared_absence import ResourceState
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.ignored_changes import ConfigsLifecycle
 from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest, OmittedObjects
 from kdeclare.core.resources.manifest_text import render_manifest
@@ -17,7 +19,8 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.plan_capabilities import Evidence
 from kdeclare.core.resources.policy_subjects import PolicyWords
 from kdeclare.providers.kafka.config.config_diff import LiveConfigs
-from kdeclare.providers.kafka.config.configs_kind import ConfigsKind
+from kdeclare.providers.kafka.config.config_record import Applied, AppliedValue, get_applied
+from kdeclare.providers.kafka.config.configs_kind import ConfigsBody, ConfigsKind
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.listed_configs.collector import (
     NOT_PERMITTED,
@@ -29,6 +32,15 @@ from kdeclare.providers.kafka.listed_configs.collector import (
 from kdeclare.providers.kafka.listed_configs.fleet import ListedConfigRules
 from kdeclare.providers.kafka.live import ConfigEntry, get_own_source
 from kdeclare.providers.kafka.port import ConfigQuery
+
+
+class ListedLifecycle(ConfigsLifecycle):
+    """The lifecycle options for the configs of a group or a client metrics subscription."""
+
+    state: ResourceState = "present"
+
+
+LIFECYCLE_DESCRIPTION = "How to treat configs that other clients set, and whether to delete all configs."
 
 
 class ListedConfigsKind(ConfigsKind):
@@ -77,6 +89,19 @@ class ListedConfigsKind(ConfigsKind):
         if fault is not None:
             return Difference(None, owned, diagnostics=(self._report_unreadable(resource, desired, fault),))
         return super().diff(resource, desired, live, owned, context)
+
+    def build_absent_record(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> OwnedRecord | None:
+        """See `DeletesByRecord`. A group or a subscription is absent if it has no configs."""
+        if owned is not None and not desired.get_body(ConfigsBody).adopt:
+            return owned
+        entries = self.find_entries(desired.id.name, live) or {}
+        own_source = get_own_source(self.to_config_resource(desired.id.name))
+        overrides = [key for key, entry in entries.items() if entry.source is own_source]
+        # The diff deletes these keys, whatever their values are.
+        deleted: dict[str, Applied] = dict.fromkeys(overrides, AppliedValue(""))
+        return self.make_record({**get_applied(owned), **deleted}) if deleted else owned
 
     def _find_fault(self, name: str, state: ListedConfigsState) -> Fault | None:
         """Return the Fault if the configs of a resource could not be read; otherwise None."""

@@ -23,7 +23,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_hashes import is_hash_of
-from kdeclare.core.secrets.secret_refs import SecretRef
+from kdeclare.core.secrets.secret_refs import UNKNOWN_HASH, SecretRef
 from kdeclare.providers.kafka.scram_user.collector import ScramState
 from kdeclare.providers.kafka.scram_user.credential import (
     Credentials,
@@ -31,9 +31,11 @@ from kdeclare.providers.kafka.scram_user.credential import (
     choose_iterations,
     describe_credential,
 )
-from kdeclare.providers.kafka.scram_user.spec import DeclaredCredential, ScramUserBody
-
-MECHANISM_FIELD_PREFIX = "mechanisms."
+from kdeclare.providers.kafka.scram_user.spec import (
+    MECHANISM_FIELD_PREFIX,
+    DeclaredCredential,
+    ScramUserBody,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,13 @@ class AppliedCredential(Arguments):
 
     password: SecretRef
     iterations: int
+
+
+_UNKNOWN_CREDENTIAL = AppliedCredential(SecretRef(UNKNOWN_HASH, None), 0)
+"""A credential of another client.
+
+No live credential has 0 iterations, so operations do not take its password for the live password.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +87,15 @@ def diff_scram_user(
     credentials = live.of(resource.name)
     if desired is None:
         return _diff_undeclared(resource, credentials, owned)
-    body = desired.get_body(ScramUserBody)
+    body = ignore_credentials(desired.get_body(ScramUserBody), credentials, owned)
     fields: list[FieldChange] = []
-    records: dict[str, AppliedCredential] = {}
+    # The credentials that stay as they are. Their ownership does not change either.
+    kept_mechanisms = body.ignored_mechanisms - body.mechanisms.keys()
+    records = {m.value: a for m in kept_mechanisms if owned is not None and (a := owned.get(m)) is not None}
     unverified: list[str] = []
     for mechanism in Mechanism:
+        if mechanism in kept_mechanisms:
+            continue
         declared, before = body.mechanisms.get(mechanism), credentials.get(mechanism)
         applied = owned.get(mechanism) if owned is not None else None
         if declared is None:
@@ -101,6 +114,7 @@ def diff_scram_user(
         MECHANISM_FIELD_PREFIX + mechanism.value
         for mechanism in Mechanism
         if owned is not None
+        and mechanism not in kept_mechanisms
         and (applied := owned.get(mechanism)) is not None
         and (credentials.get(mechanism) != applied.iterations or logins.get(mechanism) is False)
     )
@@ -119,10 +133,40 @@ def diff_scram_user(
         else tuple(
             m.value
             for m in credentials
-            if m not in body.mechanisms and (owned is None or owned.get(m) is None)
+            if m not in body.mechanisms
+            and m not in kept_mechanisms
+            and (owned is None or owned.get(m) is None)
         )
     )
     return Difference(change, record, others, diagnostics, drifted=drifted)
+
+
+def ignore_credentials(
+    body: ScramUserBody, credentials: Credentials, owned: ScramUserRecord | None
+) -> ScramUserBody:
+    """Return the body without ignored credentials that exist or were applied.
+
+    A user without credentials does not exist, and gets all declared credentials.
+    """
+    if not body.ignored:
+        return body
+    if not credentials:
+        return replace(body, ignored=())
+    applied = {Mechanism(name) for name in owned.mechanisms} if owned is not None else set()
+    settled = body.ignored_mechanisms & (credentials.keys() | applied)
+    return replace(body, mechanisms={m: item for m, item in body.mechanisms.items() if m not in settled})
+
+
+def build_absent_record(
+    body: ScramUserBody, credentials: Credentials, owned: ScramUserRecord | None
+) -> ScramUserRecord | None:
+    """See `DeletesByRecord`. A user is absent if it has no credentials."""
+    if owned is not None and not body.adopt:
+        return owned
+    others = dict.fromkeys((mechanism.value for mechanism in credentials), _UNKNOWN_CREDENTIAL)
+    if owned is not None:
+        return replace(owned, mechanisms={**others, **owned.mechanisms})
+    return ScramUserRecord(others) if others else None
 
 
 def find_planned_iterations(

@@ -15,8 +15,8 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.providers.kafka.scram_user.collector import ScramState, read_scram_users, require_visible
 from kdeclare.providers.kafka.scram_user.credential import Mechanism, describe_credential
-from kdeclare.providers.kafka.scram_user.diff import MECHANISM_FIELD_PREFIX, ScramUserRecord
-from kdeclare.providers.kafka.scram_user.spec import ScramUserBody
+from kdeclare.providers.kafka.scram_user.diff import ScramUserRecord
+from kdeclare.providers.kafka.scram_user.spec import MECHANISM_FIELD_PREFIX, ScramUserBody
 
 SCRAM_USER = "ScramUser"
 """The type of live objects, which is also the name of the kind."""

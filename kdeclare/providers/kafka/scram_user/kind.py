@@ -38,9 +38,11 @@ from kdeclare.providers.kafka.scram_user.credential import (
 from kdeclare.providers.kafka.scram_user.diff import (
     ScramUserRecord,
     assess_credential,
+    build_absent_record,
     diff_scram_user,
     find_mechanism,
     find_planned_iterations,
+    ignore_credentials,
 )
 from kdeclare.providers.kafka.scram_user.fleet import SCRAM_USER, ScramRules
 from kdeclare.providers.kafka.scram_user.operations import (
@@ -162,6 +164,22 @@ class ScramUserKind:
     ) -> Difference:
         """See `Kind`."""
         return diff_scram_user(resource, desired, live.get(ScramState), narrow_record(owned, ScramUserRecord))
+
+    def ignore_fields(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> ScramUserBody:
+        """See `IgnoresChanges`."""
+        credentials = live.get(ScramState).of(desired.id.name)
+        record = narrow_record(owned, ScramUserRecord)
+        return ignore_credentials(desired.get_body(ScramUserBody), credentials, record)
+
+    def build_absent_record(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> OwnedRecord | None:
+        """See `DeletesByRecord`."""
+        credentials = live.get(ScramState).of(desired.id.name)
+        record = narrow_record(owned, ScramUserRecord)
+        return build_absent_record(desired.get_body(ScramUserBody), credentials, record)
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """Rate a changed or deleted credential as disruptive."""

@@ -8,10 +8,23 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from kdeclare.core.diagnostics import LITERAL_SECRET, error, warning
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.jsontypes import JsonObject, as_bool, as_int_or_none, as_object, as_text, as_text_or_none
+from kdeclare.core.jsontypes import (
+    JsonObject,
+    as_bool,
+    as_int_or_none,
+    as_object,
+    as_text,
+    as_text_or_none,
+    as_texts,
+)
+from kdeclare.core.resources.declared_absence import ResourceState, is_declared_absent
+from kdeclare.core.resources.ignored_changes import IgnoredPaths, check_ignored_paths
 from kdeclare.core.resources.kind import SpecPath, SpecProblem
 from kdeclare.core.secrets.secret_refs import Secret, SecretText
 from kdeclare.providers.kafka.scram_user.credential import MAX_ITERATIONS, MIN_ITERATIONS, Mechanism
+
+MECHANISM_FIELD_PREFIX = "mechanisms."
+"""The start of the path of a credential in plans."""
 
 _CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -62,6 +75,8 @@ class ScramLifecycle(BaseModel):
             "never applied."
         ),
     ] = False
+    ignoreChanges: IgnoredPaths = []  # noqa: N815
+    state: ResourceState = "present"
 
 
 class ScramUserSpec(BaseModel):
@@ -70,8 +85,11 @@ class ScramUserSpec(BaseModel):
     model_config = _CLOSED
     mechanisms: Annotated[
         MechanismsSpec,
-        Field(description="Credentials by mechanism. Each mechanism can have a different password."),
-    ]
+        Field(
+            description="Credentials by mechanism. Each mechanism can have a different password. Required, "
+            "unless lifecycle.state is absent."
+        ),
+    ] = MechanismsSpec()
     verify: Annotated[
         Literal["state", "login"],
         Field(
@@ -104,6 +122,7 @@ class ScramUserBody:
     absent: mechanisms whose credentials must not exist. Only ad hoc commands use this field.
     is_requested: whether to set every password, even if the credential looks unchanged. Only ad hoc commands
         use this field.
+    ignored: the paths of credentials that stay as they are once they have been set.
     """
 
     mechanisms: Mapping[Mechanism, DeclaredCredential] = field(default_factory=dict)
@@ -112,6 +131,12 @@ class ScramUserBody:
     adopt: bool = False
     absent: frozenset[Mechanism] = frozenset()
     is_requested: bool = False
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def ignored_mechanisms(self) -> frozenset[Mechanism]:
+        """The mechanisms of the ignored credentials."""
+        return frozenset(Mechanism(path.removeprefix(MECHANISM_FIELD_PREFIX)) for path in self.ignored)
 
 
 def parse_scram_user(name: str, spec: ScramUserSpec) -> tuple[ScramUserBody, tuple[SpecProblem, ...]]:
@@ -124,20 +149,24 @@ def parse_scram_user(name: str, spec: ScramUserSpec) -> tuple[ScramUserBody, tup
         for mechanism, item in credentials.items()
         for problem in _check_credential(resource, mechanism, item)
     ]
-    if not credentials:
+    known_paths = [MECHANISM_FIELD_PREFIX + mechanism.value for mechanism in Mechanism]
+    ignored_problems = check_ignored_paths(resource, spec.lifecycle.ignoreChanges, known_paths)
+    problems += ignored_problems
+    if not credentials and not is_declared_absent(spec):
         problems.append(_report_no_mechanism(resource))
     body = ScramUserBody(
         {m: DeclaredCredential(item.password, item.iterations) for m, item in credentials.items()},
         spec.verify == "login",
         spec.lifecycle.preventDestroy,
         spec.lifecycle.adopt,
+        ignored=() if ignored_problems else tuple(spec.lifecycle.ignoreChanges),
     )
     return body, tuple(problems)
 
 
 def dump_scram_user(body: ScramUserBody) -> JsonObject:
     """Return the body as plain data. For a secret, the data contains only the reference and the hash."""
-    return {
+    document: JsonObject = {
         "mechanisms": {
             mechanism.value: {**item.password.stated, "iterations": item.iterations}
             for mechanism, item in body.mechanisms.items()
@@ -146,6 +175,7 @@ def dump_scram_user(body: ScramUserBody) -> JsonObject:
         "preventDestroy": body.prevent_destroy,
         "adopt": body.adopt,
     }
+    return {**document, "ignoreChanges": list(body.ignored)} if body.ignored else document
 
 
 def bind_scram_user(json: JsonObject) -> ScramUserBody:
@@ -156,7 +186,11 @@ def bind_scram_user(json: JsonObject) -> ScramUserBody:
         password = Secret("", as_text_or_none(values["reference"]), as_text(values["secret"]))
         mechanisms[Mechanism(name)] = DeclaredCredential(password, as_int_or_none(values["iterations"]))
     return ScramUserBody(
-        mechanisms, as_bool(json["verifyLogin"]), as_bool(json["preventDestroy"]), as_bool(json["adopt"])
+        mechanisms,
+        as_bool(json["verifyLogin"]),
+        as_bool(json["preventDestroy"]),
+        as_bool(json["adopt"]),
+        ignored=as_texts(json.get("ignoreChanges", ())),
     )
 
 
@@ -210,8 +244,7 @@ def _report_no_mechanism(resource: str) -> SpecProblem:
         "no-credentials",
         "No credentials declared",
         f"{resource} declares no mechanism, so the user could not log in.",
-        "Declare SCRAM-SHA-512 or SCRAM-SHA-256. To delete a user, delete its manifest and pass "
-        "--allow-deletes.",
+        "Declare SCRAM-SHA-512 or SCRAM-SHA-256. To delete the user, set lifecycle.state to absent.",
     )
 
 

@@ -61,9 +61,61 @@ def find_target_level(body: SchemaBody, owned: SchemaRecord | None) -> DeclaredL
 
     A level that kdeclare owns and that the manifest no longer declares is removed.
     """
+    if LEVEL in body.ignored:
+        return None
     if body.compatibility is not None:
         return DeclaredLevel(body.compatibility.level)
     return DeclaredLevel(None) if owned is not None and owned.compatibility is not None else None
+
+
+def ignore_fields(body: SchemaBody, live: SchemaState) -> SchemaBody:
+    """Return the body of an existing subject with the live schema and without the level, if they are ignored.
+
+    A new subject gets all fields.
+    """
+    if not body.ignored:
+        return body
+    snapshot = live.get(body.registry)
+    if snapshot.choice.name is None or snapshot.problem is not None:
+        return body  # the plan reports the problem and changes nothing
+    latest = snapshot.get(body.subject).latest
+    if latest is None:
+        return replace(body, ignored=())
+    if TEXT in body.ignored:
+        # References are part of the live schema, and are not resolved again.
+        body = replace(body, type=latest.content.type, text=latest.content.text, references=())
+    return replace(body, compatibility=None) if LEVEL in body.ignored else body
+
+
+def restore_ignored(record: SchemaRecord, body: SchemaBody, owned: SchemaRecord | None) -> SchemaRecord:
+    """Return the new record with the ignored fields of the previous record, because they are not applied.
+
+    body: the result of `ignore_fields`.
+    """
+    if owned is None:
+        return record
+    if TEXT in body.ignored:
+        record = replace(record, fingerprint=owned.fingerprint, version=owned.version)
+    return replace(record, compatibility=owned.compatibility) if LEVEL in body.ignored else record
+
+
+def build_absent_record(
+    desired: DesiredResource, live: SchemaState, owned: SchemaRecord | None
+) -> SchemaRecord | None:
+    """See `DeletesByRecord`. The manifest decides whether the subject is deleted softly or for good."""
+    body = desired.get_body(SchemaBody)
+    if owned is not None:
+        return replace(owned, onDelete=body.on_delete)
+    snapshot = live.get(body.registry)
+    if snapshot.choice.name is None or snapshot.problem is not None:
+        return None
+    subject = snapshot.get(body.subject)
+    if subject.latest is None:
+        return None
+    labels = dict(desired.labels)
+    return SchemaRecord(
+        snapshot.name, body.subject, subject.latest.fingerprint, onDelete=body.on_delete, labels=labels
+    )
 
 
 def diff_schema(
@@ -79,7 +131,8 @@ def diff_schema(
         return withhold_resource(problem, desired, owned)
     if desired is None:
         return _diff_undeclared(resource, live, owned)
-    body = desired.get_body(SchemaBody)
+    body = ignore_fields(desired.get_body(SchemaBody), live)
+    desired = replace(desired, body=body)
     snapshot = live.get(body.registry)
     if owned is not None and (owned.registry, owned.subject) != (snapshot.name, body.subject):
         return Difference(None, owned, diagnostics=(_report_moved(resource, desired, snapshot.name, owned),))
@@ -118,8 +171,8 @@ def _diff_declared(
     body = desired.get_body(SchemaBody)
     subject = snapshot.get(body.subject)
     fields = list_declared_fields(body, snapshot, owned, resolved)
-    record = build_record(desired, snapshot, subject, resolved)
-    drifted = _find_drift(snapshot, subject, owned, fields)
+    record = restore_ignored(build_record(desired, snapshot, subject, resolved), body, owned)
+    drifted = _find_drift(snapshot, subject, owned, fields, body.ignored)
     problems = list(_check_level(desired, snapshot.require_info()))
     latest = subject.latest
     if latest is None:
@@ -198,14 +251,16 @@ def _find_drift(
     subject: LiveSubject,
     owned: SchemaRecord | None,
     fields: Sequence[FieldChange],
+    ignored: Sequence[str],
 ) -> tuple[str, ...]:
     if owned is None or subject.latest is None:
         return ()
     drifted: list[str] = []
-    if subject.latest.fingerprint != owned.fingerprint:
+    if subject.latest.fingerprint != owned.fingerprint and TEXT not in ignored:
         drifted = [item.path for item in fields if item.path != LEVEL] or [TEXT]
     info = snapshot.require_info()
-    if owned.compatibility is not None and not is_as_declared(owned.compatibility, subject.level, info):
+    is_level_owned = owned.compatibility is not None and LEVEL not in ignored
+    if is_level_owned and not is_as_declared(owned.compatibility, subject.level, info):
         drifted.append(LEVEL)
     return tuple(drifted)
 

@@ -18,11 +18,13 @@ from kdeclare.providers.schema_registry.schema.content import (
     summarize_schema,
 )
 from kdeclare.providers.schema_registry.schema.levels import LevelChange, compare_levels
+from kdeclare.providers.schema_registry.schema.spec import LEVEL as LEVEL
+from kdeclare.providers.schema_registry.schema.spec import TEXT as TEXT
 from kdeclare.providers.schema_registry.schemas.differences import DifferenceKind, SchemaDifference
 
 REGISTRY, SUBJECT = "registry", "subject"
-TYPE, TEXT, REFERENCES, LEVEL = "type", "schema", "references", "compatibility"
-"""The fields of a subject, which are also the elements of views."""
+TYPE, REFERENCES = "type", "references"
+"""The fields of a subject. Together with `TEXT` and `LEVEL`, they are also the elements of views."""
 VERSIONS, IDS = "versions", "ids"
 """The fields of a deletion: the deleted versions, and the versions whose ids are lost."""
 

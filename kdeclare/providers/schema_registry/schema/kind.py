@@ -28,7 +28,7 @@ from kdeclare.providers.schema_registry.client.port import SchemaType
 from kdeclare.providers.schema_registry.schema.arguments import LevelArgs, RegisterArgs, SchemaRecord
 from kdeclare.providers.schema_registry.schema.checks import TOPIC, find_topic
 from kdeclare.providers.schema_registry.schema.content import list_undocumented
-from kdeclare.providers.schema_registry.schema.diff import diff_schema
+from kdeclare.providers.schema_registry.schema.diff import build_absent_record, diff_schema, ignore_fields
 from kdeclare.providers.schema_registry.schema.fields import (
     LEVEL,
     REFERENCES,
@@ -131,6 +131,14 @@ class SchemaKind:
         queries: set[SubjectQuery] = set()
         if body is not None:
             body = narrow(body, SchemaBody)
+            if body.is_absent:
+                has_deleted = body.on_delete == "hard"
+                key = (body.registry, body.subject) if record is None else (record.registry, record.subject)
+                return (
+                    SchemaSelection(
+                        frozenset({SubjectQuery(*key, has_history=True, has_deleted=has_deleted)})
+                    ),
+                )
             wanted = frozenset({identify_content(body.type, body.text)})
             queries = {SubjectQuery(body.registry, body.subject, wanted)}
             queries |= {
@@ -160,6 +168,18 @@ class SchemaKind:
         planned = context.find(PlannedSchemas) or _NO_PLAN
         record = narrow_record(owned, SchemaRecord)
         return diff_schema(resource, desired, live.get(SchemaState), record, planned)
+
+    def ignore_fields(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> SchemaBody:
+        """See `IgnoresChanges`."""
+        return ignore_fields(desired.get_body(SchemaBody), live.get(SchemaState))
+
+    def build_absent_record(
+        self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
+    ) -> OwnedRecord | None:
+        """See `DeletesByRecord`."""
+        return build_absent_record(desired, live.get(SchemaState), narrow_record(owned, SchemaRecord))
 
     def plan_operations(
         self,

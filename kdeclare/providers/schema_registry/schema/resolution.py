@@ -13,7 +13,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.providers.schema_registry.schema.content import compute_fingerprint, format_reference
 from kdeclare.providers.schema_registry.schema.live import RegistrySnapshot, SchemaState
-from kdeclare.providers.schema_registry.schema.spec import DeclaredReference, SchemaBody
+from kdeclare.providers.schema_registry.schema.spec import TEXT, DeclaredReference, SchemaBody
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,9 @@ class _Resolver:
         path: the subjects whose references led to this schema.
         """
         body = desired.get_body(SchemaBody)
+        subject = self._snapshot.find(body.subject) if TEXT in body.ignored else None
+        if subject is not None and subject.latest is not None:
+            return ResolvedSchema((), subject.latest.fingerprint)  # the live schema stays as it is
         references: list[ResolvedReference] = []
         problems: list[Diagnostic] = []
         for item in body.references:

@@ -18,8 +18,15 @@ from kdeclare.core.jsontypes import (
     as_object,
     as_text,
     as_text_or_none,
+    as_texts,
+)
+from kdeclare.core.resources.declared_absence import (
+    CONTRADICTING_LIFECYCLE,
+    ResourceState,
+    is_declared_absent,
 )
 from kdeclare.core.resources.file_text import FileText
+from kdeclare.core.resources.ignored_changes import IgnoredPaths, check_ignored_paths
 from kdeclare.core.resources.kind import SpecPath, SpecProblem
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.providers.schema_registry.client.port import CompatibilityLevel, SchemaType
@@ -29,6 +36,9 @@ from kdeclare.providers.schema_registry.schemas.problems import SchemaProblem
 
 SCHEMA = "Schema"
 """The name of the kind, and the type of its objects in footprints and snapshots."""
+
+TEXT, LEVEL = "schema", "compatibility"
+"""The paths of the schema and of the compatibility level in plans."""
 
 _CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 OnDelete = Literal["keep", "soft", "hard"]
@@ -70,6 +80,8 @@ class SchemaLifecycle(BaseModel):
             "applied."
         ),
     ] = False
+    ignoreChanges: IgnoredPaths = []  # noqa: N815
+    state: ResourceState = "present"
 
 
 class SchemaSpec(BaseModel):
@@ -115,13 +127,14 @@ class SchemaSpec(BaseModel):
     onDelete: Annotated[  # noqa: N815
         OnDelete,
         Field(
-            description="What to do with the subject if this manifest is deleted: keep it, delete it softly "
-            "(the default; its schemas can still be read by their ids), or delete it for good (hard)."
+            description="What to do with the subject if this manifest is deleted, or if lifecycle.state is "
+            "absent: keep it, delete it softly (the default; its schemas can still be read by their ids), or "
+            "delete it for good (hard)."
         ),
     ] = "soft"
     lifecycle: Annotated[
         SchemaLifecycle,
-        Field(description="Whether to prevent deletion, and whether to adopt an existing subject."),
+        Field(description="Whether to prevent deletion, to adopt an existing subject, or to delete it."),
     ] = SchemaLifecycle()
 
 
@@ -149,6 +162,9 @@ class SchemaBody:
     text: the text of the schema, as it is registered.
     compatibility: None if the manifest does not declare a level.
     file: the file that contains the text; None if the manifest contains the text.
+    ignored: the paths of fields that stay as they are after the subject was created. The type and the
+        references are part of the schema.
+    is_absent: whether the manifest declares that the subject must not exist. It need not contain a schema.
     """
 
     registry: str | None
@@ -161,6 +177,8 @@ class SchemaBody:
     prevent_destroy: bool = False
     adopt: bool = False
     file: str | None = None
+    ignored: tuple[str, ...] = ()
+    is_absent: bool = False
 
 
 def parse_schema_spec(name: str, spec: SchemaSpec) -> tuple[SchemaBody, tuple[SpecProblem, ...]]:
@@ -185,8 +203,15 @@ def parse_schema_spec(name: str, spec: SchemaSpec) -> tuple[SchemaBody, tuple[Sp
         spec.lifecycle.preventDestroy,
         spec.lifecycle.adopt,
         spec.file.path if spec.file is not None else None,
+        tuple(spec.lifecycle.ignoreChanges),
+        is_declared_absent(spec),
     )
-    return body, (*_check_source(resource, spec, text), *_check_references(resource, body))
+    problems = (
+        *_check_source(resource, spec, text),
+        *_check_references(resource, body),
+        *check_ignored_paths(resource, body.ignored, (TEXT, LEVEL)),
+    )
+    return body, problems
 
 
 def dump_schema_body(body: SchemaBody) -> JsonObject:
@@ -202,6 +227,7 @@ def dump_schema_body(body: SchemaBody) -> JsonObject:
         "preventDestroy": body.prevent_destroy or None,
         "adopt": body.adopt or None,
         "file": body.file,
+        "ignoreChanges": list(body.ignored) or None,
     }
     document: dict[str, JsonValue] = {"subject": body.subject, "type": body.type.value, "text": body.text}
     return document | {key: value for key, value in optional_values.items() if value is not None}
@@ -228,6 +254,7 @@ def bind_schema_body(json_object: JsonObject) -> SchemaBody:
         as_bool(json_object.get("preventDestroy", False)),
         as_bool(json_object.get("adopt", False)),
         as_text_or_none(json_object.get("file")),
+        as_texts(json_object.get("ignoreChanges", ())),
     )
 
 
@@ -252,6 +279,18 @@ def _get_text(spec: SchemaSpec) -> str | None:
 
 
 def _check_source(resource: str, spec: SchemaSpec, text: str | None) -> Iterator[SpecProblem]:
+    if is_declared_absent(spec):
+        if spec.onDelete == "keep":
+            yield _build_problem(
+                ("onDelete",),
+                resource,
+                CONTRADICTING_LIFECYCLE,
+                "Deletion is both declared and prevented",
+                f"{resource} has lifecycle.state: absent and onDelete: keep.",
+                "Remove onDelete: keep to delete the subject, or remove lifecycle.state to keep the subject.",
+            )
+        if spec.file is None and spec.schema_ is None:
+            return
     if (spec.file is None) is (spec.schema_ is None):
         yield _build_problem(
             ("schema",) if spec.schema_ is not None else (),

@@ -7,9 +7,9 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.observation import Observation
 from kdeclare.core.resources.changes import Change, Risk
-from kdeclare.providers.kafka.client_quota.diff import LIMIT_FIELD_PREFIX
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from kdeclare.providers.kafka.client_quota.operations import AlterQuotaArgs
+from kdeclare.providers.kafka.client_quota.spec import LIMIT_FIELD_PREFIX
 from kdeclare.providers.kafka.consumer_group.group import GroupMember
 from kdeclare.providers.kafka.impact.access.affected_clients import (
     build_limited_clients,
