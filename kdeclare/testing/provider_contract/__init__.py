@@ -10,6 +10,7 @@ cannot keep this promise.
 
 from kdeclare.testing.provider_contract.bench import Bench, Declared
 from kdeclare.testing.provider_contract.fault_promises import FaultPromises
+from kdeclare.testing.provider_contract.lifecycle_promises import LifecyclePromises
 from kdeclare.testing.provider_contract.manifest_promises import ManifestPromises
 from kdeclare.testing.provider_contract.run_promises import RunPromises
 from kdeclare.testing.provider_contract.secret_promises import SecretPromises
@@ -17,7 +18,7 @@ from kdeclare.testing.provider_contract.secret_promises import SecretPromises
 __all__ = ["Bench", "Declared", "ProviderContract"]
 
 
-class ProviderContract(ManifestPromises, RunPromises, FaultPromises, SecretPromises):
+class ProviderContract(ManifestPromises, RunPromises, LifecyclePromises, FaultPromises, SecretPromises):
     """The test suite for a provider. The docstring of this module explains how to use the suite.
 
     provider: the provider under test.
