@@ -5,7 +5,7 @@ changes, deletes and creates objects in the same systems, like another client.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -252,12 +252,16 @@ class ScenarioTables:
     live: list[Row]
 
 
-def run_scenario(kind: str, folder: Path) -> ScenarioTables:
+def run_scenario(kind: str, folder: Path, *, ignored: str | None = None) -> ScenarioTables:
     """Apply the resources of a kind, let the other project work, and return what an audit compares.
 
     The cluster has the name of the kind.
+
+    ignored: a field whose changes the manifests of the audited project ignore.
     """
     scenario = SCENARIOS[kind]
+    if ignored is not None:
+        scenario = replace(scenario, specs=_add_ignored(scenario.specs, ignored))
     connections = _make_systems(kind, folder)
     mine, others = (World(connections=connections, secrets=Secrets(SECRETS)) for _ in range(2))
     World(connections=connections).apply(*(declare(*item) for item in scenario.needs))
@@ -284,6 +288,16 @@ def run_scenario(kind: str, folder: Path) -> ScenarioTables:
     live_rows = read_live_rows(connections, kind, {}, NOW, lambda kinds: known if kind in kinds else [])
     live = pa.Table.from_batches(batch_rows(live_rows), LIVE)
     return ScenarioTables(rows, [dict(row) for row in live.to_pylist(maps_as_pydicts="strict")])
+
+
+def _add_ignored(
+    specs: Callable[[str], tuple[Json, Json]], ignored: str
+) -> Callable[[str], tuple[Json, Json]]:
+    def add(role: str) -> tuple[Json, Json]:
+        mine, other = specs(role)
+        return {**mine, "lifecycle": {"ignoreChanges": [ignored]}}, other
+
+    return add
 
 
 def _make_systems(kind: str, folder: Path) -> Connections:

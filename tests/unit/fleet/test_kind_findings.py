@@ -9,7 +9,16 @@ from kdeclare.core.provider.installed_providers import find_providers, load_prov
 from kdeclare.fleet.findings import FindingKind
 from kdeclare.fleet.local.audit import LocalTables, find_all
 from kdeclare.fleet.tables.row_builder import Row
-from tests.unit.fleet.kind_scenarios import FINDINGS, FLAGS, SCENARIOS, expect_findings, run_scenario
+from tests.unit.fleet.kind_scenarios import (
+    CHANGED,
+    FINDINGS,
+    FLAGS,
+    PENDING,
+    SCENARIOS,
+    SESSION,
+    expect_findings,
+    run_scenario,
+)
 
 FindRows = Callable[[str], list[Row]]
 
@@ -57,3 +66,24 @@ def test_applied_resources_and_secrets_are_not_in_findings(
     unchanged = {row["name"] for row in rows if row["kind"] == kind and row["finding"] != "unmanaged"}
     assert "kept" not in unchanged
     assert "hunter2" not in repr([rows, run_scenario(kind, tmp_path)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("Topic", "configs.retention.ms"),
+        ("GroupConfig", f"configs.{SESSION}"),
+        ("ClientMetrics", "metrics"),
+        ("ClientQuota", "limits.producer_byte_rate"),
+        ("ScramUser", "mechanisms.SCRAM-SHA-512"),
+        ("Connector", "config.file"),
+        ("Schema", "schema"),
+        ("Flag", "rollout"),
+    ],
+)
+def test_ignored_changes_are_not_drift(kind: str, path: str, tmp_path: Path) -> None:
+    tables = run_scenario(kind, tmp_path, ignored=path)
+    rows = find_all(LocalTables(tables.declared, tables.live, [kind]), lambda _: None)[0]
+    found = {(row["name"], row["finding"]) for row in rows if row["kind"] == kind}
+    assert (CHANGED, "changed") not in found
+    assert (PENDING, "pending") in found
