@@ -43,7 +43,9 @@ def test_confirmation_names_the_records_that_are_deleted(shop: CommandLine) -> N
     ran = shop("apply", "--replace", "Topic/orders", answer="no\n")
     assert "The topic to be deleted holds records: orders (7)." in ran.err
     assert count_partitions(shop) == 6
-    assert shop("apply", "--replace", "Topic/orders", answer="yes\n").code == ExitCode.OK
+    ran = shop("apply", "--replace", "Topic/orders", answer="yes\n")
+    assert ran.code == ExitCode.OK
+    assert "Topic/orders: The earlier topic is gone, and the new topic exists." in ran.out
     assert count_partitions(shop) == 2
 
 

@@ -24,7 +24,7 @@ from kdeclare.providers.kafka.impact.topic_logs import (
 from kdeclare.providers.kafka.impact.wording import format_reason
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery, NewTopic
 
 _TOPIC = "Topic"
 _DELETED_TOPIC, _EXPIRED = "deleted-records", "deletable-records"
@@ -78,6 +78,7 @@ def _observe_deletion(
     """Return whether a deleted topic is gone, as an effect.
 
     The next record of a producer can create the topic again.
+    operations: the successful operations of the run.
     """
     if topic is None:
         return compare_observation(prediction, EffectStatus.OBSERVED, "The topic is gone.", {"exists": False})
@@ -86,8 +87,13 @@ def _observe_deletion(
         for op in operations
         if isinstance(op.args, DeleteTopicArgs) and str(op.resource) == prediction.resource
     }
+    is_replaced = any(
+        isinstance(op.args, NewTopic) and str(op.resource) == prediction.resource for op in operations
+    )
     if topic.topic_id in deleted_ids:
         text, status = "Brokers still show the topic.", EffectStatus.PENDING
+    elif is_replaced:
+        text, status = "The earlier topic is gone, and the new topic exists.", EffectStatus.OBSERVED
     else:
         text = "The topic is gone, but a client has created a new topic with its name."
         status = EffectStatus.UNEXPECTED
