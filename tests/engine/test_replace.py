@@ -356,6 +356,7 @@ def test_rollback_with_option_replaces_empty_topic_again() -> None:
     plan = world.plan_rollback(recreates_deleted=True)
     assert [c.action for c in plan.changes] == [Action.REPLACE]
     assert [op.verb for op in plan.operations] == ["topic.delete", "topic.create"]
+    assert "(unset)" not in plan_text(plan)
     text, _ = render_plan_file(plan)
     run = world.run(parse_plan(text, "undo.plan"))
     assert run_outcome(run).exit_code is ExitCode.OK, run.results

@@ -41,6 +41,7 @@ from kdeclare.report.plan.plan_text import (
     format_orphan_hint,
     get_icon,
     get_only_value,
+    has_both_values,
 )
 from kdeclare.report.plan.risks import (
     SEVERE_RISKS,
@@ -230,7 +231,7 @@ def format_omitted_details(count: int) -> str:
 
 def _render_values(change: Change, denied_paths: Collection[str]) -> Iterator[str]:
     fields = change.fields[:_MAX_FIELDS]
-    if change.action in (Action.UPDATE, Action.REPLACE):
+    if has_both_values(change):
         yield "| Field | Op | Before | After |\n|---|---|---|---|\n"
         adopted_paths = find_adopted_fields(change)
         for field in fields:

@@ -36,6 +36,7 @@ from kdeclare.report.plan.plan_text import (
     format_list_edits,
     get_icon,
     get_only_value,
+    has_both_values,
 )
 from kdeclare.report.plan.risks import sort_by_risk
 from kdeclare.version import VERSION
@@ -154,10 +155,10 @@ def format_field_sides(change: Change, field: FieldChange) -> tuple[str | None, 
     The first value is None if the change creates the resource. The second value is None if the change removes
     the resource.
     """
-    if change.action in (Action.UPDATE, Action.REPLACE):
+    if has_both_values(change):
         return format_value(field.before, field.path), format_value(field.after, field.path)
     side = format_value(get_only_value(change, field), field.path)
-    return (None, side) if change.action is Action.CREATE else (side, None)
+    return (None, side) if change.action in (Action.CREATE, Action.REPLACE) else (side, None)
 
 
 def _format_note(field: FieldChange, denied_paths: Collection[str]) -> str:

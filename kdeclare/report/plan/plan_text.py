@@ -184,7 +184,7 @@ def _render_fields(change: Change, style: Style, denied_paths: Collection[str]) 
 
     denied_paths: the paths of fields whose changes are denied.
     """
-    if change.action in (Action.CREATE, Action.DELETE, Action.FORGET):
+    if not has_both_values(change):
         rows = [(_format_name(f), format_value(get_only_value(change, f), f.path)) for f in change.fields]
         width = max((len(name) for name, _ in rows), default=0)
         return [f"      {name:<{width}}  {value}" for name, value in rows]
@@ -247,7 +247,17 @@ def format_list_edits(field: FieldChange) -> str:
 
 def get_only_value(change: Change, field: FieldChange) -> JsonValue:
     """Return the only value of a field: the new value on creation, the old value on deletion or release."""
-    return field.after if change.action is Action.CREATE else field.before
+    return field.after if change.action in (Action.CREATE, Action.REPLACE) else field.before
+
+
+def has_both_values(change: Change) -> bool:
+    """Whether the fields of a change have an old and a new value.
+
+    The replacement by a rollback has only new values, because the plan of a rollback is made from operations.
+    """
+    if change.action is Action.REPLACE:
+        return change.reason is not Reason.ROLLBACK
+    return change.action is Action.UPDATE
 
 
 def _format_name(field: FieldChange) -> str:
