@@ -218,7 +218,8 @@ class DocumentValidator:
         if pair is None or not isinstance(pair[1], ScalarNode):
             return None
         text = pair[1].value
-        return self._kinds.get(reader.peek(pair[1]) if reader and has_reference(text) else text)
+        kind = reader.peek(pair[1]) if reader and has_reference(text) else text
+        return self._kinds.get(kind) if isinstance(kind, str) else None
 
     def unknown(self, kind: str, root: Node) -> list[Diagnostic]:
         """Return the error for an unknown kind, or an empty list if the kind is known."""

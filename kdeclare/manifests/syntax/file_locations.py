@@ -17,5 +17,7 @@ def locate_file(written: str, node: Node) -> str:
 
 def is_in_folder(location: str, folder: Path) -> bool:
     """Return whether a file is below a folder, but not in a ``.git`` folder. Symbolic links are followed."""
+    if "\0" in location:  # no file has such a name, and Python raises ValueError
+        return False
     real_path = Path(os.path.realpath(location))
     return real_path.is_relative_to(os.path.realpath(folder)) and ".git" not in real_path.parts

@@ -167,3 +167,23 @@ def test_sources_omit_generated_manifests_of_other_environments(project_folder: 
         'metadata: {name: "${each.key}", only: "${each.value}"}\nspec: {partitions: 1}\n',
     )
     assert [id_.name for id_ in read_sources(open_project(None, None, {}), {}).by_id] == ["a"]
+
+
+def list_codes(manifests: LoadedManifests) -> list[str]:
+    return [diagnostic.code for diagnostic in manifests.diagnostics]
+
+
+def test_path_that_no_file_can_have_is_an_error(project_folder: Path) -> None:
+    write("manifests/m.yaml", f'{HEAD}forEach: "../a\\0b.yaml"\nmetadata: {{name: x}}\nspec: {{}}\n')
+    assert list_codes(load()) == ["bad-for-each"]
+
+
+def test_kind_that_is_a_list_is_an_error(project_folder: Path) -> None:
+    write(
+        "kdeclare.yaml",
+        "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: p}\n"
+        "spec: {variables: {kinds: {type: list, default: [Topic]}}}\n",
+    )
+    write("manifests/m.yaml", "apiVersion: kdeclare/v1\nkind: ${var.kinds}\nmetadata: {name: x}\nspec: {}\n")
+    (problem,) = load().diagnostics
+    assert problem.detail == "'kind' takes a string, not the value of ${var.kinds}."
