@@ -255,8 +255,8 @@ def read_tile(page: Page, name: str) -> str:
     "picture",
     [
         Picture("plan-top", 1200, 600),
-        Picture("plan", 1200, 1782, link="#q=checkout", opened="checkout.orders"),
-        Picture("plan-dark", 1200, 1340, "dark"),
+        Picture("plan", 1200, 1300, link="#q=checkout", opened="checkout.orders"),
+        Picture("plan-dark", 1200, 1120, "dark"),
         Picture("plan-phone", 390, 1880),
         Picture("run", 1200, 1045),
         Picture("run-dark", 1200, 1045, "dark"),
