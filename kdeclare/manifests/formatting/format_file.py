@@ -12,7 +12,7 @@ from kdeclare.manifests.editing.documents import build_tree, compose_text, split
 from kdeclare.manifests.editing.file_text import BREAKS, decode_text, find_next_line
 from kdeclare.manifests.editing.text_splice import UnsupportedLayout
 from kdeclare.manifests.formatting.field_order import order_fields
-from kdeclare.manifests.formatting.indentation import indent_document
+from kdeclare.manifests.formatting.indentation import format_indentation
 from kdeclare.manifests.syntax.nodes import get_position
 
 _SPACE = re.compile(r"\s+")
@@ -60,13 +60,13 @@ def _is_blank(root: Node) -> bool:
 
 def _format_document(file: str, text: str) -> str:
     """Return the formatted text of a document. Raises UnsupportedLayout if its meaning would change."""
-    indented = _apply(file, text, indent_document)
+    indented = _apply(file, text, format_indentation)
     try:
         ordered = _apply(file, indented, order_fields)
     except UnsupportedLayout:  # for example, because an alias would precede its anchor
         return indented
     # fields that moved can leave two blank lines in a row
-    return ordered if ordered == indented else _apply(file, ordered, indent_document)
+    return ordered if ordered == indented else _apply(file, ordered, format_indentation)
 
 
 def _apply(file: str, text: str, transform: Callable[[str, Node], str]) -> str:

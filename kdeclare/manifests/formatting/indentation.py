@@ -57,7 +57,7 @@ def split_lines(text: str) -> list[str]:
     return [line for line in _LINE.findall(text) if line]
 
 
-def indent_document(text: str, root: Node) -> str:
+def format_indentation(text: str, root: Node) -> str:
     """Return a document with two columns of indentation for each level, also for lists.
 
     root: the root node of ``text``. Raises UnsupportedLayout for explicit keys (``? key``) and for other

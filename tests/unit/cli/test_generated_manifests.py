@@ -49,7 +49,7 @@ def test_write_manifest_refuses_generated_manifest(kdeclare: CommandLine, docume
     ran = kdeclare(*arguments, "--write-manifest", "--yes")
     assert ran.code == 1
     assert "Manifest is generated" in ran.err
-    assert "item 'orders' at topics/events.yaml:2:1, by forEach at manifests/events.yaml:4:1" in ran.err
+    assert "item 'orders' at topics/events.yaml:2:1, by forEach at manifests/events.yaml:7:1" in ran.err
     assert kdeclare("plan", "--detailed-exitcode").code == 0
 
 
