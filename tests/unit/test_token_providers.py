@@ -77,11 +77,15 @@ def test_command_inherits_environment_without_secrets_of_kdeclare(
         ('{"access_token": "t"}', "t", DEFAULT_LIFETIME_S),
         ("a.b.c", "a.b.c", DEFAULT_LIFETIME_S),
         ("e30.e30.", "e30.e30.", DEFAULT_LIFETIME_S),
-        (build_token("x", -60), build_token("x", -60), 0),
     ],
 )
 def test_output_of_a_command_is_parsed(output: str, token: str, lifetime_s: float) -> None:
     assert parse_token(output) == (token, lifetime_s)
+
+
+def test_expired_token_has_no_lifetime() -> None:
+    token = build_token("x", -60)
+    assert parse_token(token) == (token, 0)
 
 
 def test_lifetime_of_a_token_in_a_document_is_read_from_the_token() -> None:
