@@ -237,7 +237,7 @@ def find_target(provider: str, project: Project, surroundings: ConnectionContext
         error(
             "unknown-provider",
             "Provider is not installed",
-            f"There is no provider '{provider}' with a connection.",
+            f"No installed provider that connects to a system is named '{provider}'.",
             hint="Run kdeclare providers to list the installed providers.",
         )
     )

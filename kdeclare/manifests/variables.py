@@ -213,7 +213,8 @@ def _build_type_error(statement: _Statement, declared_type: str) -> Diagnostic:
     return error(
         "wrong-variable-type",
         "Variable has the wrong type",
-        f"The project declares '{statement.name}' as {_TYPE_NAMES[declared_type]}, but this value is not.",
+        f"The project declares '{statement.name}' as {_TYPE_NAMES[declared_type]}, but this value has a "
+        "different type.",
         hint="Correct the value, or the type under 'variables' in the spec of the project file.",
         place=get_position(statement.node),
         subject=statement.name,

@@ -224,8 +224,8 @@ def build_unsafe_error(settings: ObjectSettings, reason: str) -> KdeclareError:
         "state-storage-unsafe",
         "The storage cannot protect the state",
         f"{settings.build_url('')}: {reason}.",
-        "Use a storage that supports conditional writes (If-None-Match and If-Match), or another location "
-        "for the state; see docs/state.md.",
+        "Use object storage that supports conditional writes (If-None-Match and If-Match), or another "
+        "location for the state; see docs/state.md.",
     )
 
 

@@ -245,8 +245,8 @@ def _reject_server_settings(conf: Mapping[str, str]) -> None:
         raise KdeclareError(
             error(
                 "server-setting",
-                "Setting of the Spark server",
-                f"{format_alternatives(rejected)} cannot be set in a session of Spark Connect, because the "
+                "Spark setting cannot be changed",
+                f"{format_alternatives(rejected)} cannot be set in a Spark Connect session, because the "
                 "Spark server is already running.",
                 hint="Set it where the Spark Connect server is started, and leave out --conf. Only settings "
                 "that start with spark.sql. can be passed.",

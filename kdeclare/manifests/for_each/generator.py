@@ -149,7 +149,7 @@ def _build_duplicate_error(key: Node) -> Diagnostic:
     return error(
         "duplicate-key",
         "Duplicate key",
-        f"The manifest has several fields '{FOR_EACH}'.",
+        f"The field '{FOR_EACH}' occurs more than once in the manifest.",
         hint="Remove all but one of them.",
         place=get_position(key),
     )

@@ -296,7 +296,7 @@ def _resolve_file(reference: str, context: ReferenceContext) -> Referenced:
             raise UnresolvedReference(
                 error(
                     UNREADABLE_REFERENCE,
-                    "File of a reference cannot be read",
+                    "Referenced file cannot be read",
                     f"'${{{reference}}}' cannot be read: {reason}.",
                     hint="Check the path. It is relative to the folder of the project file or, without a "
                     "project, of the manifest.",

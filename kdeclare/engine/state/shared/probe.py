@@ -46,7 +46,7 @@ def _build_unsafe_error(objects: ConditionalObjects, reason: str) -> KdeclareErr
             "state-storage-unsafe",
             "The storage cannot protect the state",
             f"{objects.get_location('')} does not enforce conditional writes: {reason}.",
-            hint="Use a storage that supports conditional writes (If-None-Match and If-Match), or another "
+            hint="Use storage that supports conditional writes (If-None-Match and If-Match), or another "
             "location for the state; see docs/state.md.",
         )
     )

@@ -84,7 +84,10 @@ class SubjectListView:
 
 @dataclass(frozen=True, slots=True)
 class NamingView:
-    """The naming strategy of serializers that a subject follows. topic: None for ``RecordNameStrategy``."""
+    """The subject name strategy that the name of a subject follows.
+
+    topic: None for ``RecordNameStrategy``.
+    """
 
     schema_name = "NamingDocument"
 
@@ -121,7 +124,7 @@ class SubjectDetailView:
     level: Annotated[CompatibilityLevel, Field(description="The level that applies to the subject.")]
     level_origin: LevelOrigin
     naming: Annotated[
-        NamingView | None, Field(description="Null if the subject follows no naming strategy of serializers.")
+        NamingView | None, Field(description="Null if the name follows no subject name strategy.")
     ]
     declared_by: DeclaredBy
     owned_by: OwnedBy

@@ -238,10 +238,10 @@ def _report_unknown(usage: ClusterUsage) -> Iterator[Diagnostic]:
     if usage.unknown_groups:
         yield warning(
             "unknown-readers",
-            "Some groups may read any topic",
+            "Topics of some groups are unknown",
             f"{explain_unknown_groups(usage)}. "
-            "It cannot tell this for share groups, groups of an unknown type, and groups whose members wait "
-            "for partitions.",
+            "kdeclare cannot determine the topics of share groups, of groups of an unknown type, and of "
+            "groups whose members are waiting for partitions.",
             "Run kdeclare group list to see the types and states of the groups.",
         )
 
