@@ -80,9 +80,9 @@ class MissingRights:
             self._rights.add(Right(resource_type, name, LITERAL, operation, ALLOW))
 
     def render_manifest(self, principal: str | None) -> str:
-        """Return a manifest that grants the operations.
+        """Return a manifest that grants the missing operations.
 
-        Empty if no operation is missing, or if the principal is unknown.
+        Return an empty string if no operation is missing, or if the principal is unknown.
         """
         if not self._rights or principal is None:
             return ""

@@ -95,7 +95,10 @@ def count_omitted_configs(live: KafkaState, kept_keys: Collection[str] = ()) -> 
 
 
 def count_unreadable(live: KafkaState, noun: str) -> tuple[OmittedObjects, ...]:
-    """Count the resources whose configs the cluster does not describe. noun: of one resource."""
+    """Count the resources whose configs the cluster does not describe.
+
+    noun: the singular noun for the type of resource.
+    """
     fault = next(iter(live.unreadable.values()), None)
     if fault is None:
         return ()

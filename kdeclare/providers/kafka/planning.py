@@ -131,7 +131,7 @@ class KafkaPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Allow changes that wait for a reassignment. Block changes of resources that are not visible yet."""
+        """Allow changes that wait for a reassignment. Block resources that brokers do not show yet."""
         if desired is not None and any(d.code == MOVE_IN_FLIGHT for d in difference.diagnostics):
             difference = self._permit_moving(resource, desired, owned, difference)
         if resource in self._inputs.pending:
@@ -141,7 +141,10 @@ class KafkaPlanning(PlanHooks):
         return difference
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Guard replication factors, require topic ids for deletions, and handle colliding topic names."""
+        """Guard replication factors, and require topic ids for deletions.
+
+        Also delay or deny the creation of topics whose names collide with existing topics.
+        """
         inputs, options, live = self._inputs, self._options, self._live
         problems = [] if live.moves_fault is None else [warn_moves_not_visible(live.moves_fault)]
         problems += warn_unreadable_configs(live, compared)
@@ -203,7 +206,10 @@ class KafkaPlanning(PlanHooks):
     def observe_impact(
         self, operations: tuple[Operation, ...], changes: Sequence[Change]
     ) -> Iterable[Observation]:
-        """Return the impact on records, clients and their access, and the amount of data that moves copy."""
+        """Return the impact on records, on clients and on their access.
+
+        Also return how much data the reassignments copy.
+        """
         reader = self._share_impact_reader()
         yield from observe_topics(reader, self._live, operations, changes)
         cluster = self._inputs.connections.get(KafkaConnection).cluster
@@ -212,7 +218,7 @@ class KafkaPlanning(PlanHooks):
         yield from observe_access(reader, inputs.live, inputs.desired, operations, changes)
 
     def _share_impact_reader(self) -> ImpactReader:
-        """Return the reader that policies and observations of this plan share."""
+        """Return the reader of impact data that the policies and observations of this plan share."""
         inputs = self._inputs
 
         def create() -> ImpactReader:

@@ -26,9 +26,9 @@ GROUP_AUTHORIZATION_FAILED = "GROUP_AUTHORIZATION_FAILED"
 UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
 """Kafka's error name for a request that the brokers do not support."""
 UNAVAILABLE = (CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION)
-"""The errors of requests that this client can never make: not permitted, or not supported by the brokers.
+"""The errors for requests that will always fail: not permitted, or not supported by the brokers.
 
-Managed clusters return them for whatever they hide from clients.
+Managed clusters also return these errors for everything that they hide from clients.
 """
 SECURITY_DISABLED = "SECURITY_DISABLED"
 """Kafka's error name for ACL requests to brokers that have no authorizer."""
@@ -233,7 +233,7 @@ class RecordBatch:
     inspected: how many of these records kdeclare looked at, from the first one.
     keyed: how many of the inspected records have a key.
     problem: why records were not inspected, such as a missing library for decompression; None if there is no
-        problem. kdeclare also looks at only some of the records if there are too many of them.
+        problem. If a batch has too many records, kdeclare inspects only some of them, which is not a problem.
     """
 
     size: int
@@ -294,7 +294,7 @@ class Cluster(Protocol):
         """
 
     def await_pending_commits(self) -> None:
-        """Wait until later reads show everything that earlier responses of the controller were based on.
+        """Wait until later reads show all changes that earlier responses of the controller already reflected.
 
         Returns after a short time if the controller has nothing to commit, and immediately if the offsets of
         its log cannot be read. Raises Fault.
@@ -402,7 +402,7 @@ class Cluster(Protocol):
         """
 
     def find_cluster_rights(self) -> frozenset[str] | None:
-        """Return the operations that the client is allowed on the cluster (KIP-430); None if unknown."""
+        """Return the operations that the client may perform on the cluster (KIP-430); None if unknown."""
 
     def create_acls(self, bindings: Sequence[Binding]) -> Mapping[Binding, Result]:
         """Create ACL bindings (CreateAcls). Creating an existing binding succeeds."""
@@ -466,8 +466,8 @@ class Cluster(Protocol):
         Also includes records of open and aborted transactions, but no control records. Does not join a group,
         and commits no offsets.
 
-        max_bytes: the limit for each partition. Brokers return the first batch even if it is larger. Only the
-            size and the number of records are known of the last batch if it exceeds the limit.
+        max_bytes: the limit for each partition. Brokers return the first batch even if it is larger. If the
+            last batch exceeds the limit, only its size and its number of records are known.
         max_records: the maximum number of records to inspect in each partition.
         """
 

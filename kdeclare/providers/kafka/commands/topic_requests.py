@@ -30,7 +30,7 @@ from kdeclare.providers.kafka.topic.adhoc_request import (
 from kdeclare.providers.kafka.topic.spec import TopicBody
 
 BodyBuilder = Callable[[AdhocTopicRequest], tuple[TopicBody, tuple[Diagnostic, ...]]]
-"""A function that builds the body of a topic from a request, and diagnostics about the request."""
+"""A function that builds the desired body of a topic from a request, and returns diagnostics with it."""
 
 _ALREADY_EXISTS = "The topic already exists."
 _DOES_NOT_EXIST = "The topic does not exist."
@@ -122,7 +122,10 @@ def build_configs_request(
 
 
 def _filter_certain_errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return the errors except unknown config keys. The brokers can know more keys than kdeclare."""
+    """Return the errors, except errors about unknown config keys.
+
+    The brokers can know keys that kdeclare does not know.
+    """
     return tuple(d for d in diagnostics if d.is_error and d.code != UNKNOWN_CONFIG)
 
 

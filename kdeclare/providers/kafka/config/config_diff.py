@@ -92,7 +92,7 @@ def diff_configs(
 ) -> ConfigDiff:
     """Compute the changes that turn live overrides into declared overrides, and the resulting ownership.
 
-    ignored: undeclared keys that stay as they are, owned or not.
+    ignored: undeclared keys that are left unchanged, whether kdeclare owns them or not.
     """
     kept_records = {key: record for key, record in owned.items() if key in ignored}
     owned = {key: record for key, record in owned.items() if key not in ignored} if kept_records else owned
@@ -186,7 +186,8 @@ def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[
 def split_elements(value: ConfigOverride) -> list[str]:
     """Return the list elements of an override. A hidden or unset override has no elements.
 
-    If the override is a string, as for the list of a plug-in, split it into elements.
+    The override can be a string, for example if the list key belongs to a broker plug-in. Split such a string
+    into elements.
     """
     if value is None or value == SENSITIVE_MASK:
         return []

@@ -209,7 +209,7 @@ def _parse_scalar(
 
 
 def convert_amount(key: str, text: str, info: KeyInfo | None) -> str | None:
-    """Convert an amount with a unit, such as ``7d``, to the number that Kafka gets. Kafka knows no units.
+    """Convert an amount with a unit, such as ``7d``, to a number, because Kafka does not accept units.
 
     Return None if the string is not an amount, or if the key does not take times or sizes.
     """
@@ -228,7 +228,7 @@ def convert_config(path: SpecPath, text: str, catalog: Catalog) -> str | None:
 
 
 def is_same_config(key: str, text: str, value: JsonValue, catalog: Catalog) -> bool:
-    """Return whether a string in a manifest, which can be an amount, is the same value as a string."""
+    """Return whether ``text`` from a manifest, such as ``7d``, means the same config value as ``value``."""
     converted = convert_amount(key, text, catalog.get(key))
     sent = text if converted is None else converted
     return isinstance(value, str) and catalog.is_same_value(key, sent, value)
@@ -237,7 +237,7 @@ def is_same_config(key: str, text: str, value: JsonValue, catalog: Catalog) -> b
 def _report_type_mismatch(
     resource: str, key: str, expected: str, text: str, converted: str | None
 ) -> Diagnostic:
-    """Return the error for a value of another type. converted: the number, if the value is an amount."""
+    """Return the error for a value of the wrong type. converted: the number, if the value is an amount."""
     stated = f"'{text.reference if isinstance(text, Referenced) else text}'"
     if converted is not None:
         return _report_invalid_value(resource, key, f"takes {expected}, not {stated}, which is {converted}.")
@@ -356,7 +356,7 @@ _INTEGER_BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
 
 
 def _explain_type_mismatch(text: str, type_name: str) -> str | None:
-    """Describe the values that a type accepts, or return None if the type accepts ``text``.
+    """Return None if the type accepts ``text``; otherwise, describe the values that the type accepts.
 
     The types are those of ConfigDef.parseType.
     """
@@ -395,7 +395,8 @@ def dump_config_values(config_values: Mapping[str, ConfigValue], catalog: Catalo
 
     The value of an unknown key is hashed as well, because the cluster could hide it. A list patch is never
     hashed, because Kafka accepts patches only for known lists, whose values are visible. If the state
-    contains a hash of the same value, that hash is reused. Before secrets are hashed, the hash is empty.
+    contains a hash of the same value, that hash is reused. For a secret without a hash, the JSON contains an
+    empty hash.
     """
     return {key: _dump_value(key, config_value, catalog) for key, config_value in config_values.items()}
 

@@ -94,7 +94,7 @@ class ConfigsBody:
     remove_unmanaged: whether to reset overrides that are neither declared nor owned.
     adopt: whether to take over overrides that other clients set.
     is_partial: whether the body is only a part of a resource, as in ad hoc commands.
-    ignored: the paths of configs that stay as they are once they have been set.
+    ignored: the paths of configs that kdeclare leaves unchanged once they have been set.
     """
 
     configs: Mapping[str, ConfigValue] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class ConfigsKind(ABC):
     record: type[OwnedRecord]
     config_scope: ConfigScope
     first_reason = Reason.CHANGED
-    """The reason for the changes of a resource that was never applied."""
+    """The reason that plans show for changes to a resource that kdeclare has never applied."""
     consists_of_configs = False
     """Whether a resource exists only as long as one of its configs is set.
 
@@ -148,8 +148,9 @@ class ConfigsKind(ABC):
     ) -> ConfigsBody:
         """See `IgnoresChanges`.
 
-        The resource may always exist, as a broker does. An ignored config therefore stays as it is once it
-        has an override or was applied.
+        Some resources, such as brokers, always exist. Whether a config is ignored therefore does not depend
+        on the existence of the resource: kdeclare leaves an ignored config unchanged if the config has an
+        override, or if kdeclare has applied the config before.
         """
         body = desired.get_body(ConfigsBody)
         if not body.ignored:

@@ -1,4 +1,4 @@
-"""Configs that the cluster hides from kdeclare: what a plan does without them, and what it says."""
+"""Plan resources whose configs the cluster hides from kdeclare, and report the hidden configs."""
 
 from collections.abc import Sequence
 
@@ -20,9 +20,9 @@ _MAX_NAMED = 3
 def find_needed_unreadable(
     live: KafkaState, selection: KafkaSelection, desired: DesiredResource | None
 ) -> ConfigResource | None:
-    """Return a resource whose configs a plan needs and the cluster does not describe, or None.
+    """Return a resource whose configs a plan needs but the cluster does not describe; None if there is none.
 
-    A topic that neither declares nor owns configs can be planned without them.
+    A topic that neither declares nor owns configs can be planned without its configs.
     """
     for resource, query in sorted(selection.configs.items()):
         if resource in live.unreadable:
@@ -57,7 +57,7 @@ def leave_unreadable(
 
 
 def warn_unreadable_configs(live: KafkaState, compared: Sequence[ResourceComparison]) -> list[Diagnostic]:
-    """Return the warning that kdeclare does not know whether compared topics have undeclared configs."""
+    """Return the warning that compared topics may have undeclared configs that kdeclare cannot see."""
     names = sorted(
         item.id.name
         for item in compared

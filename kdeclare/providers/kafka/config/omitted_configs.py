@@ -1,4 +1,4 @@
-"""Config keys that the cluster does not return: the warning about them."""
+"""Warn about config keys whose values the cluster does not return."""
 
 from collections.abc import Sequence
 

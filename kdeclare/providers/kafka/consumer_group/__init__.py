@@ -1,1 +1,1 @@
-"""Groups of consumers: their offsets, the reset of these offsets, and the operations on groups."""
+"""Groups of consumers: their committed offsets, offset resets, and the operations that change groups."""

@@ -296,7 +296,10 @@ class DeleteGroup(GroupOperationType):
         }
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Report groups that a rollback does not delete: they have members, or offsets of other clients."""
+        """Report groups that a rollback does not delete.
+
+        These groups have members, or offsets that other clients committed.
+        """
         live = read_groups(connections.get(KafkaConnection).cluster.groups, map(_get_group, ops)).groups
         kept: dict[str, Diagnostic] = {}
         for op in ops:

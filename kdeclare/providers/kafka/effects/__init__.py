@@ -1,1 +1,1 @@
-"""The observed effects of a run on records and brokers, next to the predictions of its plan."""
+"""The effects of a run on records and brokers, compared with the predictions of the plan."""

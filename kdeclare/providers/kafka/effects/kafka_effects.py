@@ -1,4 +1,4 @@
-"""Observe the effects of a run on records and brokers that its plan predicted."""
+"""After a run, observe the effects on records and brokers that the plan predicted."""
 
 import time
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _TIME_LIMIT_S = 10.0
 
 
 def observe_kafka_effects(request: EffectRequest) -> Iterator[ObservedEffect]:
-    """Yield the effects on deleted records, copied replicas, and partitions that depend on one broker.
+    """Yield what happened to records, to moved replicas, and to partitions that depend on one broker.
 
     Other predictions, such as those about unread records and recent batches, cannot be checked after the run.
     """

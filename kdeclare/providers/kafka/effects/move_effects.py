@@ -66,9 +66,10 @@ def _list_new_replicas(op: Operation) -> Iterator[_NewReplica]:
 def _measure_moves(
     resource: str, reassignments: Sequence[Operation], request: EffectRequest
 ) -> tuple[float | None, int]:
-    """Return the duration of all moves that share a throttle, and the number of other resources.
+    """Return how long the moves of a resource took, together with the moves that share a throttle with them.
 
-    The duration is in seconds; None if it is unknown.
+    The duration is in seconds, or None if it is unknown. Also return how many other resources have moves that
+    share the throttle.
     """
     groups = {find_group(op) for op in reassignments if str(op.resource) == resource}
     members = [op for op in reassignments if find_group(op) in groups]

@@ -46,7 +46,7 @@ def observe_outage_effects(
 ) -> Iterator[ObservedEffect]:
     """Yield, for each prediction, the number of partitions that depend on one broker or one rack.
 
-    A prediction is left out if the partitions that it counted are not certain.
+    A prediction is left out if kdeclare cannot find exactly the partitions that the prediction counted.
     deadline: no request begins after this time (`time.monotonic`).
     """
     predictions = [item for item in request.predictions if item.code in OUTAGE_CODES]
@@ -65,10 +65,10 @@ def observe_outage_effects(
 def _list_partitions(
     prediction: Observation, request: EffectRequest
 ) -> Mapping[TopicPartition, tuple[int, ...]]:
-    """Return the partitions that a prediction may have counted.
+    """Return the partitions that a prediction may have counted, with their replicas before the run.
 
-    The result has the replicas before the run if the partitions moved. If a topic has a separate prediction,
-    its partitions are not counted for the resource that moved them.
+    If the run did not move a partition, its replicas are empty. For a resource that moves partitions of
+    several topics, omit the partitions of each topic that has its own prediction.
     """
     id_ = ResourceId.parse(prediction.resource)
     moved = _list_moved(request.operations)

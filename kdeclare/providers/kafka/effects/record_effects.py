@@ -34,7 +34,7 @@ _CHECK_INTERVAL = "log.retention.check.interval.ms"
 def observe_record_effects(
     cluster: Cluster, request: EffectRequest, deadline: float
 ) -> Iterator[ObservedEffect]:
-    """Yield the number of predicted deletions of records that have happened, and the topics that are gone.
+    """Yield how many of the predicted records Kafka has deleted, and whether the deleted topics are gone.
 
     deadline: no request begins after this time (`time.monotonic`).
     """
@@ -75,7 +75,7 @@ def _build_unknown(prediction: Observation, reason: Fault | str) -> ObservedEffe
 def _observe_deletion(
     prediction: Observation, topic: Topic | None, operations: Sequence[Operation]
 ) -> ObservedEffect:
-    """Return whether a deleted topic is gone, as an effect.
+    """Return the observed effect of a topic deletion: whether the topic is gone.
 
     The next record of a producer can create the topic again.
     operations: the successful operations of the run.

@@ -191,7 +191,7 @@ class KafkaCodec:
         return (topic.topic_id or None) if topic is not None else None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return whether reports contain the object: only topics that are not internal."""
+        """Return whether reports contain the object, which is true only for topics that are not internal."""
         return key.sort == TOPIC and _INTERNAL_MARKER not in body
 
     def list_unused(self, connections: Connections, unused_for_s: float, read_at: datetime) -> UnusedListing:
@@ -252,7 +252,7 @@ def _describe_topics(
 ) -> tuple[Iterator[tuple[ConfigResource, Configs | Fault]], frozenset[str]]:
     """Return the configs of topics, and the keys of the catalog that the cluster does not return.
 
-    All topics have the same keys, so that only the first topic is asked for all of them.
+    All topics have the same keys, so kdeclare requests all keys of the catalog only for the first topic.
     """
     resources = [ConfigResource(ConfigScope.TOPIC, name) for name in names]
     described = _describe_configs(cluster, resources, probed=resources[0] if resources else None)
@@ -291,7 +291,7 @@ def _describe_configs(
 ) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
     """Yield the configs of each resource, or a Fault, in order. Deleted resources are omitted.
 
-    probed: the resource of which all keys of the catalog are described.
+    probed: the resource for which all keys of the catalog are requested.
 
     If the cluster stops responding, all remaining resources get the same Fault.
     """

@@ -32,8 +32,8 @@ def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
 def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonValue]:
     """Split a JSON object into fields, by path.
 
-    ``main_field`` gets the path of the object itself, and all other fields get paths below it. A value
-    without ``main_field`` is not split.
+    The value of ``main_field`` is stored under the path of the object itself. The other values are stored
+    under paths below it. A value without ``main_field`` is not split.
     """
     if not isinstance(item, dict) or main_field not in item:
         return {path: item}

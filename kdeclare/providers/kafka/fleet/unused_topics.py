@@ -24,8 +24,8 @@ _HIDDEN_GROUPS = "groups may be hidden from kdeclare, because it lacks the permi
 def list_unused_topics(cluster: Cluster, unused_for_s: float, read_at: datetime) -> UnusedListing:
     """Return the unused topics. Raises Fault.
 
-    Internal topics, and topics that other systems use according to their names, are left out: they are never
-    reported as unused. Without the permission to see all groups, no topic is certain to be unused.
+    Internal topics, and topics whose names show that another system uses them, are never reported as unused.
+    If the principal cannot see all groups, kdeclare cannot be certain that a topic is unused.
     """
     topics = {name: topic for name, topic in sorted(cluster.topics().items()) if not topic.internal}
     usage = read_usage(cluster, topics, ignore_progress)

@@ -1,1 +1,1 @@
-"""The impact of changes to topics on records and consumers, which plans only show."""
+"""The impact of changes to topics on records and consumers, which kdeclare shows in plans."""

@@ -1,4 +1,4 @@
-"""Compute the bytes that moves copy, the minimum duration of the copying, and the disk usage. Pure."""
+"""Compute how many bytes a reassignment copies, its minimum duration, and the disk usage, without I/O."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class ReplicaMove:
 
 @dataclass(frozen=True, slots=True)
 class BrokerTraffic:
-    """The bytes that moves make a broker receive, send as leader, and delete."""
+    """The bytes that a broker receives, sends as leader, and deletes during reassignments."""
 
     received: int = 0
     sent: int = 0
@@ -43,11 +43,11 @@ class BrokerTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The bytes that moves copy.
+    """The bytes that reassignments copy.
 
     copied: all received bytes. brokers: the bytes of each broker that takes part. unknown: the partitions
-        whose size no broker reports; they are not included. incomplete: the brokers that receive or delete
-        replicas of these partitions.
+    whose size no broker reports; they are not included. incomplete: the brokers that receive or delete
+    replicas of these partitions.
     """
 
     copied: int
@@ -165,8 +165,9 @@ def compute_least_duration(
 ) -> float:
     """Return the minimum duration of moves, in seconds. The busiest broker determines the duration.
 
-    rates: the rates of each throttled broker. pauses: the number of pauses of ``pause_s`` seconds. A broker
-    catches up on a part of each pause, because Kafka throttles the mean rate over some seconds.
+    rates: the rates of each throttled broker. pauses: the number of pauses of ``pause_s`` seconds. A pause
+    adds less than its length to the duration: Kafka throttles the mean rate over some seconds, so a broker
+    can copy faster for a short time after a pause.
     """
     least = 0.0
     for broker, amount in traffic.brokers.items():

@@ -1,4 +1,4 @@
-"""Compute which records Kafka deletes after the limits of a topic change, by the rules of Kafka's log.
+"""Compute which records Kafka deletes once the limits of a topic have changed, by the rules of Kafka's log.
 
 Kafka deletes whole segments, the oldest first, and clients cannot see segments. Therefore, the results are
 bounds. They follow `UnifiedLog.deleteRetentionMsBreachedSegments`, `deleteRetentionSizeBreachedSegments` and
@@ -59,19 +59,19 @@ class PartitionLog:
         return max(0, self.end - self.start)
 
     def without_size(self) -> "PartitionLog":
-        """Return the log with an unknown size."""
+        """Return a copy of the log whose size is unknown."""
         return replace(self, size=None)
 
 
 class Bounds(NamedTuple):
-    """The bounds of a number."""
+    """The lower and the upper bound of a number."""
 
     least: int
     most: int
 
     @property
     def is_exact(self) -> bool:
-        """Whether the number itself is known."""
+        """Whether the number is known exactly, because the two bounds are equal."""
         return self.least == self.most
 
 
@@ -79,10 +79,10 @@ NONE_DELETED = Bounds(0, 0)
 
 
 def compute_deletable_records(log: PartitionLog, limits: LogLimits) -> Bounds:
-    """Return how many records of a partition Kafka deletes with the given limits, all of them the oldest.
+    """Return how many records of a partition Kafka deletes with the given limits, from the oldest on.
 
-    Offsets are counted. In a log that was compacted or that has transactions, fewer records have these
-    offsets. Records that only become too old later are not counted.
+    The result counts offsets. A log that was compacted or that contains transactions has fewer records than
+    offsets. Records that become too old only later are not counted.
     """
     if not limits.deletes or not log.count:
         return NONE_DELETED
@@ -91,11 +91,12 @@ def compute_deletable_records(log: PartitionLog, limits: LogLimits) -> Bounds:
 
 
 def _bound_by_time(log: PartitionLog, limits: LogLimits) -> Bounds:
-    """A segment is deleted if its largest timestamp, and that of each earlier segment, is too old.
+    """Return how many records of a partition Kafka deletes by time.
 
-    The segment with the first record that is recent enough stays. Kafka begins a segment at the latest when
-    a batch is more than ``segment.ms`` newer than the first batch of the current segment. The records of
-    that first batch can be older than the batch, but by much less than another ``segment.ms``.
+    Kafka deletes a segment if its largest timestamp, and that of each earlier segment, is too old. The
+    segment with the first record that is recent enough stays. Kafka begins a new segment at the latest when a
+    batch is more than ``segment.ms`` newer than the first batch of the current segment. The records of that
+    first batch can be older than the batch, but by much less than another ``segment.ms``.
 
     In a compacted log, `NO_RECORD` proves nothing. Brokers search only the first segment that can have such a
     record, and the time of a segment without records is the modification time of its file.
@@ -111,9 +112,11 @@ def _bound_by_time(log: PartitionLog, limits: LogLimits) -> Bounds:
 
 
 def _bound_by_size(log: PartitionLog, limits: LogLimits) -> Bounds:
-    """Segments are deleted while the remaining ones are still as large as ``retention.bytes``.
+    """Return how many records of a partition Kafka deletes by size.
 
-    Records can have very different sizes, so their number is known only if all or none are deleted.
+    Kafka deletes segments as long as the remaining segments are at least as large as ``retention.bytes``.
+    Records can have very different sizes, so the number of deleted records is known only if all or none are
+    deleted.
     """
     if not limits.deletes or limits.retention_bytes is None:
         return NONE_DELETED
@@ -157,7 +160,7 @@ def compute_probable_bytes(log: PartitionLog, limits: LogLimits) -> int | None:
 def count_unread(log: PartitionLog, deleted: int, committed: int | None) -> int:
     """Return how many of the deleted records of a partition a group has not read.
 
-    deleted: the number of deleted records, all of them the oldest.
+    deleted: the number of deleted records. They are the oldest records of the partition.
     committed: the offset that the group reads next. None means that the group has read nothing. An offset
         beyond the end of the log is invalid, so consumers may read the whole log again.
     """

@@ -22,7 +22,7 @@ _DESCRIBED_TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
 
 
 class UnknownGroupsError(Exception):
-    """Raised if the groups cannot be known. The message is the reason, without a period."""
+    """Raised if kdeclare cannot determine the groups. The message is the reason, without a period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def read_group_members(cluster: Cluster) -> GroupMembers:
 def _require_online_groups(cluster: Cluster) -> None:
     """Raise UnknownGroupsError if lists of groups can be incomplete.
 
-    A broker only lists the groups in the partitions that it leads.
+    Each broker lists only the groups that it coordinates.
     """
     try:
         topic = cluster.topics([GROUP_OFFSETS_TOPIC]).get(GROUP_OFFSETS_TOPIC)

@@ -1,4 +1,4 @@
-"""Read the data that determines the impact of changes. Policies and observations share the data."""
+"""Read the data that determines the impact of changes, once for both policies and observations."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,15 +38,18 @@ from kdeclare.providers.kafka.port import Cluster
 
 Found = TypeVar("Found")
 _TIME_LIMIT_S = 10.0
-"""After this time, kdeclare sends no further requests about the impact of a plan, in seconds of reading."""
+"""The maximum time that kdeclare spends on reading the impact of a plan, in seconds.
+
+After this time, kdeclare sends no further requests about the impact.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _KnownLogs:
-    """The logs of a topic as they were read.
+    """The logs of a topic, and how they were read.
 
-    window: the time limits for which they were read. follows_groups: whether the groups were read before the
-        logs.
+    window: the time limits that determined the requested offsets. follows_groups: whether the groups were
+    read before the logs.
     """
 
     logs: TopicLogs | Fault
@@ -89,8 +92,8 @@ class ImpactReader:
     ) -> Mapping[str, TopicSettings | Fault]:
         """Return the configs of topics before and after the change of each topic.
 
-        The result has a Fault for each topic whose configs cannot be described. find_broker_id: returns a
-        broker to ask for defaults.
+        The result has a Fault for each topic whose configs cannot be described. find_broker_id: returns the
+        id of the broker that the defaults are read from.
         """
         reset_keys = {key for change in changes.values() for key in change.reset_keys}
         self._read_defaults(reset_keys, find_broker_id)
@@ -206,7 +209,10 @@ class ImpactReader:
             self._logs[name] = _KnownLogs(found, _get_window(limits[name]), self._readers is not None)
 
     def read_producers(self, topics: Mapping[str, Topic]) -> Mapping[str, int | Fault]:
-        """Return the number of producers of topics; a Fault if the principal is not permitted to know."""
+        """Return the number of producers of each topic.
+
+        The result has a Fault for a topic if the principal is not permitted to see its producers.
+        """
         unread = {name: topic for name, topic in topics.items() if name not in self._producers}
         if unread:
             with self._measure_time():
@@ -214,7 +220,10 @@ class ImpactReader:
         return {name: self._producers[name] for name in topics}
 
     def read_last_writes(self, topics: Mapping[str, Topic]) -> Mapping[str, int | Fault | None]:
-        """Return the latest timestamp of topics, in milliseconds since 1970; None without records."""
+        """Return the latest timestamp in each topic, in milliseconds since 1970.
+
+        None means that the topic has no records.
+        """
         unread = {name: topic for name, topic in topics.items() if name not in self._last_writes}
         if unread:
             with self._measure_time():
@@ -245,7 +254,7 @@ class ImpactReader:
 
 
 def _get_window(limits: LogLimits | None) -> tuple[int, ...]:
-    """Return the limits that determine for which times offsets are read; empty if none are needed."""
+    """Return the time limits for which offsets are requested; empty if no offsets are needed."""
     if limits is None or not limits.deletes or limits.retention_ms is None:
         return ()
     return limits.retention_ms, limits.segment_ms

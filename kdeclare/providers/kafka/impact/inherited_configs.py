@@ -153,7 +153,10 @@ def _observe_resource(
 
 
 def _inherits(found: _Topics, name: str, key: str, broker: int | None) -> bool:
-    """Return whether a topic inherits a config after the plan. broker: the only broker that changes."""
+    """Return whether a topic inherits a config after the plan.
+
+    broker: the only broker whose config changes; None for the cluster-wide default.
+    """
     entries, change = found.configs[name], found.planned.get(name)
     if isinstance(entries, Fault) or (change is not None and change.is_deletion):
         return False
@@ -170,10 +173,10 @@ def _inherits(found: _Topics, name: str, key: str, broker: int | None) -> bool:
 def _read_old_values(
     reader: ImpactReader, defaults: Sequence[BrokerDefault], broker: int | None
 ) -> Mapping[str, str]:
-    """Return the values that the brokers use before the change. A missing value is the same as for topics.
+    """Return the values that brokers use before the change. A missing key has the value that topics inherit.
 
-    broker: the only broker that changes. Its values can differ from those of the broker that describes
-        topics.
+    broker: the only broker whose configs change. Its values can differ from those of the broker that
+        describes topics.
     """
     old_values = {default.topic_key: default.before for default in defaults if default.before is not None}
     if broker is None:

@@ -43,7 +43,7 @@ class InheritedChange:
 
 @dataclass(frozen=True, slots=True)
 class _TopicLoss:
-    """The records of one topic that are deleted. size, about: see `compute_deleted_bytes`."""
+    """The records that Kafka deletes from one topic. size, about: see `compute_deleted_bytes`."""
 
     name: str
     records: Bounds

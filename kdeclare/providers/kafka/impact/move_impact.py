@@ -1,4 +1,4 @@
-"""Observe the bytes that the moves of a plan copy, the minimum duration, and the disk usage afterwards."""
+"""Observe how many bytes the reassignments of a plan copy, their minimum duration, and the disk usage."""
 
 import time
 from collections import defaultdict
@@ -49,7 +49,7 @@ class MoveGroup:
 
     @property
     def pause_count(self) -> int:
-        """The number of pauses between the batches of the group."""
+        """The number of pauses between the batches of these moves."""
         partitions = sum(map(len, self.moves.values()))
         return (partitions - 1) // self.pace.batch_size if self.pace.batch_size and partitions else 0
 
@@ -57,7 +57,7 @@ class MoveGroup:
 def observe_moves(
     cluster: Cluster, live: KafkaState, operations: Sequence[Operation], deadline: float
 ) -> Iterator[Observation]:
-    """Yield observations about the bytes that the moves of each resource copy.
+    """Yield observations about the bytes that are copied for each resource that moves replicas.
 
     Nothing is read unless a move copies replicas.
 
@@ -188,7 +188,7 @@ def _predict_disks(
 
 
 def _compute_duration(group: MoveGroup, sizes: ReplicaSizes) -> float | None:
-    """Return the minimum duration of the moves of a group, in seconds; None without a throttle."""
+    """Return the minimum duration of moves that share a throttle, in seconds; None without a throttle."""
     if group.pace.throttle is None:
         return None
     traffic = compute_traffic([move for moves in group.moves.values() for move in moves], sizes)

@@ -132,7 +132,7 @@ def _differs(placement: PlacementChange, racks: Mapping[int, str]) -> bool:
 
 
 def _count_per_rack(replicas: Sequence[int], racks: Mapping[int, str]) -> Sequence[int]:
-    """Return the numbers of replicas per rack, regardless of which rack has them.
+    """Return the sorted numbers of replicas per rack, without the names of the racks.
 
     Each broker without a rack counts as its own rack.
     """

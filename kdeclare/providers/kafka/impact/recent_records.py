@@ -1,4 +1,4 @@
-"""Observe the impact of changes to topics on records like the recent ones: their keys and their sizes."""
+"""Observe the impact of topic changes that depends on the keys and sizes of recent records."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,7 +20,7 @@ from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.usage.topic_purpose import TopicPurpose, find_purpose
 
 PARTITIONS = "partitions"
-"""The path of the number of partitions."""
+"""The field path of the partition count."""
 _POLICY_PATH, _SIZE_PATH = f"configs.{CLEANUP_POLICY}", f"configs.{MAX_MESSAGE_BYTES}"
 _READ = "Read"
 _EFFECTS_OF_GROWTH = {
@@ -29,7 +29,7 @@ _EFFECTS_OF_GROWTH = {
     "They can read outdated offsets if keys are in several partitions.",
     TopicPurpose.SCHEMA_REGISTRY: "A registry does not start if this topic has more than one partition.",
 }
-"""The impact of more partitions on a topic that belongs to another system.
+"""For topics that belong to another system, the impact of a higher partition count.
 
 See `InternalTopicManager` of Kafka Streams, `KafkaTopicBasedBackingStore` and `KafkaConfigBackingStore` of
 Kafka Connect, and `KafkaStore` of Schema Registry.
@@ -52,9 +52,9 @@ def observe_recent_records(
     changes: Mapping[str, Change],
     settings: Mapping[str, TopicSettings | Fault],
 ) -> Iterator[Observation]:
-    """Yield the impact of the changes on keys and sizes. Samples only topics whose impact depends on records.
+    """Yield the impact on records with keys and on large batches. Sample only the topics that need a sample.
 
-    topics, changes, settings: by name of the topic.
+    topics, changes, settings: mappings by topic name.
     """
     affected = {name: change for name, change in changes.items() if can_affect_records(change)}
     sampled = {
@@ -84,7 +84,7 @@ def _is_growing(change: Change) -> bool:
 
 
 def _has_known_keys(topic: Topic, settings: Settings) -> bool:
-    """Return whether no sample is necessary: in compacted topics and in topics of other systems."""
+    """Return whether no sample is needed, because the topic is compacted or belongs to another system."""
     is_compacted = isinstance(settings, TopicSettings) and settings.is_compacted_before
     return is_compacted or find_purpose(topic) in _EFFECTS_OF_GROWTH
 

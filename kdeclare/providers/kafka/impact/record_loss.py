@@ -62,7 +62,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class UnknownLoss:
-    """A change that may or may not delete records, because kdeclare cannot determine it.
+    """A change for which kdeclare cannot determine whether it deletes records.
 
     path: the changed config; None if the whole topic is deleted.
     """
@@ -75,7 +75,7 @@ class UnknownLoss:
 def find_losses(
     change: TopicChange, topic: Topic, settings: TopicSettings | Fault | None
 ) -> Iterator[Loss | UnknownLoss]:
-    """Yield observations about the records that a change deletes, or the reason why these are unknown."""
+    """Yield how a change causes records to be deleted, or the reason why kdeclare cannot determine it."""
     resource = change.resource
     if change.is_deletion:
         may_be_tiered = not isinstance(settings, TopicSettings) or settings.is_tiered
@@ -98,7 +98,7 @@ def find_losses(
 
 
 def merge_limits(losses: Iterable[Loss]) -> Mapping[str, LogLimits | None]:
-    """Return the limits that delete records by topic; None if something else deletes its records."""
+    """Return, by topic, the limits that delete records. None means that only other causes delete records."""
     limits: dict[str, LogLimits | None] = {}
     for loss in losses:
         limits[loss.topic.name] = loss.limits or limits.get(loss.topic.name)
@@ -240,6 +240,6 @@ def _bound_unread(group: ReadingGroup, logs: TopicLogs, deleted: Mapping[int, Bo
 
 
 def sum_bounds(bounds: Iterable[Bounds]) -> Bounds:
-    """Return the bounds of the sum of numbers."""
+    """Add numbers that are known only by their bounds, and return the bounds of the sum."""
     items = list(bounds)
     return Bounds(sum(item.least for item in items), sum(item.most for item in items))

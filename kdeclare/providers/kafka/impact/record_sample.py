@@ -25,7 +25,7 @@ RECORDS_PER_PARTITION = 2000
 BYTES_PER_PARTITION = 1024 * 1024
 """The largest sample of a partition, unless a single batch is larger."""
 BYTES_PER_PLAN = 32 * 1024 * 1024
-"""After this amount, kdeclare samples no further topics of a plan."""
+"""The maximum number of sampled bytes per plan. Once it is reached, no further topics are sampled."""
 
 _TOO_MUCH = f"kdeclare samples at most {BYTES_PER_PLAN // 1024**2} MiB of records for a plan"
 
@@ -48,7 +48,7 @@ class RecordSample:
 
     @property
     def keyed(self) -> int:
-        """The number of these records that have a key."""
+        """The number of records that are known to have a key."""
         return sum(batch.keyed for batch in self.batches)
 
     @property

@@ -59,7 +59,7 @@ def _describe_keys(sample: RecordSample) -> str:
 
 
 def build_own_assignments(resource: str, path: str, groups: Sequence[str]) -> Observation:
-    """Return the observation that clients which only commit offsets might not read new partitions.
+    """Return the observation that clients that only commit offsets might not read new partitions.
 
     groups: at least one.
     """
@@ -73,7 +73,7 @@ def build_own_assignments(resource: str, path: str, groups: Sequence[str]) -> Ob
 
 
 def build_missing_keys(resource: str, path: str, sample: RecordSample) -> Observation:
-    """Return the observation whether recent records would be rejected by a compacted topic."""
+    """Return the observation about recent records that the topic would reject once it is compacted."""
     total = sample.records
     missing = total - sample.keyed
     figures = {"records_sampled": total, "records_without_keys": missing}
@@ -96,7 +96,7 @@ def build_missing_keys(resource: str, path: str, sample: RecordSample) -> Observ
 
 
 def build_large_batches(resource: str, path: str, limit: int, sample: RecordSample) -> Observation:
-    """Return the observation whether recent batches are larger than the new limit, in bytes."""
+    """Return the observation about recent batches that are larger than the new limit. limit: in bytes."""
     total, largest = len(sample.batches), sample.largest_batch
     rejected = [batch for batch in sample.batches if batch.size > limit]
     figures = {

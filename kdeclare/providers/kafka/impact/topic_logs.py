@@ -24,14 +24,14 @@ RECENT_MS = 3_600_000
 """Producers that wrote within this time count as active, in milliseconds."""
 
 TopicLogs = Mapping[int, PartitionLog]
-"""The logs of the partitions of a topic, by number."""
+"""The logs of the partitions of a topic, by partition number."""
 
 Found = TypeVar("Found")
 Where = TypeVar("Where")
 TOO_SLOW = Fault("TOO_SLOW", "reading the cluster took too long")
-"""The reason for data that kdeclare did not read after the time limit."""
+"""The Fault for data that kdeclare did not read because the time limit was reached."""
 INCOMPLETE = Fault("INCOMPLETE_RESPONSE", "the brokers did not respond for every partition")
-"""The reason why kdeclare does not use a response: a missing partition must not look like an empty one."""
+"""The Fault for a response without all partitions: a missing partition must not look like an empty one."""
 _STABLE = "Stable"
 """The state of a group whose members have all of their assigned partitions."""
 
@@ -52,8 +52,8 @@ def read_logs(
 
     Topics with the same limits share their requests.
 
-    limits: the limits of each topic, which determine the offsets at which records are too old; None to not
-        read these offsets.
+    limits: the limits of each topic, which determine the offsets at which records are too old. None means
+        that these offsets are not read.
     sizes: the known sizes of partitions. deadline: no request begins after this time (`time.monotonic`).
     """
     now_ms = int(time.time() * 1000)
@@ -119,11 +119,12 @@ def read_before(deadline: float, read: Callable[[], Found]) -> Found | Fault:
 def _read_topics(
     names: Sequence[str], read: Callable[[Sequence[str]], Mapping[str, Found]], deadline: float
 ) -> Mapping[str, Found | Fault]:
-    """Read data about several topics together.
+    """Read data about several topics in one request, or in as few requests as possible.
 
-    If the request fails, halve the topics until only topics that cannot be read fail.
+    If a request fails, split its topics in half and try again, until only the topics that cannot be read
+    fail.
 
-    Otherwise, one such topic could cause a separate request for every topic.
+    Otherwise, a single unreadable topic could cause a separate request for every topic.
     """
     if not names:
         return {}

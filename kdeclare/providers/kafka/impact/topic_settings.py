@@ -33,7 +33,7 @@ _BROKER_KEYS: Mapping[str, Sequence[tuple[str, int]]] = {
     MIN_ISR: ((MIN_ISR, 1),),
     MAX_MESSAGE_BYTES: (("message.max.bytes", 1),),
 }
-"""The broker configs with the default of each topic config, in order of precedence, and their units.
+"""For each topic config, the broker configs that contain its default, by precedence, with their units.
 
 See `org.apache.kafka.server.config.ServerTopicConfigSynonyms`.
 """
@@ -66,7 +66,7 @@ _OTHER_BROKER_KEYS: Mapping[str, str] = {
         )
     },
 }
-"""Other dynamic broker configs that contain the default of a topic config, and the topic config."""
+"""Other dynamic broker configs, each with the topic config whose default it contains."""
 _TOPIC_KEYS = {**_OTHER_BROKER_KEYS, **{names[0][0]: key for key, names in _BROKER_KEYS.items()}}
 
 
@@ -140,7 +140,7 @@ class TopicChange:
 
     @property
     def reset_keys(self) -> Set[str]:
-        """The configs that get the default of the brokers, for configs that determine the impact."""
+        """The configs that determine the impact and that the change resets to the default of the brokers."""
         return {key for key, value in self.configs.items() if value is None} & _BROKER_KEYS.keys()
 
 
@@ -151,7 +151,7 @@ def build_topic_change(change: Change) -> TopicChange:
 
 
 def find_topic_key(broker_key: str) -> str | None:
-    """Return the topic config with the default in a dynamic broker config of the same unit; None if none."""
+    """Return the topic config whose default ``broker_key`` contains in the same unit; None if none."""
     return _TOPIC_KEYS.get(broker_key)
 
 
@@ -248,7 +248,11 @@ def _split_policies(configs: Mapping[str, str]) -> frozenset[str]:
 
 
 def _build_limits(configs: Mapping[str, str], all_configs: Sequence[Mapping[str, str]]) -> LogLimits:
-    """all_configs: existing segments have the sizes and time spans that these settings allowed."""
+    """Return the limits that ``configs`` set on a log.
+
+    all_configs: the configs before and after the change, both of which determine how large existing segments
+        can be and which time spans they can cover.
+    """
     return LogLimits(
         deletes="delete" in _split_policies(configs),
         retention_ms=_parse_limit(configs.get(RETENTION_MS)),
@@ -260,6 +264,6 @@ def _build_limits(configs: Mapping[str, str], all_configs: Sequence[Mapping[str,
 
 
 def _parse_limit(text: str | None) -> int | None:
-    """Return a limit; None means unlimited."""
+    """Parse a limit. A negative or missing number means that there is no limit, and returns None."""
     number = int(text) if text else -1
     return number if number >= 0 else None

@@ -42,8 +42,8 @@ def build_loss(
 
     records, total: the deleted records and all records of the topic. size, about: the bounds and the probable
     value of the deleted bytes; None if unknown. starts: the sum of the first offsets of all partitions.
-    kept_since_ms: a timestamp; no record with this or a later timestamp is deleted. None if a size limit can
-        delete any record, or if no record stays.
+    kept_since_ms: a timestamp. Records with this or a later timestamp are not deleted. None if a size limit
+        can delete any record, or if no record stays.
     """
     figures = {
         "records_at_least": records.least,
@@ -111,7 +111,7 @@ def build_unread(resource: str, path: str | None, group: str, unread: Bounds, me
 
 
 def build_other_groups(resource: str, path: str | None, unread: Sequence[int]) -> Observation:
-    """Return the observation that counts the groups that are not named, with their unread records."""
+    """Return the observation about the groups that are not named elsewhere, with their unread records."""
     most, others = max(unread), format_count(len(unread), "other group")
     if most:
         verb, each = ("have", " each") if len(unread) > 1 else ("has", "")

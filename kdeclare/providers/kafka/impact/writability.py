@@ -1,4 +1,4 @@
-"""Compute which partitions reject records with acks=all while one broker or one rack is down. Pure.
+"""Compute which partitions reject records with acks=all while one broker or one rack is down, without I/O.
 
 The rules are those of `Partition.appendRecordsToLeader` and `Partition.effectiveMinIsr` of Apache Kafka 4.3:
 a leader rejects records if fewer replicas than ``min.insync.replicas`` are in sync, but never requires more
@@ -13,7 +13,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.ids import TopicPartition
 
 Place = TypeVar("Place", int, str)
-"""A place that can be down: a broker (its id) or a rack (its name)."""
+"""The id of a broker or the name of a rack that can be down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,10 @@ def find_critical_racks(partition: ReplicaSet, racks: Mapping[int, str]) -> froz
 
 
 def _find_critical_places(places: Sequence[Place], min_isr: int) -> frozenset[Place]:
-    """places: the broker or the rack of each replica."""
+    """Return the brokers or racks whose outage makes the partition reject records.
+
+    places: the broker or the rack of each replica.
+    """
     # A leader requires at most as many replicas as there are. Once one is down, this makes no difference.
     return frozenset(place for place, lost in Counter(places).items() if len(places) - lost < min_isr)
 

@@ -167,7 +167,7 @@ class ClientMetricsKind(ListedConfigsKind):
         return super().diff(resource, desired, live, owned, context)
 
     def _with_live_match(self, desired: DesiredResource, live: LiveState) -> ConfigsBody:
-        """Return the declared body. If the live ``match`` is equivalent, use it as the declared value."""
+        """Return the declared body, but with the live ``match`` if it is equivalent to the declared one."""
         body, name = desired.get_body(ConfigsBody), desired.id.name
         declared = body.configs.get(MATCH)
         override = find_override(self.build_live_configs(name, self.find_entries(name, live) or {}), MATCH)

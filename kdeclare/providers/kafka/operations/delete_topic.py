@@ -91,7 +91,7 @@ class DeleteTopic(TopicOperationType):
         return {self.element: "absent"}
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return claims for the topic, its partition count and its configs, which end with the topic."""
+        """Return claims for the topic, its partition count and its configs, which the deletion removes."""
         return frozenset(f"{element}/{get_topic_name(op)}" for element in CreateTopic.ABSENT)
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:

@@ -49,7 +49,7 @@ def get_topic_name(op: Operation) -> str:
 
 
 def list_overrides(topic: str, state: KafkaState) -> dict[str, str | list[str]]:
-    """Return the config overrides of a topic that are in ``state``."""
+    """Return the config overrides that a topic has in ``state``."""
     entries = state.configs.get(ConfigResource(ConfigScope.TOPIC, topic), {})
     live_configs = LiveConfigs(
         str(ResourceId(TOPIC, topic)), entries, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC)

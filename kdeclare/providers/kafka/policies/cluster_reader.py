@@ -52,7 +52,7 @@ class ClusterReader:
 
     @property
     def impact_reader(self) -> ImpactReader:
-        """The reader for the facts about the impact of changes."""
+        """The reader for the data about the impact of changes."""
         return self._impact_reader
 
     @cached_property

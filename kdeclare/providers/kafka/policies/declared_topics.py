@@ -172,7 +172,7 @@ class DeclaredTopicState:
 
 @dataclass(frozen=True, slots=True)
 class NewTopicImpact:
-    """The facts about the impact of a request that creates a topic; see `PolicyWords.impact`."""
+    """The impact of a request that creates a topic; see `PolicyWords.impact`."""
 
     records: int = 0
     bytes: int = 0

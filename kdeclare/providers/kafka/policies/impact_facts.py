@@ -1,6 +1,6 @@
-"""The facts about the impact of a request, for policies. A fact is read only when a policy uses it.
+"""The data about the impact of a request, for policies. A value is read only when a policy uses it.
 
-Numbers are upper bounds. If a fact is unknown, reading it raises PolicyViolation, so that the request is
+Numbers are upper bounds. If a value is unknown, reading it raises PolicyViolation, so that the request is
 denied: an unknown number must not look like 0.
 """
 
@@ -43,7 +43,7 @@ _TIERED = "the topic has tiered storage, and brokers show only the local part of
 
 
 def build_effect_change(topic: str, effects: Iterable[TopicEffect]) -> TopicChange:
-    """Return the combined change of effects on an existing topic."""
+    """Combine several effects on an existing topic into one change, and return it."""
     configs: dict[str, str | None] = {}
     is_deletion = False
     for effect in effects:
@@ -54,7 +54,7 @@ def build_effect_change(topic: str, effects: Iterable[TopicEffect]) -> TopicChan
 
 @dataclass(frozen=True)
 class ImpactSource:
-    """The source of all facts of a review. It reads the facts about all similar changes together.
+    """The changes whose impact policies can request, with a reader that reads similar changes together.
 
     planned: the changes of existing topics that are evaluated, by topic.
     """
@@ -66,7 +66,11 @@ class ImpactSource:
     def claim_batch(
         self, purpose: str, topic: str, change: TopicChange, among: Collection[str]
     ) -> Mapping[str, TopicChange]:
-        """Return the changes to read facts for: on the first call all similar changes, then only this one."""
+        """Return the changes whose impact is read together.
+
+        The first call for a purpose returns all changes that are similar to ``change``, and the topics in
+        ``among``. Later calls return only ``change``.
+        """
         key = (purpose, change.is_deletion, change.can_lose_records)
         if key in self._claimed:
             return {topic: change}
@@ -80,19 +84,19 @@ class ImpactSource:
         return {**others, **similar, topic: change}
 
     def find_broker_id(self) -> int | None:
-        """Return a broker to ask for defaults."""
+        """Return the id of the broker that the defaults of configs are read from."""
         return next(iter(sorted(self.facts.info.serving_broker_ids)), None)
 
 
 class _UnknownFactError(Exception):
-    """Raised if a fact is unknown. The message is the reason, without a period."""
+    """Raised if a value is unknown. The message is the reason, without a period."""
 
 
 @dataclass(frozen=True)
 class TopicImpactFacts:
-    """The facts about the change of one topic; see `TopicImpact` in `kdeclare.policy.interface`.
+    """The impact of the change to one topic; see `TopicImpact` in `kdeclare.policy.interface`.
 
-    among: other topics whose facts may be needed, too.
+    among: other topics whose impact may be requested later and is therefore read in the same requests.
     """
 
     topic: str
@@ -157,7 +161,7 @@ class TopicImpactFacts:
         return self._determine("lastWriteMs", self._read_last_write)
 
     def _determine(self, name: str, find: Callable[[], _T]) -> _T:
-        """Return a fact. Raises PolicyViolation with the reason if it is unknown."""
+        """Return a value of the impact. Raises PolicyViolation with the reason if the value is unknown."""
         try:
             return find()
         except _UnknownFactError as unknown:
@@ -172,7 +176,10 @@ class TopicImpactFacts:
         return self.source.claim_batch(purpose, self.topic, self.change, self.among)
 
     def _find_readable(self, names: Iterable[str]) -> Mapping[str, Topic]:
-        """Return the topics that exist and whose partitions have leaders. This topic must be one of them."""
+        """Return the named topics that exist and whose partitions have leaders.
+
+        Raises _UnknownFactError if the topic of this impact is not one of them.
+        """
         found = {name: self.source.facts.topic(name) for name in sorted(names)}
         topic = found[self.topic]
         reason = "the topic no longer exists" if topic is None else explain_missing_leader(topic)

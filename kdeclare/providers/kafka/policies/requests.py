@@ -42,7 +42,7 @@ class ReviewContext:
     """The cluster, and the requests of a plan that were evaluated and not denied.
 
     labels: the labels of each topic that has labels.
-    impacts: the source of the facts about impact.
+    impacts: the source of the data about the impact of requests.
     applied: the labels that were last applied to each topic.
     doing: the names of the evaluated topics, by action.
     """
@@ -73,7 +73,7 @@ class ReviewContext:
     ) -> int:
         """Return the number of partitions of all topics with these labels.
 
-        The number includes the ``effects`` on ``topic``, and the effects of all accepted requests.
+        The number takes into account the ``effects`` on ``topic``, and the effects of all accepted requests.
         """
         wanted = frozenset(labels.items())
         if wanted not in self._partition_counts:
@@ -201,7 +201,8 @@ class TopicRequest:
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """Return the number of partitions of the topics with these labels.
 
-        The number includes the effects of this request and of earlier requests, except for denied requests.
+        The number takes into account the effects of this request, and of earlier requests that were not
+        denied.
         """
         return self.context.partitions_of(labels, self.topic, self.find_topic_effects)
 

@@ -23,7 +23,7 @@ S = TypeVar("S", bound=PolicySettings)
 
 
 class SettingsPolicy(ResourcePolicy, Generic[S]):
-    """The base class of the policies. settings_model: the model of the settings."""
+    """The base class of policies with typed settings. settings_model: the Pydantic model of the settings."""
 
     settings_model: type[S]
     settings: S

@@ -43,7 +43,7 @@ _ACTIONS_BY_OPTION = {
     "preserve_throttles": ("verify", "cancel"),
     "timeout": ("execute", "cancel"),
 }
-"""The actions that accept an option, by the name of the option."""
+"""The actions that accept each option, keyed by the name of the option."""
 _REQUIRED_OPTIONS = {
     "generate": ("topics_to_move_json_file", "broker_list"),
     **dict.fromkeys(_FILE_ACTIONS, ("reassignment_json_file",)),
@@ -298,7 +298,7 @@ def _run(
     overrides: Mapping[str, str],
     action: "Callable[[ApplyOptions], ReassignResult]",
 ) -> ExitCode:
-    """Run --execute or --cancel, without waiting until the moves have finished.
+    """Run --execute or --cancel, and do not wait for the moves to finish.
 
     action: a function that applies the plan and prints the output of Kafka's tool.
     """

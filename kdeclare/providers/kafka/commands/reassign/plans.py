@@ -68,7 +68,7 @@ from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 
 EXECUTE_RESOURCE = ResourceId("Reassignment", "reassign")
 RESIZED_RESOURCE = ResourceId("Reassignment", "resized")
-"""The resource of the blocked change to partitions whose replication factor would change."""
+"""The resource id of the blocked change to partitions that would get a different replication factor."""
 
 _SET_THROTTLE, _CLEAR_THROTTLE, _RELOCATE_TYPE = SetThrottle(), ClearThrottle(), RelocateReplicas()
 _BEFORE_MOVE = "throttles before a move"
@@ -297,7 +297,10 @@ def _build_set_throttle(
 
 
 def _build_throttle_fields(op: Operation, throttle_state: KafkaState) -> tuple[FieldChange, ...]:
-    """Build one field change per throttle rate, with the values of the first broker that gets the rate."""
+    """Build one field change per throttle rate.
+
+    The old value is the value of the first broker that gets the rate.
+    """
     fields: dict[str, FieldChange] = {}
     for entity, keys in get_arguments(op, ThrottleArgs).entries.items():
         current_values = throttles.get_current_values(throttle_state, entity)
@@ -323,8 +326,8 @@ def _warn_foreign_throttles(foreign_rates: Mapping[str, str]) -> Iterable[Diagno
 def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
     """Add fields to the change of `EXECUTE_RESOURCE`. Create the change if the plan does not contain it.
 
-    If all moves of the change were denied, the change was blocked. With the added fields, it is not blocked,
-    because the plan contains an operation for these fields.
+    A change is blocked if all of its moves were denied. Adding fields unblocks the change, because the plan
+    contains an operation for these fields.
     """
     if not fields:
         return plan

@@ -49,7 +49,7 @@ def render_usage(
 ) -> str:
     """Render the usage of topics. width: columns of the terminal; None for no limit.
 
-    has_details: whether to show the groups of the only topic in a table of their own.
+    has_details: whether to show the groups in a separate table if there is only one topic.
     """
     if has_details and len(view.topics) == 1:
         lines = _render_details(view.topics[0], view, width, style)
@@ -59,7 +59,10 @@ def render_usage(
 
 
 def format_age(at_ms: int, now: datetime) -> str:
-    """Format the age of a record. If its timestamp is in the future or is not a date, return its time."""
+    """Format the age of a record.
+
+    Return the timestamp instead if it is in the future or is not a date.
+    """
     age_ms = int(now.timestamp() * 1000) - at_ms
     if age_ms < -_MINUTE_MS:
         return format_record_time(at_ms)

@@ -82,7 +82,7 @@ class TopicUsageView:
 
 @dataclass(frozen=True, slots=True)
 class UndeterminedView:
-    """A topic of which kdeclare does not know whether it is unused."""
+    """A topic for which kdeclare cannot determine whether it is unused."""
 
     schema_name = "UndeterminedTopicDocument"
 
@@ -94,10 +94,10 @@ class UndeterminedView:
 class UsageView:
     """Who writes and reads the topics of a cluster.
 
-    unused_for_s: the required age of the last write if only unused topics were requested, in seconds.
+    unused_for_s: if only unused topics were requested, the minimum time since the last write, in seconds.
     of_topics: the number of topics that were examined.
-    undetermined: topics of which kdeclare does not know whether they are unused. ``topics`` does not contain
-        them.
+    undetermined: topics for which kdeclare cannot determine whether they are unused. ``topics`` does not
+        contain them.
     """
 
     cluster: str
@@ -190,7 +190,7 @@ def _build_topic_view(topic: TopicUsage) -> TopicUsageView:
 
 
 def _list_values(topic: TopicUsage) -> Iterator[tuple[str, object]]:
-    """Yield the values of a topic, by their names in JSON."""
+    """Yield the values of a topic, each with its name in the JSON output."""
     yield "records", topic.records
     yield "bytes", topic.size
     yield "newest_record_ms", topic.newest_ms

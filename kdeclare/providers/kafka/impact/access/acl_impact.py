@@ -99,7 +99,10 @@ def observe_revocations(
 
 
 _Comparison = Callable[[str, str, str, str], bool]
-"""Return whether a principal loses the permission to read. Its arguments: principal, type, name, address."""
+"""A function that returns whether a principal can no longer read an object from an address.
+
+Its arguments are the principal, the type and the name of the object, and the address.
+"""
 
 
 def _build_comparison(live: AclState, changes: AclChanges) -> _Comparison:

@@ -1,4 +1,4 @@
-"""Build the observations about clients that a change affects, for clients that brokers know."""
+"""Build observations about affected clients. They cover only the clients that brokers report."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -40,8 +40,8 @@ def build_limited_clients(
 ) -> Observation:
     """Return the observation about group members that have a lower quota.
 
-    clients: the property that the quota limits, such as ``client id 'a'``. counts: the members with this
-    property, by group. user: the only user that the quota applies to, or None.
+    clients: the property that the quota limits, such as ``client id 'a'``. counts: the number of members with
+    this property, by group. user: the only user that the quota applies to, or None.
     """
     total = sum(counts.values())
     figures: dict[str, JsonValue] = {"groups": len(counts), "members": total}
@@ -94,7 +94,7 @@ def build_lost_access(
 
 
 def build_other_lost_access(resource: str, groups: int) -> Observation:
-    """Return the observation that counts the groups that are not named. groups: at least 1."""
+    """Return the observation about the groups that other observations do not name. groups: at least 1."""
     text = f"Members of {format_count(groups, 'other group')} may lose access as well."
     return Observation(resource, "lost-access", ObservationLevel.EFFECT, text, None, {"groups": groups})
 

@@ -1,4 +1,4 @@
-"""Observe which clients get lower quotas, for clients that brokers know."""
+"""Observe which clients get lower quotas. Only clients that brokers report are included."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ class LoweredQuota:
 
     @property
     def names(self) -> Mapping[EntityType, str | None]:
-        """The names by type; None for the default."""
+        """The entity name for each entity type of the quota. None is the default entity."""
         return dict(self.entity.parts)
 
     @property
@@ -69,8 +69,8 @@ def _list_lowered(change: Change) -> frozenset[str]:
 def observe_quotas(reader: ImpactReader, quotas: Sequence[LoweredQuota]) -> Iterator[Observation]:
     """Yield observations about group members with lower quotas, and about clients that brokers do not report.
 
-    Quotas of all clients of a user are left out, because brokers report no users. Reads the groups only if a
-    quota applies to a client id or an IP address, and limits consumers.
+    Quotas that apply to all clients of a user are left out, because brokers do not report the users of
+    clients. Reads the groups only if a quota applies to a client id or an IP address, and limits consumers.
     """
     for quota in quotas:
         client_id, ip = quota.names.get(EntityType.CLIENT_ID), quota.names.get(EntityType.IP)
