@@ -76,7 +76,8 @@ class ItemResult:
     """The result of an ad hoc command for one resource.
 
     why: a sentence that explains a failure, or why nothing was done.
-    unlike: the requested values that the metadata did not show in time, as text.
+    unlike: the requested values that were not visible in the metadata when the verification timed out, as
+        text.
     seen: the state of the resource after the command; None if the provider has no summary, or if the resource
         does not exist.
     """

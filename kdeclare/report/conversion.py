@@ -46,6 +46,6 @@ def build_conversion_schemas() -> Mapping[str, dict[str, Any]]:
 
 
 def render_gaps(view: ConversionView) -> Iterator[str]:
-    """Yield a line for each gap, in the order of the files."""
+    """Yield a line for each item that could not be converted exactly, in the order of the files."""
     for gap in view.gaps:
         yield f"{gap.place}: {gap.subject}: {gap.reason}"

@@ -193,9 +193,9 @@ def format_planned_counts(plan: Plan) -> str:
 
 
 def _format_denied_subjects(plan: Plan) -> str:
-    """Format the number of topics or objects with denied changes, such as ``2 topics denied``.
+    """Format the number of denied topics or objects, such as ``2 topics denied``.
 
-    Topics or objects of resources whose changes were all denied are not counted.
+    If all changes of a resource were denied, its topics or objects are not counted.
     """
     names = set().union(*find_denied_subjects(plan).values())
     noun = "resource" if any("/" in name for name in names) else "topic"
@@ -293,7 +293,7 @@ def _format_denials(run: ApplyResult) -> str:
 
 
 def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
-    """Return the names of topics or objects with denied changes, by the resource that changes them.
+    """Return the topics or objects that have denied changes, by the resource that would change them.
 
     Resources whose changes were all denied are omitted.
     """

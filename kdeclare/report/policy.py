@@ -39,7 +39,7 @@ class PolicyCheckView:
     topics: the number of checked resources of all kinds.
     noun: the word for these resources in messages.
     policies: the names of all policies of the project, including policies that were not evaluated.
-    open: pairs of a policy and a resource without a verdict, because the policy needs live state.
+    open: the policies that could not be evaluated without live state, each paired with the resource.
     places: the positions of the declared resources in the manifests.
     """
 
@@ -177,7 +177,7 @@ def compute_check_outcome(view: PolicyCheckView) -> Outcome:
 
 
 def _explain_unused_policies(view: PolicyCheckView) -> str:
-    """Format the number of policies that apply to no resource, as part of a sentence."""
+    """Format the number of policies that do not apply to any checked resource, as part of a sentence."""
     unused_count = sum(not row.asked for row in count_by_policy(view))
     if not unused_count:
         return ""

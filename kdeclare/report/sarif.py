@@ -203,7 +203,7 @@ _LEVEL_BY_SEVERITY = {
 class _SarifFinding:
     """The content of a SARIF result.
 
-    about: strings that identify the same result in later logs, even if it moves to a different line.
+    about: strings that identify the result. They stay the same if the result moves to a different line.
     """
 
     rule: SarifRule
@@ -215,7 +215,7 @@ class _SarifFinding:
 
 
 def build_plan_sarif(plan: Plan, checkout: Checkout = NO_CHECKOUT) -> dict[str, Any]:
-    """Build the log of a plan. A result without a position is shown at the manifest of its resource."""
+    """Build the log of a plan. A result without a position gets the position of the resource's manifest."""
     positions = {str(change.id): change.source for change in plan.changes}
     findings = [_build_diagnostic_finding(item, positions) for item in sort_diagnostics(plan.diagnostics)]
     findings += [_build_verdict_finding(item, positions) for item in select_notable_verdicts(plan.verdicts)]
@@ -402,5 +402,5 @@ def _format_verdict_summary(verdict: Verdict) -> str:
 
 
 def _join_lines(lines: Iterable[str]) -> str:
-    """Join lines of plain text. Insert a space into text that SARIF would read as a link (section 3.11.6)."""
+    """Join lines of plain text. Where SARIF would read a link, insert a space (section 3.11.6)."""
     return "\n".join(sanitize_for_terminal(line).replace("](", "] (") for line in lines)

@@ -99,7 +99,7 @@ def is_healthy(port: int, timeout: float) -> bool:
     """Whether a Connect worker reports within ``timeout`` seconds that it is healthy (KIP-1017).
 
     A worker is healthy after it has joined its group. The certificate of the worker is not verified, because
-    a different authority than the sandbox's own might have signed it.
+    an authority other than the sandbox's own might have signed it.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

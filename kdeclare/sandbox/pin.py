@@ -14,7 +14,7 @@ from kdeclare.sandbox.registry import archive
 
 
 def find_repository_path(file: Path, cache: Path) -> str:
-    """Return the path in a Maven repository of a file in Ivy's cache.
+    """For a file in Ivy's cache, return the path of the same file in a Maven repository.
 
     The folders of the cache are ORGANISATION/NAME/TYPE, and the file is NAME-REVISION[-CLASSIFIER].EXTENSION.
     """

@@ -18,7 +18,7 @@ _LOG_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class StartedSandbox:
-    """A sandbox whose brokers were started. started: the ids of the brokers that were not running before."""
+    """A sandbox whose brokers must become ready. started: the ids of the brokers that were just started."""
 
     layout: Layout
     marker: Marker
@@ -69,7 +69,7 @@ class _PendingBrokers:
         self._started_at = started_at
 
     def ask(self) -> None:
-        """Send one query to each broker that is not ready. Raises KdeclareError if a broker has ended."""
+        """Send one request to each broker that is not ready. Raises KdeclareError if a broker has ended."""
         sandbox = self.sandbox
         for broker_id in sorted(self.missing):
             files = sandbox.layout.broker(broker_id)

@@ -244,9 +244,10 @@ def _claim_layout(
 
 
 def _resolve_marker(layout: Layout, settings: SandboxSettings) -> Marker | None:
-    """Return the content of the marker file with added workers and registry; None if there is no sandbox.
+    """Return the marker file's content after adding workers or a registry; None if there is no sandbox.
 
-    Raises KdeclareError ``sandbox-differs`` if any other setting differs or something would be removed.
+    Raises KdeclareError ``sandbox-differs`` if any other setting differs, or if workers or the registry would
+    be removed.
     """
     marker = read_marker(layout)
     if marker is None:

@@ -75,7 +75,10 @@ class RegistryStatus:
 
 @dataclass(frozen=True, slots=True)
 class SandboxStatus:
-    """The status of a sandbox. If there is no sandbox, it has no brokers, and ``settings`` is None."""
+    """The status of a sandbox.
+
+    If there is no sandbox, ``brokers`` is empty and ``settings`` is None.
+    """
 
     folder: Path
     settings: SandboxSettings | None

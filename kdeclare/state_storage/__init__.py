@@ -1,1 +1,1 @@
-"""Storages for shared states, found by the scheme of their URL."""
+"""Implementations of storage for shared states, which are selected by the scheme of the URL."""

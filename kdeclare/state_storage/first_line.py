@@ -1,7 +1,8 @@
 """The first line of each stored object: ``kdeclare-object`` and a random number.
 
-The line makes any two writes different, even writes of the same content. Storages that derive versions from
-the content need this. If a response was lost, the line also shows which write took effect.
+The line makes any two writes different, even if they have the same content. Some services derive the version
+of an object from its content and would otherwise give both writes the same version. If a response was lost,
+the line also shows which write took effect.
 """
 
 import re

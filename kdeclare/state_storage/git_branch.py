@@ -34,7 +34,10 @@ REVISION_VARIABLE = "KDECLARE_REVISION"
 """The commit of the manifests, which CI sets. The commits on the branch mention this commit."""
 
 MAX_OBJECT_BYTES = 32 * 1024 * 1024
-"""GitHub warns about files above 50 MB. Git stores similar versions of a file as differences."""
+"""The maximum size of an object. GitHub warns about files above 50 MB.
+
+Similar versions of a file need little space, because git stores them as differences.
+"""
 
 STATE_FILE = "state.json"
 """The name of the object with the state."""
@@ -214,7 +217,7 @@ class GitBranchObjects:
 
 
 class _Contention:
-    """Limits how long a write is repeated while other processes write to the same branch."""
+    """Limits how long a write is retried while other processes push to the same branch."""
 
     def __init__(self, location: str) -> None:
         self._location = location

@@ -13,11 +13,11 @@ _MAX_REASON_LINES = 6
 
 
 _RELEVANT = re.compile(r"(fatal|error|ERROR|remote|ssh|kex_\w+|\S+@\S+):|Host key verification failed")
-"""The lines of git, ssh and servers that give a reason. Other lines report progress."""
+"""Matches the lines in which git, ssh or a server gives a reason. Other lines report progress."""
 
 
 class FailureKind(StrEnum):
-    """The reason why a command on a remote repository failed."""
+    """The reasons why a command on a remote repository can fail."""
 
     ACCESS = "access"
     HOST_KEY = "host-key"
@@ -61,7 +61,10 @@ def find_failure_kind(result: GitResult) -> FailureKind:
 
 
 def format_reason(result: GitResult) -> str:
-    """Return the messages of git and of the server on one line, without control characters and secrets."""
+    """Return the reason in git's output on one line, without control characters and secrets.
+
+    The output includes messages of ssh and of the server.
+    """
     lines = [
         re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", line).strip().rstrip(".")
         for line in re.split(r"[\r\n]+", result.stderr)
@@ -118,7 +121,7 @@ def _suggest_login(location: str, is_ssh: bool, environ: Mapping[str, str]) -> s
 
 
 def build_access_error(detail: str, hint: str) -> KdeclareError:
-    """Return the error about a repository that refuses to be read or written."""
+    """Return the error for a repository that denies read or write access."""
     return KdeclareError(error("state-no-access", "No access to the state", detail, hint=hint))
 
 

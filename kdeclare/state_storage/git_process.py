@@ -72,7 +72,7 @@ _TRACE = re.compile(r"GIT_(TRACE\w*|CURL_VERBOSE)")
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """The result of a command of git. timed_out: whether git was killed because it did not respond."""
+    """The result of a git command. timed_out: whether git was killed because it did not respond."""
 
     exit_code: int
     stdout: bytes
@@ -197,7 +197,7 @@ def _build_login(environ: Mapping[str, str], remote: str) -> list[tuple[str, str
 
 
 def _watch(process: "subprocess.Popen[bytes]", timeout_s: float) -> GitResult:
-    """Collect the output until the process ends. Progress messages show that it still transfers data."""
+    """Collect the output of git until it ends. Progress messages show that git still transfers data."""
     output: dict[object, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
     last_output_at = started_at = time.monotonic()
     with selectors.DefaultSelector() as selector:

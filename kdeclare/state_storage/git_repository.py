@@ -133,9 +133,10 @@ class GitRepository:
         return self._run("hash-object", "-w", "--stdin", data=data).stdout.decode().strip()
 
     def commit(self, parent: str | None, blobs: Mapping[str, str | None], message: str) -> str:
-        """Return a new commit that differs from ``parent`` in the given paths. A path with None is removed.
+        """Create a commit that changes some files of ``parent``, and return its id.
 
-        parent: the parent commit; None starts a new history.
+        parent: the id of the parent commit; None starts a new history.
+        blobs: the new blob ids of the files, by path; None removes a file.
         """
         index = {"GIT_INDEX_FILE": str(Path(self.folder.name) / "kdeclare-index")}
         self._run("read-tree", parent or "--empty", variables=index)
@@ -151,8 +152,9 @@ class GitRepository:
     def push(self, commit: str, expected_tip: str | None) -> PushOutcome:
         """Move the branch from ``expected_tip``, the parent of ``commit``, to ``commit``, or change nothing.
 
-        The lease of the push makes it a compare-and-swap: without it, git would create a deleted branch
-        again. The push never discards commits, because the commit is a child of the expected one.
+        The push uses ``--force-with-lease`` as a compare-and-swap. Without it, git would create the branch
+        again if it had been deleted. The push never discards commits, because ``commit`` is a child of
+        ``expected_tip``.
         """
         lease = f"--force-with-lease={self.branch.ref}:{expected_tip or ''}"
         options = ("--porcelain", "--progress", lease)
@@ -177,9 +179,10 @@ class GitRepository:
         *arguments: str,
         accepts: Callable[[GitResult], bool] = lambda result: False,
     ) -> GitResult:
-        """Run a command on the remote repository, again after a transient failure.
+        """Run a command on the remote repository, and repeat it after a transient failure.
 
-        accepts: returns whether a failure counts as a response, so that it is not retried.
+        accepts: a function that returns True for a failure that the caller handles. Such a failure is not
+            retried.
         """
         deadline = time.monotonic() + self.timeout_s
         for attempt in range(1, _ATTEMPTS + 1):
@@ -239,7 +242,7 @@ def _is_refused(result: GitResult) -> bool:
 
 
 def _find_refusal(result: GitResult) -> str:
-    """Return why the remote repository, or git itself, refused to move the branch; empty if it did not."""
+    """Return why the remote repository or git itself refused to move the branch; empty if neither refused."""
     for line in result.stdout.splitlines():
         match = _PORCELAIN_LINE.fullmatch(line)
         if match and match[1] == b"!" and not match[2].startswith(b"[remote failure]"):

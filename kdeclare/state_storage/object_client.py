@@ -1,8 +1,9 @@
-"""Objects in S3, Google Cloud Storage and Azure Blob Storage, through the library obstore.
+"""Store objects in S3, Google Cloud Storage or Azure Blob Storage with the obstore library.
 
-Each object starts with a line that is different in each write. It has two purposes. The ETag of S3 is a
-checksum of the content, so that equal bytes would otherwise have equal versions. And a client that repeats a
-request after a lost response gets a conflict with its own write, which the line reveals.
+Each object starts with a line that is different for each write, for two reasons. In S3, the ETag is a
+checksum of the content, so two writes of the same content would have the same version. If the response to a
+write is lost and the client repeats the request, the repeated request conflicts with the first one; the line
+then shows that the object was written by the same client.
 """
 
 import os
@@ -33,12 +34,15 @@ if TYPE_CHECKING:
 Client = S3Store | GCSStore | AzureStore
 
 MAX_OBJECT_BYTES = 1024 * 1024
-"""An object of this size can be sent within the timeout over a slow line, together with a few others."""
+"""The maximum size of an object.
+
+A few objects of this size can be sent within the timeout, even over a slow connection.
+"""
 
 _ATTEMPTS = 2
-"""The maximum number of times that a write or deletion is sent.
+"""The maximum number of times that kdeclare sends a write or a deletion.
 
-The client library also repeats some requests.
+The client library repeats some requests as well.
 """
 _THREADS = 8
 _NO_CACHE = {"Cache-Control": "no-store"}  # Google serves public objects from a cache otherwise
@@ -47,7 +51,8 @@ _NO_CACHE = {"Cache-Control": "no-store"}  # Google serves public objects from a
 def open_client(settings: ObjectSettings, timeout_s: float) -> Client:
     """Create the client of a service. The client reads the credentials from the environment.
 
-    A single request takes at most half of ``timeout_s``, and none is repeated after three quarters of it.
+    A single request takes at most half of ``timeout_s``. The client repeats no request after three quarters
+    of this time.
     """
     for name in SECRET_VARIABLES:
         SCRUBBER.register(os.environ.get(name, ""))
@@ -167,7 +172,7 @@ class ObjectStorage:
         return tuple(sorted(key for key in keys if key.startswith(prefix)))
 
     def list_projects(self) -> tuple[tuple[str, str], ...]:
-        """See `ListsProjects.list_projects`. Environments without a state are listed, too."""
+        """See `ListsProjects.list_projects`. The result includes environments without a state."""
         root = self._settings.folder.split("/")[:-2]
         return tuple(
             sorted(
@@ -195,10 +200,10 @@ class ObjectStorage:
         return self._write(key, data, version)
 
     def _write(self, key: str, data: bytes, version: ObjectVersion | None) -> ObjectVersion:
-        """Write an object if it has this version, or if it does not exist (None).
+        """Write an object if it has this version; None means that the object must not exist.
 
-        The client repeats requests that failed. If an earlier attempt took effect, the last attempt conflicts
-        with it.
+        The client repeats requests that failed. If an earlier request took effect, the repeated request
+        conflicts with it. The first line of the object shows this.
         """
         if len(data) > MAX_OBJECT_BYTES:
             raise ValueError(f"'{key}' has {len(data)} bytes")
@@ -234,10 +239,11 @@ class ObjectStorage:
         return {"version": version} if self._settings.service.has_generations else {"e_tag": version}
 
     def _choose_version(self, e_tag: str | None, generation: str | None) -> ObjectVersion:
-        """Return the part of a version that conditions compare.
+        """Return the part of an object's version that conditional writes compare: the generation or the ETag.
 
-        The other parts that a service returns can differ between writing and reading: S3 reports the version
-        ``null`` of a bucket whose versioning is suspended only when it is read.
+        Services return more than that, but the rest can differ between writes and reads. For example, if
+        versioning is suspended for a bucket, S3 returns the version id ``null`` for reads, but none for
+        writes.
         """
         version = generation if self._settings.service.has_generations else e_tag
         if not version:
@@ -274,4 +280,4 @@ class ObjectStorage:
         return self._settings.build_url(key)
 
     def close(self) -> None:
-        """See `ConditionalObjects.close`. The client closes its connections when it is collected."""
+        """Do nothing. The client closes its connections when Python's garbage collector removes it."""

@@ -10,13 +10,16 @@ from kdeclare.core.storage.location import StateLocation, build_location_error
 
 @dataclass(frozen=True, slots=True)
 class ObjectService:
-    """The properties in which the services differ.
+    """The differences between the services.
 
-    name, container: the names of the service and of its type of container. example: a URL. options: the
-    options of the URL that only this service has. endpoint_variables: the environment variables that can name
-    an endpoint; the first one that is set counts. has_generations: whether conditional updates name a
-    generation (Google) instead of an ETag. credentials: where the client finds credentials. permissions: the
-    permissions that the credentials need.
+    name: the name of the service.
+    container: what the service calls a container of objects.
+    example: an example of a URL.
+    options: the options of the URL that only this service has.
+    endpoint_variables: the environment variables that can set the endpoint. The first one that is set counts.
+    has_generations: whether conditional updates use a generation (Google) instead of an ETag.
+    credentials: where the client finds credentials, for messages.
+    permissions: the permissions that the credentials need, for messages.
     """
 
     name: str
@@ -77,7 +80,7 @@ SECRET_VARIABLES = (
     "AZURE_STORAGE_SAS_KEY",
     "GOOGLE_SERVICE_ACCOUNT_KEY",
 )
-"""The environment variables with credentials. Servers and the client can repeat them in messages."""
+"""The environment variables with credentials, which error messages could contain."""
 
 _CONTAINER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
 _LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -108,7 +111,7 @@ class ObjectSettings:
         return SERVICES[self.scheme]
 
     def build_path(self, key: str) -> str:
-        """Return the name of the object with a key."""
+        """Return the name that the object with this key has in the bucket or container."""
         return f"{self.folder}/{key}"
 
     def build_url(self, key: str) -> str:

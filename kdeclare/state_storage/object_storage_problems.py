@@ -38,7 +38,7 @@ class Failure:
 
     status: the status of the response, such as ``403 Forbidden``; empty if there was no response.
     service_code, service_message: the error code and the message of the service.
-    http_kind: what failed without a response: ``Timeout``, ``Connect`` …
+    http_kind: what failed if there was no response, such as ``Timeout`` or ``Connect``.
     system_message: the reason that the operating system gave.
     reason: the text of an error that has neither a status nor a kind. It contains no URL.
     """

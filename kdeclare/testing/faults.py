@@ -21,7 +21,7 @@ _Call = TypeVar("_Call", bound="Call")
 
 
 class Crash(BaseException):
-    """Simulates a crash. It is not a subclass of Exception, so that no ``except Exception`` catches it."""
+    """Simulates a crash. It is a BaseException, so that ``except Exception`` does not catch it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class FaultPlan(Generic[_System]):
         self._rules.append(rule)
 
     def due(self, call: Call) -> tuple[FaultRule[_System], ...]:
-        """Count ``call`` for the matching rules, and return the rules that apply to it."""
+        """Let all matching rules count the request ``call``, and return the rules that apply to it."""
         return tuple(rule for rule in self._rules if rule.is_due(call))
 
 
@@ -166,7 +166,7 @@ def run_request(
 ) -> _Answer:
     """Execute a request with the injected faults, and log the request in ``calls``.
 
-    answer_request: executes the request, given the faults to return for single items.
+    answer_request: executes the request. Its argument contains the faults to return for single items.
     open_system: returns the system, for callbacks that simulate a change by another client.
     """
     rules = faults.due(call)

@@ -1,4 +1,4 @@
-"""Observe which live subjects are named after the topics that a plan deletes."""
+"""Observe which subjects in live registries are named after topics that a plan deletes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from kdeclare.providers.schema_registry.schema.spec import SchemaBody
 def observe_topic_references(
     inputs: PlanInputs, operations: Sequence[Operation], topics: Sequence[str]
 ) -> Iterator[Observation]:
-    """Yield observations about undeclared subjects of deleted topics, which will remain.
+    """Yield observations about undeclared subjects that will remain after their topics have been deleted.
 
     Lists the subjects of each registry that the environment configures, unless the plan has already listed
     them. For a registry that cannot be read, yield one observation. topics: the deleted topics, at least one.

@@ -14,7 +14,7 @@ from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 NO_OWNER = "No owner"
-"""The title of the resources without an owner."""
+"""The heading of resources that have no owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def format_catalog_headline(catalog: Catalog) -> str:
 
 
 def format_clusters(entry: CatalogEntry, catalog: Catalog) -> str:
-    """Return the clusters that have a resource; empty if all clusters have it."""
+    """Return the names of the clusters that have a resource; empty if all clusters of the fleet have it."""
     if len(entry.clusters) == len(catalog.clusters):
         return ""
     return sanitize_for_terminal(", ".join(entry.clusters))

@@ -22,8 +22,8 @@ def render_diagnostics(
 ) -> str:
     """Render one paragraph per diagnostic, errors first. If there are no diagnostics, return an empty string.
 
-    fold: the maximum number of diagnostics with the same code. If there are more, half of this number is
-        shown, and all other diagnostics are counted.
+    fold: the maximum number of diagnostics with the same severity and code. If there are more, half of this
+        number is shown, and the others are counted.
     """
     sorted_diagnostics = sort_diagnostics(diagnostics)
     totals = Counter((d.severity, d.code) for d in sorted_diagnostics)
@@ -110,9 +110,10 @@ def find_policy_noun(verdict: Verdict) -> str:
 
 
 def find_denial_hint(plan: Plan) -> str:
-    """Return the hints for the denials of a plan; empty if no denial can be overridden.
+    """Return the hints for the denials of a plan; empty if there are none.
 
-    The hint suggests changing the manifest, unless the changes are a rollback or ad hoc changes.
+    For a policy that can be overridden, the hint is to change the manifest, unless the denied changes are ad
+    hoc changes or a rollback.
     """
     guards = find_guards()
     hints = dict.fromkeys(guards[v.policy] for v in plan.verdicts if v.is_denial and v.policy in guards)
@@ -132,7 +133,8 @@ def render_verdict_lines(
 ) -> list[str]:
     """Render one line per verdict. The reason for an override is on the next line.
 
-    Verdicts beyond a limit are counted.
+    If there are too many verdicts, the last line contains the number of omitted verdicts.
+
     with_resource: whether the line of a verdict begins with the evaluated resource.
     """
     lines = []

@@ -19,7 +19,7 @@ _UNSAFE_CHARACTERS = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&
 
 @dataclass(slots=True)
 class StringTable:
-    """The strings of a page. Each string is embedded once, and the data contains its index."""
+    """The strings of a page. The page contains each string once, and its data refers to strings by index."""
 
     places: dict[str, int] = field(default_factory=dict)
 
@@ -40,7 +40,8 @@ def render_html_page(
 
     scripts: the files of the scripts that run after ``page.js``, which all pages use.
     data: the data for the scripts, as dicts, lists and scalars.
-    parts: HTML for the other placeholders of the page, which needs no scripts. Texts must be escaped.
+    parts: the HTML for the other placeholders of the template. It must work without scripts, and text in it
+        must be escaped.
     """
     style = _read_part("page.css") + _read_part(f"{name}.css")
     script = f'(() => {{\n"use strict";\n{"".join(map(_read_part, ("page.js", *scripts)))}}})();\n'

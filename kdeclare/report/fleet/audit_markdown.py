@@ -203,7 +203,7 @@ def _render_fitting_lines(
 ) -> str:
     """Render the lines that fit into the report, and the number of omitted items.
 
-    sizes: the number of items in each line; None for one item per line.
+    sizes: the number of items that each line stands for; None if each line is one item.
     """
     fitting_lines = take_fitting(lines, max_length - len(title) - 80)
     omitted_count = count - (len(fitting_lines) if sizes is None else sum(sizes[: len(fitting_lines)]))

@@ -77,8 +77,9 @@ _COLUMNS: Mapping[str, Callable[[AuditRow], str | None]] = {
 def build_page_data(audit: Audit) -> dict[str, Any]:
     """Build the data for the scripts of the page.
 
-    Counts of findings are lists in the order of ``kinds``. The columns of ``rows`` and ``mended`` contain
-    indexes into ``strings``, or -1 for no string. The column ``finding`` contains indexes into ``kinds``.
+    Counts of findings are lists in the order of ``kinds``. The columns of ``rows`` (the findings) and
+    ``mended`` (the fixed findings) contain indexes into ``strings``, or -1 for no string. The column
+    ``finding`` contains indexes into ``kinds``.
     """
     summary = audit.summary
     strings = StringTable()
@@ -121,7 +122,10 @@ def _list_facts(summary: AuditSummary) -> list[tuple[str, str]]:
 
 
 def _build_severe_data(rows: Sequence[AuditRow]) -> dict[str, Any]:
-    """Build the list of severe findings. Each item has the index of its first row in ``rows``."""
+    """Build the list of severe findings.
+
+    An item stands for equal findings. It contains the index of the first of them in ``rows``.
+    """
     numbers = {id(row): number for number, row in enumerate(rows)}
     groups = select_severe(rows)
     return {

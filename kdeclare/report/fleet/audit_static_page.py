@@ -32,7 +32,7 @@ from kdeclare.report.fleet.unused_table import (
 )
 
 MAX_STATIC_FINDINGS = 1_000
-"""The maximum number of findings without JavaScript, and of rows in the table of unused resources."""
+"""The maximum number of findings without JavaScript, and of unused resources in their table."""
 MAX_SEVERE_GROUPS = 20
 """The maximum number of lines in the list of severe findings."""
 MAX_VALUE_LENGTH = 200
@@ -42,7 +42,7 @@ _FINDING_HEADER = ("Finding", "Cluster", "Resource", "Field", "Live → declared
 
 
 def select_severe(rows: Iterable[AuditRow]) -> list[EqualFindings]:
-    """Group the findings of high severity, in the given order.
+    """Group the findings of high severity. The order of the findings is kept.
 
     Clusters that could not be read are left out, because the page lists them separately.
     """
@@ -82,9 +82,11 @@ def render_unused_section(audit: Audit) -> str:
 def render_static_page(
     audit: Audit, facts: Sequence[tuple[str, str]], rows: Sequence[AuditRow], severe: Sequence[EqualFindings]
 ) -> str:
-    """Render the facts, the counts, the severe findings and the findings as HTML.
+    """Render the parts of the page that need no scripts: the overview, the counts and the findings.
 
-    rows: the findings, the worst first. severe: see `select_severe`.
+    facts: the labels and values of the overview.
+    rows: the findings, the worst first.
+    severe: see `select_severe`.
     """
     items = "".join(f"<div><dt>{escape(name)}</dt> <dd>{escape(text)}</dd></div>" for name, text in facts)
     counts = "".join(

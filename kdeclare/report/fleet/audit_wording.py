@@ -81,7 +81,7 @@ def format_object_counts(topics: int, other_counts: Iterable[tuple[str, str, int
 
     At most three types are named. The objects of all other types are counted together.
 
-    other_counts: the singular noun, the plural noun and the count of each type other than topics.
+    other_counts: for each type other than topics, its singular noun, its plural noun and its count.
     """
     totals: dict[tuple[str, str], int] = {}
     for one, many, count in other_counts:
@@ -107,7 +107,7 @@ def choose_object_noun(clusters: Collection[ClusterSummary]) -> str:
 
 
 def format_comparison(summary: AuditSummary) -> str:
-    """Return a sentence that compares the audit with an earlier audit; empty if there is none."""
+    """Return a sentence that compares the audit with the earlier one; empty without an earlier audit."""
     comparison = summary.since
     if comparison is None:
         return ""
@@ -123,7 +123,7 @@ def format_comparison(summary: AuditSummary) -> str:
 
 
 def format_unchanged(summary: AuditSummary) -> str:
-    """Return a sentence about the clusters that were not compared again; empty if there are none."""
+    """Return a sentence about clusters without changes since the previous audit; empty if none."""
     count, total = summary.unchanged_count, len(summary.clusters)
     if not count:
         return ""
@@ -197,19 +197,19 @@ class EqualFindings:
 
     @property
     def where(self) -> str:
-        """The cluster, or the number of clusters."""
+        """The name of the cluster, or the number of clusters if there are several."""
         clusters = {row.cluster for row in self.rows}
         return self.first.cluster if len(clusters) == 1 else format_count(len(clusters), "cluster")
 
     @property
     def resources(self) -> str:
-        """One resource by its name, several by their number and kind."""
+        """The resource, or, for several findings, the number and kind of the resources."""
         row, count = self.first, len(self.rows)
         return f"{row.kind}/{row.name}" if count == 1 else f"{count:,} × {row.kind}"
 
     @property
     def names(self) -> str:
-        """The first names, with the number of the others; empty for a single resource."""
+        """The names of the first resources, and the number of the others; empty for a single finding."""
         if len(self.rows) == 1:
             return ""
         clusters = {row.cluster for row in self.rows}
@@ -233,8 +233,8 @@ def group_equal_findings(rows: Iterable[AuditRow]) -> list[EqualFindings]:
 def format_age(rows: Iterable[AuditRow], taken_at: datetime) -> str:
     """Return how long the oldest of some findings has been open, such as ``open for 12 days``.
 
-    Return ``new`` if the earlier audit did not contain the first finding, and an empty string for known
-    findings that have been open for less than half a day.
+    Return ``new`` if the first finding in ``rows`` is new since the earlier audit. Otherwise, return an empty
+    string if the oldest finding has been open for less than half a day.
     """
     listed = list(rows)
     return NEW if listed[0].status == NEW else format_open_time(listed, taken_at)
@@ -251,7 +251,7 @@ def format_open_time(rows: Iterable[AuditRow], taken_at: datetime) -> str:
 
 
 def format_accepted(summary: AuditSummary) -> list[tuple[str, str]]:
-    """Return the name of each accepted drift, and sentences about it that end with its reason."""
+    """Return the name of each accepted drift, with a text that explains it and ends with the reason."""
     return [(item.name, f"{_explain_accepted(item)} {item.reason}") for item in summary.accepted]
 
 

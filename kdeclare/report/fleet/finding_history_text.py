@@ -25,7 +25,7 @@ _INCOMPLETE = (
 def render_finding_history_text(
     episodes: Sequence[FindingEpisode], style: Style = PLAIN, *, is_complete: bool = True
 ) -> str:
-    """Render the findings of an object, the oldest first, with how long each was open.
+    """Render the findings of an object, the oldest first. For each finding, show how long it was open.
 
     is_complete: whether the names of all resources that refer to the object are known.
     """

@@ -117,7 +117,7 @@ def build_reported_finding(row: AuditRow) -> ReportedFinding:
 
 
 def render_json_lines(document: FindingsDocument) -> str:
-    """Render one JSON object for each finding, and for each fixed finding, with the audit it belongs to."""
+    """Render each finding, open or fixed, as one JSON object on one line, with the id of the audit."""
     audit = {"audit_id": document.audit_id, "fleet": document.fleet}
     lines: Iterator[JsonObject] = (
         {**dump_document(finding), **audit} for finding in (*document.findings, *document.fixed)

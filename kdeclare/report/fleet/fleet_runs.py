@@ -53,7 +53,11 @@ _APPLIED_LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class NextCommands:
-    """The commands that continue a rollout. apply: the same ``fleet apply``. plan: plan the fleet again."""
+    """The commands that continue a rollout.
+
+    apply: repeats the same ``fleet apply``.
+    plan: plans the fleet again.
+    """
 
     apply: str
     plan: str
@@ -77,8 +81,9 @@ def render_fleet_apply_text(run: FleetApply, commands: NextCommands, style: Styl
 def _format_next_step(run: FleetApply, commands: NextCommands) -> str:
     """Return the next step after an incomplete rollout, with its command; empty if all clusters are finished.
 
-    The same command works again for clusters that were not reached, were locked, or were not started. A plan
-    that was applied in part or is stale cannot be applied again, and a denied canary stops each retry.
+    The same command can be repeated for clusters that were not reached, were locked, or were not started.
+    Plans that are stale or were applied in part cannot be applied again. If a canary was denied, repeating
+    the command would stop at the same denial.
     """
     remaining = [cluster for cluster in run.clusters if not cluster.status.is_finished]
     if not remaining:

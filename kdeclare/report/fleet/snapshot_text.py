@@ -213,7 +213,7 @@ _MAX_ORIGIN_FIELDS = 5
 
 
 def _format_origin(origin: ChangeOrigin, turn: ObjectTurn, *, is_only: bool) -> str:
-    """Format who made changes. The fields are named unless all changes have the same origin."""
+    """Format which run, if any, made changes. Fields are named unless all changes have the same origin."""
     fields = ""
     if not is_only:
         names = [format_field_name(field) for field in turn.fields if field.path in origin.fields]

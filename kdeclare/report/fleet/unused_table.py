@@ -12,7 +12,7 @@ _UNKNOWN = "?"
 
 
 def select_unused(rows: Iterable[AuditRow]) -> tuple[list[AuditRow], list[AuditRow]]:
-    """Return the findings about unused objects, the largest objects first, and all other findings."""
+    """Split findings into those about unused objects (the largest objects first) and all others."""
     unused: list[AuditRow] = []
     others: list[AuditRow] = []
     for row in rows:
@@ -22,7 +22,7 @@ def select_unused(rows: Iterable[AuditRow]) -> tuple[list[AuditRow], list[AuditR
 
 
 def build_unused_cells(row: AuditRow) -> tuple[str, ...]:
-    """Return the texts of the row of an unused object; see `UNUSED_HEADER`."""
+    """Return the cells of an unused object's table row; see `UNUSED_HEADER`."""
     records, size, groups = (_get_number(row, name) for name in ("records", "bytes", "groups"))
     newest_ms = _get_number(row, "newest_record_ms")
     return (
@@ -64,7 +64,7 @@ def _get_number(row: AuditRow, name: str) -> int | None:
 
 
 def _parse_figures(row: AuditRow) -> Mapping[str, JsonValue]:
-    """Parse the figures of a finding. A damaged finding has no figures."""
+    """Parse the figures in a finding. If they are damaged, return an empty mapping."""
     try:
         figures = parse_json(row.before or "{}")
     except ValueError:

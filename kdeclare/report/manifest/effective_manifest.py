@@ -25,7 +25,7 @@ _MIN_COMMENT_WIDTH = 20
 """The minimum width of a comment, in terminal columns."""
 
 _Line = tuple[str, Sequence[str]]
-"""A line of YAML, with its comments."""
+"""A line of YAML without comments, and the comments that belong to it."""
 
 
 def render_manifest_text(manifest: EffectiveManifest, width: int | None = None, style: Style = PLAIN) -> str:
@@ -107,7 +107,7 @@ def _list_comments(item: FieldOrigins) -> Iterator[str]:
 
 
 def _format_position(position: SourcePosition) -> str:
-    """Return a position, or only the option that sets the variable, for example ``--var retention``."""
+    """Return a position as text. If an option sets the variable, return the option: ``--var retention``."""
     return position.file if position.file.startswith("--") else str(position)
 
 

@@ -67,7 +67,7 @@ class DriftView:
 def build_drift_view(
     result: DriftResult, project: str, env: str, cluster: str, *, detailed_exitcode: bool
 ) -> DriftView:
-    """Build the view of the drift of a project in one environment."""
+    """Summarize the drift of a project in one environment."""
     return DriftView(
         project, env, cluster, result.resources, result.compared, result.diagnostics, detailed_exitcode
     )

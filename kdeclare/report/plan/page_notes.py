@@ -82,7 +82,10 @@ def list_plan_risks(plan: Plan) -> list[PageNote]:
 
 
 def list_plan_notes(plan: Plan) -> list[PageNote]:
-    """Return notes that do not prevent an apply: verdicts, diagnostics, orphans and unmanaged keys."""
+    """Return notes about everything that reviewers should know but that does not prevent an apply.
+
+    These are verdicts, impact, diagnostics, orphans and unmanaged configs.
+    """
     verdicts = [_build_verdict_note(v) for v in select_notable_verdicts(plan.verdicts) if not v.is_denial]
     impact = [_build_impact_note(item) for item in list_other_observations(plan)]
     orphans = {str(c.id) for c in plan.changes if c.action is Action.NO_OP}
@@ -234,7 +237,7 @@ def _format_owner(owner: str | None) -> str:
 
 
 def _render_cause_lines(change: Change, cause: RiskCause) -> list[str]:
-    """Return the cause of a risk, and a line with the affected fields before and after the change."""
+    """Return the cause of a risk, and a line with the old and new values of the affected fields."""
     text = sanitize_for_terminal(cause.cause)
     fields = {field.path: field for field in change.fields}
     max_fields = _MAX_SEVERE_FIELDS if cause.risk in SEVERE_RISKS else _MAX_RISK_FIELDS

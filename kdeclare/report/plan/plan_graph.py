@@ -14,7 +14,7 @@ from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 MAX_SINGLE_NODES = 24
-"""The maximum number of operations that get a node each. If there are more, operations are grouped."""
+"""The maximum number of operations that have a node each. If there are more, operations are grouped."""
 
 MAX_COLUMNS = 24
 """The maximum number of columns of a graph in which operations are grouped."""
@@ -138,9 +138,9 @@ def build_graph_layout(
 def _group_steps_into_columns(steps: Sequence[Sequence[Operation]]) -> list[tuple[int, int]]:
     """Return the indexes of the first and the last step of each column.
 
-    Consecutive steps with the same kinds and verbs share a column. If there are still too many columns,
-    alternating steps (such as moving a batch and waiting for it) also share a column, and then neighboring
-    columns are merged.
+    Consecutive steps with the same kinds and verbs share a column. If the graph still has too many columns,
+    alternating steps (such as moving a batch and waiting for it) also share a column. If that is not enough,
+    neighboring columns are merged.
     """
     step_signatures = [frozenset((op.resource.kind, op.verb) for op in step) for step in steps]
     column_starts = [
@@ -162,7 +162,10 @@ def _build_edges(
     nodes: Sequence[Node],
     critical_positions: Sequence[int],
 ) -> tuple[Edge, ...]:
-    """Build the edges between different nodes. A long edge is omitted if other edges imply it."""
+    """Build the edges between different nodes.
+
+    An edge is omitted if a longer path connects the same nodes, unless the edge is on the critical path.
+    """
     node_of = {number: at for at, node in enumerate(nodes) for number in node.operations}
     counts: Counter[tuple[int, int]] = Counter()
     for number, op in enumerate(operations):
@@ -286,9 +289,9 @@ def render_graph_text(operations: Sequence[Operation], style: Style = PLAIN) -> 
 
 
 def _list_reasons(operation: Operation, names: Mapping[str, str]) -> list[str]:
-    """Return a line for each predecessor of an operation, with the reason for the order.
+    """Return the reasons why an operation runs after its predecessors, one line for each reason.
 
-    Many predecessors with the same reason share one line.
+    A line names the predecessors. If there are many, it names only the first, and counts the others.
     """
     by_reason: dict[str, list[str]] = {}
     for predecessor_id in sorted(operation.after):

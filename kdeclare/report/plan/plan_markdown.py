@@ -146,7 +146,7 @@ def _render_observation(observation: Observation) -> str:
 
 
 def list_short_risk_items(plan: Plan) -> list[RenderItem]:
-    """Return the items of the list of risks in short form, one line each, for plans with many risks."""
+    """Return the items of the list of risks in a short form (one line each), for plans with many risks."""
     observations = group_observations(plan)
     return [partial(_render_short_risk, found, observations) for found in list_risks(plan)]
 
@@ -379,7 +379,7 @@ def _classify_risk(risk: Diagnostic | Verdict | Change) -> str:
 
 
 def _render_provider_sections(plan: Plan, max_length: int) -> str:
-    """Render the paragraphs of providers about the combined effect of the operations, and similar lists."""
+    """Render the sections that reviewers should see, such as the combined effect of all operations."""
     sections = [section for section in list_sections(plan) if section.is_for_reviews]
     blocks: list[str] = []
     for section in sections:
@@ -394,7 +394,7 @@ def _render_provider_sections(plan: Plan, max_length: int) -> str:
 def _render_comparisons(comparisons: Sequence[TextComparison], max_length: int) -> str:
     """Render the comparisons that fit, and the number of omitted comparisons.
 
-    The comparisons share the space evenly, unless the share of each comparison would be too small.
+    The space is divided evenly, but a comparison gets at least a minimum, so that the last ones may not fit.
     """
     text = ""
     max_length -= 120

@@ -1,4 +1,7 @@
-"""Render a plan or a run as an HTML page, with its risks or problems and the timing of operations."""
+"""Render a plan or a run as an HTML page.
+
+The page of a plan shows the risks. The page of a run shows the problems and the timing of the operations.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,7 +34,7 @@ from kdeclare.report.run.run_text import format_done_counts
 from kdeclare.report.run.views import RunDetail, RunStep
 
 _OPEN_END_FACTOR = 1.1
-"""The factor by which the time axis is extended if the end of an operation is unknown."""
+"""The factor by which the time axis is extended if it is not known when an operation ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,7 @@ def render_plan_page(plan: Plan, identity: str | None = None, origin: PlanOrigin
 def render_run_page(detail: RunDetail, origin: PlanOrigin | None = None) -> str:
     """Render the page of a run: its plan, its results, and the timing of its operations.
 
-    origin: the commit of the plan, if known. Records of runs do not contain it.
+    origin: the commit of the plan, if known. It is not stored with the run.
     """
     strings = StringTable()
     run = detail.run
@@ -195,7 +198,7 @@ def _render_page(
     headline: str,
     parts: Mapping[str, str],
 ) -> str:
-    """Render a page. parts: HTML for the placeholders of the page, except the sections of the plan."""
+    """Render a page. parts: the HTML for the placeholders of the template, except for provider sections."""
     data = data | {"strings": list(strings.places)}
     all_parts = {"sections": render_page_sections(plan), **parts}
     return render_html_page("plan", _SCRIPTS, title, headline, data, all_parts)

@@ -117,7 +117,7 @@ def _build_change_columns(
 
 
 def _format_reason(change: Change, plan: Plan, targets: Iterable[tuple[str, str]]) -> str:
-    """Return the reason and the targets of a change as one string."""
+    """Return the reason for a change and the targets of its operations as one string."""
     return join_nonempty(
         [
             sanitize_for_terminal(explain_change(change, plan)),
@@ -306,7 +306,7 @@ class _ReplicaTally:
     copied: int = 0
 
     def add(self, before: Sequence[int], after: Sequence[int]) -> None:
-        """Add the replicas of one partition to the counts."""
+        """Count the replicas of one partition. before, after: the ids of the brokers that have them."""
         self.before.update(before)
         self.after.update(after)
         self.leads_before.update(before[:1])

@@ -1,4 +1,7 @@
-"""Render the sections below the changes of a plan, such as those of providers, as text, Markdown and HTML."""
+"""Render the sections that follow the changes in a plan, as text, Markdown and HTML.
+
+Providers add most of these sections.
+"""
 
 from html import escape
 

@@ -251,9 +251,9 @@ def get_only_value(change: Change, field: FieldChange) -> JsonValue:
 
 
 def has_both_values(change: Change) -> bool:
-    """Whether the fields of a change have an old and a new value.
+    """Whether the fields of a change have both an old and a new value.
 
-    The replacement by a rollback has only new values, because the plan of a rollback is made from operations.
+    A rollback that replaces a resource knows only the new values, because its plan is made from operations.
     """
     if change.action is Action.REPLACE:
         return change.reason is not Reason.ROLLBACK
@@ -313,7 +313,7 @@ def format_adoption(plan: Plan) -> str:
 def _render_released(plan: Plan) -> str:
     """List the resources that will no longer be owned, or no longer be protected from deletion.
 
-    Resources that are deleted or forgotten are omitted.
+    Resources whose change has the action ``delete`` or ``forget`` are omitted.
     """
     changed_ids = {c.id for c in plan.changes if c.action in (Action.DELETE, Action.FORGET)}
     lines = []

@@ -31,7 +31,7 @@ def render_static_page(
     risks_title: str,
     steps: Sequence[RunStep] = (),
 ) -> str:
-    """Render the facts, the risks and the changes as HTML. Changes have up to three fields.
+    """Render the overview, the risks and the changes as HTML, with at most three fields for each change.
 
     steps: the operations of a run, whose results are counted for each change.
     """

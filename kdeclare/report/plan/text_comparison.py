@@ -23,7 +23,7 @@ MAX_LINE_LENGTH = 1_000
 _MIN_LENGTH = 4_000
 """The minimum number of characters that must be left on a page to show another comparison."""
 _MAX_COLLAPSED = 300
-"""The maximum number of equal lines in one collapsed block. Longer blocks are only counted."""
+"""The maximum number of equal lines in one collapsed block. If there are more, only their number is shown."""
 _MIN_COLLAPSED = 4
 _MAX_OPEN = 3
 """The number of comparisons that are expanded when the page is opened."""
@@ -146,7 +146,7 @@ def _render_row(row: DiffRow) -> str:
 def _find_difference(before: str, after: str) -> tuple[int, int]:
     """Return the lengths of the common prefix and the common suffix of two lines.
 
-    A word that differs only in part belongs to neither of them.
+    If a word differs only in part, neither the prefix nor the suffix contains a part of the word.
     """
     start = _count_common(before, after)
     end = _count_common(reversed(before[start:]), reversed(after[start:]))

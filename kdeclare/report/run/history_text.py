@@ -42,7 +42,7 @@ _COLUMNS = (
     *map(Column, ("BY", "WHAT")),
 )
 _NARROW_COLUMNS = (0, 2, 3, 4, 5)
-"""The indexes of the columns that are shown on a narrow terminal."""
+"""The indexes of the columns of the table that remain on a narrow terminal."""
 _DETAIL_INDENT = "    "
 
 
@@ -378,9 +378,10 @@ def _summarize_change(body: JsonObject | None) -> JsonObject | None:
 
 
 def _build_comparison_subject(document: JsonObject) -> dict[str, JsonObject]:
-    """Return the parts of a plan document that matter for a comparison.
+    """Return the properties of a plan document that are compared with another plan.
 
-    The result contains the properties of the plan and, by resource, the properties and fields of each change.
+    The key ``plan`` has the properties of the whole plan. The id of a resource has the properties and fields
+    of its change.
     """
     plan_fields = {key: document[key] for key in ("project", "env", "undoes")}
     subject: dict[str, JsonObject] = {

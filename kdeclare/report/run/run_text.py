@@ -182,10 +182,7 @@ def _render_next_steps(run: ApplyResult, outcome: Outcome, style: Style) -> str:
 
 
 def _explain_remaining(run: ApplyResult) -> str:
-    """Return a sentence about the changes that were not denied.
-
-    The sentence says that they are done or in progress, or that there are none.
-    """
+    """Return a sentence about the changes that were not denied: done, in progress, or none."""
     statuses = {result.status for result in run.results.values()}
     has_done = Status.DONE in statuses or (run.run_id is not None and not run.plan.operations)
     if Status.STARTED in statuses:

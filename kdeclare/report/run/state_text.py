@@ -59,7 +59,7 @@ def render_owned_resources_text(owned: OwnedResources) -> str:
 
 
 def render_owned_resource_text(owned: OwnedResource, style: Style = PLAIN) -> str:
-    """Render an ownership record as JSON, as it is in the state."""
+    """Render the ownership record of a resource as JSON, exactly as the state contains it."""
     record = json.dumps(owned.record, indent=2, ensure_ascii=False, sort_keys=True)
     lines = [
         style.bold(sanitize_for_terminal(owned.resource)),

@@ -18,7 +18,7 @@ _MAX_LINES = 50
 
 
 def render_status_text(view: StatusView, style: Style = PLAIN) -> str:
-    """Render the status as text. The first line says whether anything is in progress."""
+    """Render the status as text. The first line shows whether anything is in progress."""
     blocks = [
         _render_headline(view, style),
         "\n".join(_render_unfinished_run(run, style) for run in view.unfinished),

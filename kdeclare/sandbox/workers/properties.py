@@ -82,7 +82,10 @@ def build_worker_properties(
 
 
 def _build_client_properties(settings: SandboxSettings, security: SecurityFiles) -> dict[str, str]:
-    """Return the security settings of a worker's clients. Each client needs the settings under its prefix."""
+    """Return the security settings for the Kafka clients of a worker.
+
+    The settings are repeated with the prefix of each client, such as ``producer.``
+    """
     if not settings.secure:
         return {}
     properties = build_client_properties(security, settings, WORKER)

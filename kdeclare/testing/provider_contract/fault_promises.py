@@ -135,10 +135,7 @@ class FaultPromises(ContractBase):
     def _find_batches(
         self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
     ) -> Mapping[str, Sequence[str]]:
-        """Return the items of a request with several items, by operation type.
-
-        Only types that create or delete objects are included.
-        """
+        """For each operation type that creates or deletes objects, return the items of a batched request."""
         bench, plan = self._plan_from_start(make_bench, declared)
         batched_types = {
             op.verb

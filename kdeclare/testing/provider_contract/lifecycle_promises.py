@@ -90,7 +90,10 @@ class LifecyclePromises(ContractBase):
         return self._declare(absent)
 
     def _declare_ignoring(self, item: Declared, change: Change) -> DesiredResource | None:
-        """Return the resource with the changed fields ignored; None if its kind cannot ignore them."""
+        """Return the resource with a manifest that ignores the changed fields.
+
+        Return None if the kind of the resource cannot ignore these fields.
+        """
         if not _has_option(item.kind, _IGNORE_CHANGES):
             return None
         paths = [self._find_ignorable_path(item, field.path) for field in change.fields]

@@ -23,7 +23,7 @@ from kdeclare.testing.provider_contract.bench import (
 )
 
 _COMMAND_COUNT, _BETWEEN_COMMANDS_S = 3, 60.0
-"""The maximum number of commands until everything is cleaned up, and the seconds between two commands."""
+"""The maximum number of commands until all cleanup is done, and the seconds between two commands."""
 _LEFT_OUT_STATUSES = (Status.STALE, Status.SKIPPED)
 
 

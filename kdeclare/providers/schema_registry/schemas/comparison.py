@@ -163,7 +163,10 @@ def _compare_references(
 
 
 def _index_targets(references: tuple[SchemaReference, ...]) -> dict[str, str]:
-    """Return the referenced subjects and versions by reference name. Names can occur several times."""
+    """Return the referenced subjects and versions as text, by reference name.
+
+    If several references have the same name, the text lists all of them.
+    """
     targets: dict[str, str] = {}
     for reference in sorted(set(references), key=lambda item: (item.name, item.subject, item.version)):
         target = f"subject {reference.subject}, version {reference.version}"

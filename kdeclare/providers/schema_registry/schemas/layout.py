@@ -27,9 +27,11 @@ _LAST_KEYS = ("fields", "symbols", "items", "values", "required", "properties", 
 
 
 class _Node(NamedTuple):
-    """A JSON value.
+    """A JSON value that can be written on one line or on several lines.
 
-    short: the value in one line. entries: for each part, the key as it is written, and the value.
+    short: the value on one line.
+    entries: the elements of an object or an array. The key of an element includes the colon and a space; it
+        is empty in an array.
     """
 
     short: str
@@ -47,7 +49,7 @@ def format_layout(schema: AvroSchema | JsonSchema | ProtobufFile) -> tuple[str, 
 
 
 def _build_node(value: JsonValue) -> _Node:
-    """Build each part once, because a plan formats thousands of schemas."""
+    """Build the node of a JSON value. Each nested value is formatted only once, so that plans stay fast."""
     if isinstance(value, str):
         return _Node(_dump(value))
     if isinstance(value, Mapping):

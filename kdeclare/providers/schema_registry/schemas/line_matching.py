@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 _MAX_LINES = 300
-"""The number of lines up to which `difflib` compares two texts.
+"""The maximum number of lines of texts that are compared with `difflib`.
 
-Its run time is at least proportional to the square of the number of lines.
+The run time of `difflib` is at least proportional to the square of the number of lines.
 """
 
 

@@ -5,7 +5,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 MAX_PROBLEMS = 20
 """The maximum number of problems that are reported for one schema.
 
-Finding a position reads the whole text.
+There is a maximum because the whole text must be read to find the position of each problem.
 """
 
 

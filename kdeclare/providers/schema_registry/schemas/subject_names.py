@@ -27,7 +27,10 @@ class RecordPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicPart:
-    """The keys or the values of a topic. part: None if a strategy does not distinguish keys from values."""
+    """The keys or the values of a topic's records.
+
+    part: None if the naming strategy does not distinguish keys from values.
+    """
 
     topic: str
     part: RecordPart | None
@@ -36,7 +39,7 @@ class TopicPart:
 def build_subject(
     strategy: NamingStrategy, topic: str, part: RecordPart, record_name: str | None = None
 ) -> str | None:
-    """Return the subject that serializers use; None if the strategy needs the name of a record."""
+    """Return the subject that serializers use; None if the strategy needs ``record_name`` and it is None."""
     if strategy is NamingStrategy.TOPIC:
         return f"{topic}-{part}"
     if record_name is None:

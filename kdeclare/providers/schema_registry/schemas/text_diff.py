@@ -16,15 +16,18 @@ _MIN_SIMILARITY = 0.7
 _NAME = re.compile(r'"name": "[^"]*"|^ *"[^"]*":|\w+(?= = -?[0-9]+\b)')
 """Matches the name in a line of the common layout: the name of a field, property or Protobuf enum value."""
 _MAX_PAIRS = 2_500
-"""The maximum product of the line counts of two blocks. Larger blocks are not searched for similar lines."""
+"""The maximum number of pairs of an old and a new line in two blocks.
+
+In larger blocks, lines are matched only by the names that they contain.
+"""
 _MAX_COMPARED = 400
-"""The number of characters of a line that decide whether it is similar to another line."""
+"""The number of characters of each line that are compared. The rest of a longer line is ignored."""
 
 
 def diff_schema_texts(before: SchemaContent | None, after: SchemaContent | None) -> LineDiff:
     """Compare two schemas line by line in the common layout. None means that there is no schema.
 
-    If a text is not a valid schema, its layout does not change.
+    A text that is not a valid schema is compared in its own layout.
     """
     return diff_lines(_list_lines(before), _list_lines(after))
 
@@ -53,7 +56,7 @@ def _list_lines(content: SchemaContent | None) -> tuple[str, ...]:
 
 
 def _pair_lines(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> Iterator[DiffRow]:
-    """Yield the rows of two different blocks. Two similar lines share one row."""
+    """Yield the rows that show two blocks of different lines side by side. Similar lines share a row."""
     is_small = len(before) * len(after) <= _MAX_PAIRS
     pairs = _align_similar_lines(before, after) if is_small else _align_names(before, after)
     old_start = new_start = 0
@@ -67,7 +70,10 @@ def _pair_lines(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> Iterat
 
 
 def _align_names(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> list[tuple[int, int]]:
-    """Return the indexes of the lines with equal names. This is much faster than computing similarities."""
+    """Match lines that contain the same name, and return the pairs of their indexes.
+
+    This is much faster than computing the similarity of all pairs of lines.
+    """
     first, second = ([_find_name(line.text) or line.text for line in lines] for lines in (before, after))
     return match_lines(first, second)
 
@@ -78,7 +84,10 @@ def _find_name(line: str) -> str | None:
 
 
 def _align_similar_lines(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> list[tuple[int, int]]:
-    """Return the indexes of similar lines in ascending order, with the highest sum of similarities."""
+    """Match similar lines so that the sum of their similarities is as high as possible.
+
+    Return the pairs of line indexes in ascending order.
+    """
     # of the lines from these indexes to the end
     sums = [[0.0] * (len(after) + 1) for _ in range(len(before) + 1)]
     for i in reversed(range(len(before))):

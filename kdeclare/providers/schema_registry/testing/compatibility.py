@@ -30,7 +30,7 @@ _PROMOTIONS: Mapping[str, frozenset[str]] = {
     "string": frozenset({"bytes"}),
     "bytes": frozenset({"string"}),
 }
-"""For each written type, the other types that can read it."""
+"""For each Avro type of the writer, the other types that a reader can use for the data."""
 _PROTO_MESSAGE = re.compile(r"\bmessage\s+(\w+)\s*\{([^{}]*)\}")
 _PROTO_FIELD = re.compile(r"(?:(optional|required|repeated)\s+)?([\w.]+)\s+(\w+)\s*=\s*(\d+)\s*[;\[]")
 
@@ -79,7 +79,7 @@ class _Types:
         return self._expand(parse_json(content.text), "") if content.text else "null"
 
     def get(self, schema: JsonValue) -> JsonValue:
-        """Return the definition of a named type. Return any other schema unchanged."""
+        """Return the definition of a type if ``schema`` is its name. Return any other schema unchanged."""
         return self._by_name.get(schema, schema) if isinstance(schema, str) else schema
 
     def _expand(self, schema: JsonValue, namespace: str) -> JsonValue:

@@ -31,7 +31,7 @@ from kdeclare.report.fleet.audit_wording import (
 from kdeclare.report.run.history_text import format_time
 
 MAX_NEW_LINES, MAX_FIXED_LINES = 10, 5
-"""The maximum numbers of lines about new and about fixed findings in a message for people."""
+"""The maximum number of lines about new findings, and about fixed findings, in a message for people."""
 _MAX_NAME, _MAX_RESOURCES, _MAX_VALUES, _MAX_NOTE = 80, 160, 160, 300
 
 
@@ -40,7 +40,8 @@ class Notification:
     """The contents of a message.
 
     since: the earlier audit that the findings are compared with; None for the first audit.
-    links: builds the URLs of manifests; None without links. report_url: None without a link to a report.
+    links: builds the URLs of manifests; None if the message has no links to manifests.
+    report_url: the URL of the report; None if the message has no link to a report.
     """
 
     target: NotificationTarget
@@ -124,7 +125,7 @@ def format_notification_headline(notification: Notification) -> str:
 
 
 def format_notification_context(notification: Notification) -> str:
-    """Format sentences about the open findings, the gaps of the audit, and the period."""
+    """Format sentences about the open findings, unread clusters, and the two compared audits."""
     summary, rows = notification.summary, notification.changes.rows
     severities = f" ({_format_severities(rows)})" if rows else ""
     sentences = [f"{format_count(len(rows), 'finding')} open{severities}."]

@@ -102,7 +102,7 @@ def _format_code(text: str) -> str:
 
 
 def _format_link(url: str, text: str) -> str:
-    """Format a link. The URL contains no brackets, and no separator."""
+    """Format a link. The URL must contain neither angle brackets nor a vertical bar."""
     return f"<{_escape(url)}|{text}>"
 
 

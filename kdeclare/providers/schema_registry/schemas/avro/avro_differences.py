@@ -25,7 +25,10 @@ _KEEPS_ALIAS = ", which keeps the old name as an alias"
 
 
 def describe_avro_differences(before: AvroSchema, after: AvroSchema) -> tuple[SchemaDifference, ...]:
-    """Return the differences in the order of the fields. Each named type is compared once."""
+    """Return the differences between two schemas, in the order of their fields.
+
+    A named type is compared only once, even if several fields use the type.
+    """
     comparison = _Comparison(before, after)
     root_path = _shorten(get_type_label(after.root))
     return (
@@ -87,9 +90,9 @@ class _Comparison:
             yield from compare_attributes(first, second, ("type",), path, subject)
 
     def compare_remaining_definitions(self) -> Iterator[SchemaDifference]:
-        """Yield the differences between named types of both schemas that have not been compared.
+        """Yield the differences between named types that both schemas define and that were not compared yet.
 
-        Such types are used by fields whose types have changed.
+        A type was not compared yet if it is used only by fields whose types have changed.
         """
         for name, definition in self._after.items():
             if name in self._before:
@@ -197,7 +200,11 @@ class _Comparison:
 
 
 def _expand(type_: JsonValue, definitions: Mapping[str, JsonObject]) -> JsonValue:
-    """Return a type as a list or an object. The name of an external type stays a name."""
+    """Return a union as a list, and any other type as an object.
+
+    The name of a named type is replaced by its definition. For a primitive type, or a type that the schema
+    does not define, the object contains only the name.
+    """
     if isinstance(type_, str):
         return definitions.get(type_, {"type": type_})
     return type_
@@ -225,7 +232,11 @@ def _find_old_name(
 def _compare_aliases(
     before: JsonObject, after: JsonObject, path: str, subject: str, explained: Collection[str]
 ) -> Iterator[SchemaDifference]:
-    """Compare aliases. explained: the aliases that the message about a new name already mentions."""
+    """Yield the difference between the aliases of two elements, if there is one.
+
+    explained: the aliases that are not reported when they are added, because the message about a renaming
+        mentions them.
+    """
     first, second = _list_aliases(before), _list_aliases(after)
     remaining = [alias for alias in second if alias in first or alias not in explained]
     has_explained = len(remaining) < len(second)

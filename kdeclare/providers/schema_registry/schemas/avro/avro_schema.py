@@ -41,7 +41,7 @@ _ORDERS = ("ascending", "descending", "ignore")
 class AvroSchema:
     """A valid Avro schema in normalized form.
 
-    root: a type: the name of a primitive or named type, an object with ``type``, or a list for a union. The
+    root: the type that the schema defines, as a name, an object with ``type``, or a list (for a union). The
         first occurrence of a named type contains its definition, as in the text.
     definitions: the named types that the text defines, by full name.
     """
@@ -276,16 +276,17 @@ class _Reader:
 
 
 def get_type_label(type_: JsonValue) -> str:
-    """Return the key of a type among the types of a union: its name, ``array`` or ``map``."""
+    """Return what identifies a type within a union: the name of the type, ``array`` or ``map``."""
     if isinstance(type_, Mapping):
         return str(type_["name"] if type_.get("type") in NAMED else type_.get("type"))
     return type_ if isinstance(type_, str) else "union"
 
 
 def write_namespaces(type_: JsonValue, namespace: str = "") -> JsonValue:
-    """Return a normalized type as valid Avro inside a namespace.
+    """Convert a normalized type to valid Avro that can be used inside a namespace.
 
-    Inside a namespace, a type without a namespace needs an explicit empty ``namespace`` attribute.
+    There, a type that has no namespace needs an empty ``namespace`` attribute, because it would otherwise
+    inherit the enclosing namespace.
     """
     if isinstance(type_, list):
         return [write_namespaces(branch, namespace) for branch in type_]

@@ -81,7 +81,7 @@ _MAX_MESSAGE = 200
 
 
 def _check_local_references(text: str, root: JsonValue) -> Iterator[SchemaProblem]:
-    """Yield the references to a part of this schema that does not exist.
+    """Yield a problem for each reference to a missing part of the same schema.
 
     A schema with nested ``$id`` keywords is not checked, because they change the meaning of references.
     """

@@ -19,7 +19,10 @@ from kdeclare.providers.schema_registry.schemas.json_text import (
 )
 
 _DOCUMENTATION = ("description", "$comment", "examples")
-"""A title is more than documentation: serializers and Connect use it as the name of the record."""
+"""Keywords that only document a schema.
+
+A title is more than documentation: serializers and Connect use it as the name of the record.
+"""
 _SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _SCHEMAS = (
     "items",
@@ -116,7 +119,7 @@ def _format_type(schema: JsonValue) -> str:
 
 
 def _is_list_pair(before: JsonObject, after: JsonObject, key: str) -> bool:
-    """Whether the keyword can be compared element by element, even if one of the schemas lacks it."""
+    """Whether a keyword is a list in each schema that has the keyword, and at least one schema has it."""
     values = [schema[key] for schema in (before, after) if key in schema]
     return bool(values) and all(isinstance(value, list) for value in values)
 
@@ -169,7 +172,7 @@ def _compare_enums(before: JsonObject, after: JsonObject, place: _Place) -> Iter
 def _compare_order(
     before: JsonObject, after: JsonObject, key: str, place: _Place
 ) -> Iterator[SchemaDifference]:
-    """Yield a difference if a list was added, removed or reordered without an effect on data."""
+    """Yield a difference if a keyword was added, removed or reordered, which has no effect on data here."""
     if key in before and key in after and is_equal_json(before[key], after[key]):
         return
     verb = "reordered" if key in before and key in after else "added" if key in after else "removed"
@@ -185,7 +188,7 @@ def _subtract(values: Sequence[JsonValue], others: Sequence[JsonValue]) -> list[
 
 
 def _is_comparable(before: JsonObject, after: JsonObject, key: str) -> bool:
-    """Whether the schemas inside a keyword can be compared with each other."""
+    """Whether the subschemas in the old and in the new value of a keyword can be compared one by one."""
     if key == "properties":
         return all(isinstance(schema.get(key, {}), Mapping) for schema in (before, after))
     if key not in before or key not in after:

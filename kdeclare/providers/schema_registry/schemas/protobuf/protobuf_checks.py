@@ -24,7 +24,12 @@ _KEY_TYPES = SCALARS - {"float", "double", "bytes"}
 def find_protobuf_problems(
     text: str, file: ProtobufFile, offsets: Mapping[str, int]
 ) -> Iterator[SchemaProblem]:
-    """Yield the problems of a file. text: its text. offsets: the positions of definitions, by full name."""
+    """Yield the problems of a Protobuf schema.
+
+    text: the text of the schema.
+    file: the parsed schema.
+    offsets: the positions of definitions in the text, by full name.
+    """
     report = _Report(text, offsets)
     messages, enums = list(file.list_messages()), list(file.list_enums())
     if not (messages or enums or file.services or file.extensions):
@@ -49,10 +54,10 @@ class _Report:
         self._offsets = offsets
 
     def build(self, path: str, message: str) -> SchemaProblem:
-        """Build a problem of a named element.
+        """Build a problem that concerns an element, such as a field.
 
         path: the full name of the element.
-        message: a sentence whose subject, the element, is left out.
+        message: the rest of a sentence that begins with this name, such as ``is defined twice.``
         """
         position = locate_offset(self._text, self._offsets[path]) if path in self._offsets else (None, None)
         return SchemaProblem(f"'{path}' {message}", path, *position)

@@ -46,7 +46,7 @@ def format_protobuf_type(field: ProtobufField) -> str:
 
 
 class _Comparison:
-    """Compares two files. Names in them are relative to the package, which can differ."""
+    """Compares two Protobuf schemas. Names are compared without the package, which can differ."""
 
     def __init__(self, before: ProtobufFile, after: ProtobufFile) -> None:
         self._before = before
@@ -76,7 +76,7 @@ class _Comparison:
         return _remove_package(name, self._after.package)
 
     def _pair(self, before: Iterable[_M], after: Iterable[_M]) -> tuple[dict[str, _M], dict[str, _M]]:
-        """Index elements by their names relative to the packages."""
+        """Return the old elements and the new elements, both by their names without the package."""
         return (
             {self._localize_before(element.name): element for element in before},
             {self._localize_after(element.name): element for element in after},
@@ -212,7 +212,7 @@ class _Comparison:
 
 
 def _remove_package(text: str, package: str) -> str:
-    """Remove the package from a name, or from all names in a text."""
+    """Remove the package from all names in a text. The text can be a single name."""
     return re.sub(rf"(?<![\w.]){re.escape(package)}\.", "", text) if package else text
 
 

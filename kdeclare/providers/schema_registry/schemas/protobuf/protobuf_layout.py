@@ -25,7 +25,7 @@ _GROUP = "group "
 
 
 def format_protobuf(file: ProtobufFile) -> _Lines:
-    """Yield the lines of a file."""
+    """Yield the lines of a Protobuf schema in the common layout."""
     return _Writer(file).write_file()
 
 
@@ -35,7 +35,7 @@ class _Writer:
         self._scope_names = list_scope_names(file)
 
     def write_file(self) -> _Lines:
-        """Yield the lines of the file."""
+        """Yield the lines of the whole schema."""
         file = self._file
         is_edition = file.syntax.startswith("edition ")
         keyword = "edition" if is_edition else "syntax"
@@ -106,7 +106,7 @@ class _Writer:
     def _write_field(
         self, field: ProtobufField, scope: str, messages: Iterable[ProtobufMessage], indent: str
     ) -> _Lines:
-        """Yield the lines of a field. messages: the messages that can belong to a group."""
+        """Yield the lines of a field. If the field is a group, ``messages`` must contain its message."""
         label = f"{field.label} " if field.label else ""
         suffix = f"= {field.number}{format_options(field.options)}"
         if not field.type.startswith(_GROUP):
@@ -154,7 +154,7 @@ def _shorten(full_name: str) -> str:
 
 
 def _find_groups(fields: Iterable[ProtobufField]) -> dict[str, ProtobufField]:
-    """Return the groups, by the names of their messages."""
+    """Return the fields that are groups, by the names of their messages."""
     return {field.type.removeprefix(_GROUP): field for field in fields if field.type.startswith(_GROUP)}
 
 
@@ -184,7 +184,7 @@ def _write_enum(enum: ProtobufEnum, indent: str) -> _Lines:
 
 
 def _sort_ranges(ranges: Collection[str]) -> list[str]:
-    """Return ranges sorted by their first numbers, then names."""
+    """Sort reserved or extension ranges by their first numbers. Reserved names come last."""
 
     def rank(range_: str) -> tuple[bool, int, str]:
         first = range_.split()[0]

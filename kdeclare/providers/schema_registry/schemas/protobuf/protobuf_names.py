@@ -28,7 +28,10 @@ def resolve_type_names(file: ProtobufFile) -> ProtobufFile:
 
 
 def list_scope_names(file: ProtobufFile) -> frozenset[str]:
-    """Return the full names of the types and packages that the first part of a type's name can refer to."""
+    """Return the full names of all messages and enums, and of the package and its parent packages.
+
+    The first part of a type name, such as ``a`` in ``a.b.Item``, is resolved with these names.
+    """
     package_parts = file.package.split(".")
     return frozenset(
         (
@@ -86,7 +89,7 @@ def _resolve_field(field: ProtobufField, scope: str, known_names: Collection[str
 
 
 def _resolve_type(type_: str, scope: str, known_names: Collection[str]) -> str:
-    """Resolve a type such as ``Item``, ``map<string, Item>``, ``group Item`` or ``stream Item``."""
+    """Replace names with full names in a type such as ``Item``, ``map<string, Item>`` or ``stream Item``."""
     if " " not in type_:
         return _resolve_name(type_, scope, known_names)
 

@@ -45,11 +45,11 @@ class TokenReader:
         return self._tokens
 
     def peek(self, distance: int = 1) -> Token:
-        """Return a token after the next token, without reading it."""
+        """Return the token at this distance after the next token, without reading any token."""
         return self._tokens[min(self._position + distance, len(self._tokens) - 1)]
 
     def fail(self, expected: str) -> NoReturn:
-        """Raise SchemaError at the next token."""
+        """Raise SchemaError at the position of the next token. expected: what the parser expected instead."""
         token = self.token
         shown = f"not '{token.text}'" if token.kind is not TokenKind.END else "but the text ends"
         raise_problem(self._text, token.offset, f"Expected {expected}, {shown}.")
@@ -69,7 +69,7 @@ class TokenReader:
         return is_accepted
 
     def put_back(self, token: Token) -> None:
-        """Replace the token that was read last, and make the replacement the next token."""
+        """Replace the token that was read last. The replacement becomes the next token to read."""
         self._position -= 1
         self._tokens[self._position] = token
 
@@ -121,7 +121,7 @@ class TokenReader:
         self._depth -= 1
 
     def enter(self) -> None:
-        """Enter a nested level.
+        """Increase the nesting level. Raises SchemaError if there are too many levels.
 
         The number of levels is limited, because the parser recurses at each level.
         """

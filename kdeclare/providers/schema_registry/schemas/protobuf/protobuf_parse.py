@@ -75,7 +75,7 @@ class _Scope:
     extensions: list[tuple[str, ProtobufField]] = dataclass_field(default_factory=list)
 
     def join(self, name: str) -> str:
-        """Return the full name of an element of this scope."""
+        """Return the full name of an element that is defined in this scope."""
         return f"{self.name}.{name}" if self.name else name
 
     def sort_extensions(self) -> tuple[tuple[str, ProtobufField], ...]:
@@ -103,7 +103,7 @@ class _Parser(OptionReader):
     # Files
 
     def parse_file(self) -> ProtobufFile:
-        """Return the file. The names of types are not resolved yet."""
+        """Parse the file. Type names are kept as they are in the text; they are resolved later."""
         syntax = PROTO2
         if self.token.text in ("syntax", "edition"):
             keyword = self.take().text
@@ -151,7 +151,7 @@ class _Parser(OptionReader):
     def _read_declaration(self, scope: _Scope) -> bool:
         """Read an element that both files and messages can contain.
 
-        Return False if the next element is of another type.
+        Return False if the next element is not of such a type.
         """
         has_visibility = self.token.text in ("export", "local") and self.peek().text in ("message", "enum")
         visibility = self.take().text if has_visibility else ""
@@ -198,7 +198,10 @@ class _Parser(OptionReader):
         )
 
     def _expect_comment(self, full_name: str, first: Token, name: Token) -> None:
-        """Record an element whose block follows. A comment after the opening brace belongs to the element."""
+        """Record the position and the documentation of an element whose block is read next.
+
+        A comment after the opening brace also documents the element.
+        """
         self.offsets[full_name] = name.offset
         if first.has_comment or self.token.end_comment:
             self.documented.add(full_name)
@@ -231,7 +234,7 @@ class _Parser(OptionReader):
             message.fields.append(self._read_field(message, oneof, message))
 
     def _read_field(self, scope: _Scope, oneof: str, nested: _Scope) -> ProtobufField:
-        """Read a field or a group. nested: the scope to which the message of a group is added."""
+        """Read a field or a group. nested: the scope that gets the message of a group."""
         first, label = self.token, ""
         if self.token.text in _LABELS and (self.peek().kind is TokenKind.NAME or self.peek().text == "."):
             label = self.take().text

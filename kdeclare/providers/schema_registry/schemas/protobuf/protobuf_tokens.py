@@ -47,7 +47,10 @@ _TOKEN = re.compile(
 
 
 _MAX_NUMBER_LENGTH = 400
-"""No Protobuf number has this many digits, and Python converts no string of more than 4,300."""
+"""The maximum number of digits of an integer.
+
+No valid Protobuf integer is that long, and Python does not convert more than 4,300 decimal digits.
+"""
 
 
 def raise_problem(text: str, offset: int, message: str) -> NoReturn:
