@@ -1,4 +1,4 @@
-"""List the live objects that a project neither declares nor owns, with the rules of audits."""
+"""List the live objects that a project neither declares nor owns, by the same rules as audits."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -21,9 +21,9 @@ def list_unmanaged(
 ) -> UnmanagedListing:
     """Return the live objects that no resource in ``known`` declares or owns.
 
-    permits: returns whether a resource is in the scope of the project. Objects outside the scope are left
-        out, if the kind names its resources after the objects. Internal objects of a system are left out,
-        too.
+    permits: returns whether a resource is in the scope of the project. If the kind names its resources
+        after the objects, objects outside the scope are left out. Internal objects of a system are always
+        left out.
     """
     known_keys = {key for resource in known for key in _list_keys(resource)}
     counts: Counter[tuple[str, str]] = Counter()

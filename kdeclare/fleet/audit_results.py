@@ -191,7 +191,7 @@ def _get_urgency(count: FindingCount) -> tuple[int, int]:
 
 
 def build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
-    """Return the trend of the latest earlier audit, and add the counts of that audit."""
+    """Return the trend for a new audit: the trend of the earlier audit, plus the counts of that audit."""
     current_point = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
     return (*earlier.trend[1 - _MAX_TREND_POINTS :], current_point)
 

@@ -59,8 +59,8 @@ Labels = Annotated[Mapping[str, str], Field(description="The labels of the clust
 class ClusterFingerprints:
     """Hashes that show the next audit which clusters have not changed; see `fleet.tables.fingerprints`.
 
-    If the first two hashes of a cluster are the same in the next audit, it carries over the findings of this
-    audit.
+    If the first two hashes of a cluster are the same in the next audit, the next audit copies the findings of
+    this audit instead of comparing the cluster.
     """
 
     schema_name = "ClusterFingerprintsDocument"
@@ -141,7 +141,7 @@ class Since:
 class TrendPoint:
     """The number of findings in one earlier audit.
 
-    The number includes older findings that this earlier audit did not check again.
+    The number includes findings of even earlier audits that this audit did not check again.
     """
 
     schema_name = "TrendDocument"

@@ -24,15 +24,15 @@ Sharing = Mapping[str, frozenset[str]]
 CONTRADICTION_PATH = "manifests"
 """The path of a finding about a resource that contradicts another one of the same project."""
 CONTRADICTION_SEVERITY = FindingSeverity.HIGH
-"""A project with a contradiction cannot be planned at all."""
+"""The severity of a contradiction. It is high because a project with a contradiction cannot be planned."""
 
 _MAX_NAMED = 3
 
 
 class Relation(StrEnum):
-    """The way in which another entry manages an object that an entry declares or owns.
+    """How another entry manages an object that an entry of the fleet declares or owns.
 
-    The worst relation comes first.
+    The members are ordered, the worst relation first.
     """
 
     DIFFERENT = "declares it differently"
@@ -41,7 +41,7 @@ class Relation(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The position among the members: 0 for the worst relation."""
+        """The position of the relation among all relations: 0 for the worst."""
         return list(Relation).index(self)
 
 
@@ -101,8 +101,8 @@ def _build_contradiction_finding(row: Row) -> Finding:
 def map_cluster_ids(declared: Mapping[str, Row], live: Mapping[str, Row]) -> dict[str, str | None]:
     """Return the id of the cluster of each entry.
 
-    If a cluster could not be read, this is the id to which the state of the project belongs, so that findings
-    of other entries do not seem to be fixed.
+    For a cluster that could not be read, return the cluster id that the state of the project contains.
+    Otherwise, findings of other entries of the same cluster would seem to be fixed.
 
     declared, live: the clusters' own rows, by name.
     """
@@ -153,9 +153,9 @@ def find_contested(
 
 
 def _list_objects(declared: Iterable[Row], sharing: Sharing) -> Iterator[tuple[Row, str, str]]:
-    """Yield the rows about objects of shared clusters, each with the type and key of the object.
+    """Yield the rows about single objects of shared clusters, each with the type and key of the object.
 
-    A row for a whole set of objects, or for a group of objects, has no such key.
+    Rows about a whole set of objects, or about a group of objects, are omitted.
     """
     sorts = list_cluster_sorts()
     for row in declared:
@@ -177,7 +177,7 @@ def _compare(own: Row, other: Row) -> Rival:
 def build_contested_finding(resource: ResourceId, source: str | None, rivals: Iterable[Rival]) -> Finding:
     """Return the finding about a resource whose objects other entries declare or own.
 
-    Different declarations are worse than equal ones, because each apply undoes the other.
+    The finding is more severe if the declarations differ, because each apply then undoes the other one.
 
     source: the position of the manifest; None if the resource is not declared.
     """

@@ -333,7 +333,7 @@ def _explain_blocking(
 
     Return an empty string if apply would accept it.
 
-    Denied adoptions are omitted, because each field has its own message about adoption.
+    Reasons that concern adoption are omitted, because each field has its own message about adoption.
     """
     blocking_diagnostics = [d for d in difference.diagnostics if d.is_blocking and d.code != ADOPTION]
     details = " ".join(d.detail for d in blocking_diagnostics)
@@ -356,7 +356,7 @@ def _format_owner(desired: DesiredResource) -> str:
 
 
 def build_unreachable_finding(reason: str, source: str | None = None, *, of_cluster: bool = False) -> Finding:
-    """Return the finding about a resource or a cluster (``of_cluster``) that could not be read."""
+    """Return the finding about a resource, or a whole cluster (``of_cluster``), that could not be read."""
     severity = FindingSeverity.HIGH if of_cluster else FindingSeverity.MEDIUM
     return replace(_build_resource_finding(FindingKind.UNREACHABLE, None, reason, severity), source=source)
 

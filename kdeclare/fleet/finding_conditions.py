@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class FindingCondition:
-    """A condition that a finding meets if it meets all of its parts.
+    """A condition on the kind, the severity and the age of a finding. All three must match.
 
     kind: the kind of the finding; None for any kind.
     severity: the lowest severity; None for any severity.

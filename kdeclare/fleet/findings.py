@@ -23,7 +23,7 @@ class FindingKind(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The position among the members: 0 for the worst kind."""
+        """The position of the kind among all kinds: 0 for the worst."""
         return _KIND_RANKS[self]
 
 
@@ -36,7 +36,7 @@ class FindingSeverity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The position among the members: 0 for the most urgent severity."""
+        """The position of the severity among all severities: 0 for the most urgent."""
         return _SEVERITY_RANKS[self]
 
 

@@ -39,7 +39,7 @@ def compare_findings(
     Accepted findings are left out. They count as neither new nor fixed.
 
     open_rows, unseen_rows: the tables ``findings`` and ``unseen`` of the audit.
-    baseline: both tables of an earlier audit; None to keep the status that the audit itself has found.
+    baseline: both tables of an earlier audit; None to keep the status that is stored in the audit.
     clusters: the names of the clusters in the audit.
     is_selected: whether the report shows a finding.
     """

@@ -37,7 +37,7 @@ def count_kinds(findings: Iterable[Row]) -> KindCounts:
 
 
 def build_heat_map(summary: Sequence[Row]) -> tuple[HeatCell, ...]:
-    """Count findings by cluster and path, for the most frequent paths."""
+    """Count findings by cluster and field path. Only the most frequent paths are included."""
     by_path: Counter[str | None] = Counter()
     cells: Counter[tuple[str, str | None]] = Counter()
     for row in summary:

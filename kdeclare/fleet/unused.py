@@ -1,7 +1,7 @@
-"""Find unused live objects, if the fleet file asks for it.
+"""Find unused live objects, if the fleet file enables this (``spec.unused``).
 
-While a cluster is read, its provider determines which objects are unused (`ListsUnusedObjects`). The answer
-is in the cluster-level live state, in the field `UNUSED`, so that snapshots contain it and both engines
+While a cluster is read, its provider determines which objects are unused (`ListsUnusedObjects`). The result
+is stored in the field `UNUSED` of the cluster-level live state, so that snapshots contain it and both engines
 report the same findings. Clusters that were read without the setting do not have this field.
 """
 
@@ -31,7 +31,7 @@ An empty key represents all objects of the type.
 """
 
 FindCreatedObjects = Callable[[Collection[LiveKey], datetime], Collection[LiveKey]]
-"""A function that returns those of some live objects that the project created after a time."""
+"""A function that returns which of the given live objects the project created after the given time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class UnusedSearch:
     """How an audit looks for unused objects.
 
     unused_for_s: after how many seconds without use an object counts as unused.
-    find_created: called only for objects that were never used, because systems may not tell their age.
+    find_created: called only for objects that were never used, because their age is often unknown.
     """
 
     unused_for_s: float
@@ -48,7 +48,7 @@ class UnusedSearch:
 
 _FIGURES = ("records", "bytes", "newest_record_ms", "groups")
 MAX_NAMED = 1_000
-"""The largest number of undetermined objects that a snapshot names for each reason."""
+"""The maximum number of objects of unknown usage that a snapshot lists by name, for each reason and type."""
 
 
 def read_unused(
@@ -57,7 +57,7 @@ def read_unused(
     """Ask the providers which objects are unused, and return the value of the field `UNUSED`.
 
     An object that was never used and that the project created only recently is left out. If a provider cannot
-    determine which objects are unused, all its objects are undetermined.
+    determine which objects are unused, the usage of all its objects is unknown.
     """
     objects: list[JsonValue] = []
     undetermined: list[JsonValue] = []
@@ -94,7 +94,11 @@ def _dump_undetermined(listing: UnusedListing) -> Iterator[JsonObject]:
 
 
 def _dump_gap(sort: str, reason: str, count: int | None, names: Sequence[str] | None) -> JsonObject:
-    """names: None if there are too many, or if no object of the type was checked."""
+    """Build the entry about objects of one type whose usage is unknown for one reason.
+
+    count, names: the number and the keys of the objects. ``names`` is None if there are too many. Both are
+        None if no object of the type was checked.
+    """
     return {"kind": sort, "reason": reason, "count": count, "names": None if names is None else [*names]}
 
 
@@ -112,7 +116,7 @@ def _parse_usage(cluster: str) -> _Usage:
 
 
 def has_unused_report(cluster: str | None) -> bool:
-    """Whether an audit reports something about unused objects, including warnings.
+    """Whether the audit of a cluster has unused objects, objects of unknown usage, or warnings to report.
 
     cluster: the cluster-level live state as JSON; None if the cluster was not read.
     """
@@ -160,7 +164,7 @@ def find_unused(cluster: str, declared: Sequence[Row]) -> Iterator[tuple[Resourc
 
 
 def format_unchecked_notices(cluster: str) -> Iterator[str]:
-    """Yield sentences about the objects whose usage is unknown, and warnings."""
+    """Yield a sentence about each type of object whose usage is unknown, and the warnings of providers."""
     yield from _parse_usage(cluster).warnings
     for gap in _parse_usage(cluster).undetermined:
         noun = f"{gap['kind']} resource"

@@ -16,7 +16,7 @@ _THREADS = 8
 _ATTEMPTS = 3
 _TIMEOUT_S = 30
 _PAUSE_S = 0.5
-"""The time before the second attempt. It doubles with each attempt."""
+"""The time to wait before the second attempt. It doubles with each further attempt."""
 _REPORT_INTERVAL_S = 3.0
 _PERMANENT_STATUSES = frozenset({400, 401, 403, 404, 407, 410})
 """HTTP statuses after which a second attempt would fail, too."""

@@ -107,7 +107,7 @@ class HttpEndpointSettings(BaseModel):
 
     @property
     def sends_secrets_unencrypted(self) -> bool:
-        """Whether headers, which can contain credentials, are sent to an ``http`` URL of another host."""
+        """Whether headers, which can contain credentials, are sent to another host without encryption."""
         has_headers = bool(self.headers) or self.basicAuth is not None or self.bearerToken is not None
         return has_headers and any(is_plain_http(url) for url in self.urls)
 

@@ -24,7 +24,7 @@ _MAX_EXPLANATION = 200
 _MAX_READ = 16_384
 """The maximum number of bytes of a response that are read for an explanation."""
 _MIN_SECRET_SEGMENT = 16
-"""The minimum length of a segment of a path that can be a secret. Shorter segments are words or numbers."""
+"""The minimum length of a path segment that is treated as a secret. Shorter segments are words or numbers."""
 _RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -102,7 +102,7 @@ def send_to_webhook(
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Why an attempt failed. wait_s: how long the server asks to wait before the next attempt, in seconds."""
+    """A failed attempt. wait_s: how long the server asks to wait before the next attempt, in seconds."""
 
     reason: str
     may_retry: bool

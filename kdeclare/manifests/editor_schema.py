@@ -47,7 +47,7 @@ class _DescribedSchemaGenerator(GenerateJsonSchema):
 
 
 def build_json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
-    """Return one schema for all documents: projects, fleets, and manifests and rules of these kinds."""
+    """Return one schema for project files, fleet files, accepted drift, and manifests of these kinds."""
     models: list[type[BaseModel]] = [build_envelope_model(kind) for kind in kinds.values()]
     models += [
         build_project_model(find_connection_settings(), find_plan_settings(), find_environment_settings()),

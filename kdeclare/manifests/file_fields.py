@@ -120,7 +120,7 @@ def find_named_files(
 
 
 def find_item_files(file: str, data: bytes) -> Iterator[Path]:
-    """Yield the locations of the files with items for ``forEach`` that one YAML file names."""
+    """Yield the locations of the files whose items the ``forEach`` fields in one YAML file use."""
     for root in compose(file, data, []) if has_for_each(data) else ():
         source = find_node(root, (FOR_EACH,))
         item_file = find_item_file(source) if source is not None else None
@@ -136,8 +136,8 @@ def has_for_each(data: bytes) -> bool:
 def locate_field_file(root: Node, name: str) -> str | None:
     """Return the location of the file that a field of the spec names, or None if the field names no file.
 
-    A relative path starts at the folder of the file that contains the name of the field. If a reference to an
-    item is the value of the field, this is the file with ``forEach`` rather than the file with the items.
+    A relative path is resolved against the folder of the file that contains the name of the field. If the
+    path comes from an item of ``forEach``, this is the folder of the manifest, not of the file with items.
     """
     key, node = _find_field_key(root, name), find_node(root, ("spec", name))
     return locate_file(node.value, key) if key is not None and isinstance(node, ScalarNode) else None

@@ -152,7 +152,7 @@ def load_rules(
 def find_manifests_of(project: Project, kinds: Collection[str]) -> tuple[Path, ...]:
     """Return the files of a project that could declare resources of these kinds, without parsing the files.
 
-    As for rules, files are searched for the names of the kinds. Files that cannot be read are left out.
+    A file is returned if its text seems to name one of the kinds. Files that cannot be read are left out.
     """
     context = ReferenceContext(project.folder, {}, project.environment.variables, root=project.folder)
     kind_filter = RuleFilter(kinds, NodeReader(context))
@@ -164,7 +164,7 @@ def find_manifests_of(project: Project, kinds: Collection[str]) -> tuple[Path, .
 
 
 class _Loader:
-    """Processes files one by one. To save memory, the nodes of a file are discarded after processing."""
+    """Loads files one by one. To save memory, the nodes of each file are discarded when it is processed."""
 
     def __init__(
         self,
@@ -262,7 +262,7 @@ class _Loader:
                 self._load_document(document)
 
     def sort_rules(self) -> tuple[DesiredResource, ...]:
-        """Return the rules in an order that does not depend on the files."""
+        """Return the rules, sorted by id, so that the order does not depend on the order of the files."""
         return tuple(sorted(self._rules, key=lambda rule: rule.id))
 
     def all_overlays(self, *, rules_only: bool = False) -> None:

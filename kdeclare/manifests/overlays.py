@@ -73,7 +73,7 @@ class Overlays:
         return root
 
     def mark_used(self, resource: ResourceId | None) -> None:
-        """Do not report the overlays of a resource whose manifest is not present in the environment."""
+        """Do not report the overlays of a resource whose manifest is excluded from the environment."""
         if resource is not None:
             self._used.add(resource)
 

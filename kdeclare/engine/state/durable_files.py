@@ -126,7 +126,7 @@ def create_folder(path: Path, files: dict[str, bytes], mode: int = DEFAULT_MODE)
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder with its files. After a crash, it is either complete or gone."""
+    """Remove a folder with its files. After a crash, the folder is either complete or gone."""
     temporary_path = _make_temporary_path(path)
     path.rename(temporary_path)
     sync_folder(path.parent)

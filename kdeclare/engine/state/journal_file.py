@@ -53,7 +53,7 @@ def parse_journal(data: bytes, location: str) -> tuple[tuple[JsonValue, ...], in
 
 
 def _parse_entries(text: bytes) -> list[JsonValue]:
-    """Return the entry of a line; an empty list if the line is not JSON or has no entry."""
+    """Return a list with the entry of a line; an empty list if the line is not JSON or has no entry."""
     try:
         return [as_object(parse_json(text))["entry"]]
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -61,7 +61,7 @@ def _parse_entries(text: bytes) -> list[JsonValue]:
 
 
 def salvage_journal(data: bytes) -> tuple[tuple[JsonValue, ...], bool]:
-    """Return the entries of the lines whose checksums match, and whether `parse_journal` accepts the rest."""
+    """Return the entries of all intact lines, and whether `parse_journal` accepts the whole journal."""
     bodies = (text[26:] for text in data.split(b"\n") if _is_intact(text))
     entries = tuple(entry for body in bodies for entry in _parse_entries(b"{" + body))
     try:

@@ -122,7 +122,7 @@ class LocalStore:
 
     @property
     def is_takeover(self) -> bool:
-        """See `StateStore.is_takeover`. The lock is free only after the process of its holder ended."""
+        """See `StateStore.is_takeover`. Always False: the lock is free once its holder exits."""
         return False
 
     def read_holder(self) -> LockInfo | None:
@@ -159,7 +159,7 @@ class LocalStore:
             replace_file(path, json.dumps(report).encode() + b"\n")
 
     def read_losses(self, run_id: str) -> tuple[JsonValue, ...]:
-        """See `StateStore.read_losses`. A damaged report is ignored, because it never decides anything."""
+        """See `StateStore.read_losses`. Damaged reports are ignored, because no decision depends on them."""
         reports: list[JsonValue] = []
         for path in sorted(self._get_run_folder(run_id).glob(f"{_LOSS_PREFIX}*.json")):
             with suppress(ValueError, RecursionError):
@@ -188,7 +188,7 @@ class LocalStore:
         return None
 
     def write_summary(self, run_id: str, summary: JsonValue) -> None:
-        """See `StateStore.write_summary`. The sizes and times of the files show later changes."""
+        """See `StateStore.write_summary`. Also store the files' sizes and times, to detect changes."""
         folder = self._get_run_folder(run_id)
         with explain_os_errors("write", folder / _SUMMARY):
             document: JsonValue = {"files": _describe_files(folder), "summary": summary}
@@ -282,7 +282,7 @@ class LocalStore:
 
 
 def _describe_files(folder: Path) -> list[JsonValue]:
-    """Return the sizes and the times of the last change of a run's plan and journal."""
+    """Return the size and the time of the last change of a run's plan and of its journal."""
     stats = [(folder / name).stat() for name in (PLAN, _JOURNAL)]
     return [number for stat in stats for number in (stat.st_size, stat.st_mtime_ns)]
 

@@ -1,4 +1,4 @@
-"""The location of a state: a local folder, or the URL of a storage that a team shares."""
+"""The location of a state: a local folder, or the URL of remote storage that a team shares."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ def resolve_folder(location: str | Path, project: str, env: str) -> Path:
 
 
 def find_shared_scheme(location: str) -> str | None:
-    """Return the scheme of a storage that a team shares, in lower case; None for a local folder."""
+    """Return the URL scheme of remote storage that a team shares, in lower case; None for a local folder."""
     scheme = _SHARED_SCHEME.match(location)
     return None if scheme is None or scheme[1].lower() == "file" else scheme[1].lower()
 

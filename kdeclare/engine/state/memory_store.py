@@ -24,7 +24,7 @@ from kdeclare.engine.state.problems import (
 )
 
 StoreStep = Literal["begin_run", "append", "write"]
-"""The calls that change stored data."""
+"""The types of calls that change stored data."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Journal(Protocol):
         self.append_all((entry,))
 
     def append_all(self, entries: Sequence[JsonValue]) -> None:
-        """Add several entries with one flush. After a crash, any number of them can be present, in order.
+        """Add several entries with one flush. After a crash, the journal can contain only the first of them.
 
         Only for copies of journals. Raises KdeclareError like `append`.
         """
@@ -74,24 +74,28 @@ class StateStore(Protocol):
         """
 
     def overwrite(self, state: State) -> None:
-        """Replace the stored state by any state, even if the stored one is damaged, or of another lineage.
+        """Replace the stored state with any state, even if the stored one is damaged or has another lineage.
 
         Only for a state that a user restores or copies. The previous state is kept as a backup. Requires the
         lock.
         """
 
     def lock(self, what: str, progress: Progress = ignore_progress) -> AbstractContextManager[None]:
-        """Hold the lock during the block. ``what`` is the command, which messages in other processes show.
+        """Hold the lock during the block. The lock is not reentrant.
 
-        The method does not wait for a process that holds the lock: it raises KdeclareError (exit code LOCKED)
-        with the holder. A lease whose holder seems to be dead is watched until it ends, with progress. Not
-        reentrant.
+        The method does not wait for another process that holds the lock, but raises KdeclareError (exit code
+        LOCKED), which names the holder. However, if the holder of a lease seems to be dead, the method waits
+        until the lease ends, and reports progress meanwhile.
+
+        what: the command, which messages in other processes show.
         """
 
     def check_lock(self) -> None:
-        """Raise KdeclareError if this process held the lock and lost it. Cheap enough for every request.
+        """Raise KdeclareError if this process held the lock and lost it.
 
-        A lock can be lost because a user broke it, and because a lease was not renewed in time.
+        This check is cheap enough to run before every request.
+
+        A process loses a lock if a user breaks it, or if the process does not renew its lease in time.
         """
 
     @property
@@ -104,16 +108,16 @@ class StateStore(Protocol):
     def read_holder(self) -> LockInfo | None:
         """Return the current holder of the lock; None if the lock is free.
 
-        A local lock is free as soon as the process of its holder died. A lease has a holder until it is
-        released or another process takes over.
+        A local lock is free as soon as the process that held it has ended. A lease has a holder until the
+        lease is released or another process takes it over.
         """
 
     def break_lock(self, holder: LockInfo) -> None:
         """Take the lock from ``holder``, which `read_holder` returned and a user confirmed.
 
-        This is dangerous. A process that died does not hold a lock, so the holder is alive, and its requests
-        can be in flight. Two runs can then change the same cluster. The next append or write of the holder is
-        refused.
+        This is dangerous. A process that has ended does not hold a lock, so the holder is still running, and
+        its requests can be in flight. Two runs can then change the same cluster. The next append or write of
+        the holder is refused.
 
         Raises KdeclareError if the lock is free or has a different holder.
         """
@@ -168,7 +172,7 @@ class StateStore(Protocol):
     def read_summaries(self, run_ids: Sequence[str]) -> Mapping[str, JsonValue]:
         """Return the summaries of these runs by id. Missing and damaged summaries are left out.
 
-        A summary is also left out if the store notices that the plan or the journal changed after it.
+        A summary is also left out if the plan or the journal is known to have changed since it was written.
         """
 
     def write_effects(self, run_id: str, effects: JsonValue) -> None:
@@ -200,7 +204,7 @@ class StateStore(Protocol):
         """
 
     def read_plan_lines(self, run_id: str) -> Iterator[str]:
-        """Yield the lines of a run's plan, so that the plan is not in memory as a whole.
+        """Yield the lines of a run's plan one by one, so that the whole plan is never in memory.
 
         Bytes that are not UTF-8 are replaced.
         """
@@ -212,14 +216,15 @@ class StateStore(Protocol):
         """
 
     def salvage_entries(self, run_id: str) -> tuple[tuple[JsonValue, ...], bool]:
-        """Return the entries of a journal that are not damaged, and whether all entries are there.
+        """Return the undamaged entries of a journal, and whether these are all entries.
 
-        The result can lack entries anywhere, so it is only for display. A missing journal has no entries.
+        Any entry can be missing from the result, so use it only for display. For a missing journal, the
+        result has no entries.
         Raises KdeclareError if there is no such run, or if the journal cannot be accessed.
         """
 
     def close(self) -> None:
-        """Release connections, if there are any. The store can be used again, and connects again."""
+        """Close the connections of the store, if there are any. The next use of the store opens new ones."""
 
 
 _FORBIDDEN_IN_NAME = re.compile(r"[/\\\x00-\x1f]")
@@ -253,5 +258,5 @@ def make_run_id(moment: datetime, plan_id: str, earlier_ids: Iterable[str]) -> s
 
 
 def is_run_id(text: str) -> bool:
-    """Whether ``text`` can be the name of a run's folder. Paths and ``..`` cannot."""
+    """Whether ``text`` can be the name of a run's folder. False for paths and for ``..``."""
     return _RUN_ID.fullmatch(text) is not None

@@ -63,7 +63,7 @@ def build_corruption_error(location: str, reason: str, hint: str) -> KdeclareErr
 
 
 def is_corruption(problem: KdeclareError) -> bool:
-    """Whether an error only says that stored data is damaged, and not that it cannot be accessed."""
+    """Whether the error is only about damaged data, and not about data that cannot be accessed."""
     return all(d.code == _CORRUPT for d in problem.diagnostics)
 
 
@@ -100,7 +100,10 @@ def build_locked_error(holder: LockInfo) -> KdeclareError:
 
 
 def build_lease_held_error(holder: LockInfo, renewed: str, duration_s: float) -> KdeclareError:
-    """Return the error about a lease that another process holds. renewed: when, by the holder's clock."""
+    """Return the error about a lease that another process holds.
+
+    renewed: when the holder last renewed the lease, according to the clock of the holder.
+    """
     return _build_error(
         "locked",
         "The state is locked",
@@ -136,7 +139,7 @@ def build_lease_ended_error(duration_s: float) -> KdeclareError:
 
 
 def build_lease_clock_error(platform: str) -> KdeclareError:
-    """Return the error about a system without a clock that keeps running while the machine is suspended."""
+    """Return the error about a system without a monotonic clock that keeps running during suspend."""
     return _build_error(
         "lease-clock",
         "A shared state cannot be locked on this system",

@@ -45,14 +45,14 @@ class RunWrite:
 
 
 _UNKNOWN: Final = "unknown"
-"""The origin of a change that a run might have made."""
+"""Stands for the origin of a change if a run might have made the change."""
 _Origin = RunWrite | str | None
-"""A write, `_UNKNOWN`, or None for a change that no recorded run has made."""
+"""The write of the run that made a change, `_UNKNOWN`, or None if no recorded run made the change."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeOrigin:
-    """A run that made changes, or the changes that no recorded run has made."""
+    """The origin of changed fields: the run that changed them, if a run is recorded."""
 
     schema_name = "ChangeOriginDocument"
 
@@ -72,7 +72,7 @@ class ChangeOrigin:
 
 
 def find_origins(turn: ObjectTurn, writes: Sequence[RunWrite]) -> tuple[ChangeOrigin, ...]:
-    """Return the runs that made the change of an object, and the fields that each of them changed.
+    """Return the runs that changed an object between two snapshots, each with the fields that it changed.
 
     Return an empty tuple if the origin cannot be determined: the object could not be read, or there is no
     earlier snapshot.
@@ -110,7 +110,10 @@ def _might_have_made(write: RunWrite, action: Action) -> bool:
 
 
 def _find_write(field: FieldTurn, all_fields: Iterable[FieldTurn], writes: Sequence[RunWrite]) -> _Origin:
-    """Return the latest write that set a field to its later value; None if there is none."""
+    """Return the latest write that set a field to its value in the later snapshot.
+
+    Return `_UNKNOWN` if a write might have set the value, and None if no write did.
+    """
     nothing: _Origin = None
     for write in reversed(writes):
         if not write.is_about_object:
@@ -136,7 +139,7 @@ def _is_equal(planned: JsonValue, live: JsonValue) -> bool:
 
 
 def _list_texts(value: JsonValue) -> Iterator[str]:
-    """Yield the elements of a value as text. Plans contain lists, where snapshots contain texts."""
+    """Yield the elements of a list, a comma-separated string or a scalar as strings."""
     if isinstance(value, list):
         yield from map(str, value)
     elif isinstance(value, str):

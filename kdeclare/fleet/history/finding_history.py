@@ -107,13 +107,13 @@ def _is_about_element(row: Row, elements: Mapping[str, Sequence[JsonValue]] | No
 
 
 _Identity = tuple[str, FindingKind, str | None]
-"""The name of the resource, the finding and the path."""
+"""What identifies a finding: the name of the resource, the kind of the finding, and the path of the field."""
 
 
 def list_episodes(audits: Iterable[ResourceAudit]) -> list[FindingEpisode]:
     """Return the findings about a resource, in the order in which they were first seen.
 
-    If a finding was fixed and came back, each time is an episode of its own.
+    If a finding was fixed and came back, the result contains it once for each period in which it was open.
 
     audits: all audits that include the cluster, oldest first.
     """

@@ -129,15 +129,15 @@ def compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[Fi
 
 
 def has_paths_of_plans(sort: str) -> bool:
-    """Whether plans are known to use the paths of `compare_fields` for objects of a type."""
+    """Whether plans use the field paths of `compare_fields` for a type of objects. False if unknown."""
     codec = CODECS.get(sort)
     return isinstance(codec, DescribesFields) and not isinstance(codec, HasOwnPaths)
 
 
 def list_element_fields(sort: str, versions: Iterable[ObjectVersion]) -> dict[str, list[JsonValue]]:
-    """Return the values of all fields that are lists in any version of an object, by path.
+    """Return the elements of each field that is a list, from all versions of an object, by path.
 
-    Such a field of an object that is an element of a set contains the element. Plans use the same values.
+    In an object that is an element of a set, such a field contains the element, in the form that plans use.
     """
     codec = CODECS.get(sort)
     found: dict[str, list[JsonValue]] = {}

@@ -35,7 +35,7 @@ class ObjectChange:
 
 @dataclass(frozen=True, slots=True)
 class UnknownPart:
-    """A part of a fleet that one of the snapshots does not contain, so that its changes are unknown.
+    """A part of a fleet that is missing from one of the snapshots, so that it cannot be compared.
 
     kind: the type of the objects; None for a whole cluster.
     name: the key of the only object; None for all objects of the cluster, of the type or with the prefix.
@@ -159,7 +159,7 @@ def _list_unsupported(before: SnapshotSide, after: SnapshotSide) -> Iterator[Unk
 
 
 def _index_parts(parts: Iterable[UnknownPart]) -> dict[tuple[str, ...], UnknownPart]:
-    """Return the parts by key. If both snapshots lack the same part, the first reason counts."""
+    """Return the parts by key. If both snapshots lack the same part, keep only the first reason."""
     indexed: dict[tuple[str, ...], UnknownPart] = {}
     for part in parts:
         indexed.setdefault(_get_part_key(part), part)

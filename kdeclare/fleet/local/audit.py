@@ -85,8 +85,9 @@ class LocalTables:
     def is_checked(self, finding: Row) -> bool:
         """Whether this audit checks an earlier finding again.
 
-        Only an audit of the whole fleet knows all projects that manage a resource. Whether an object is
-        unused can be unknown.
+        False for a resource that several entries manage, unless the audit covers the whole fleet, because an
+        entry that the audit left out can be one of them. Also False for an object whose usage is unknown, if
+        the finding is that the object is unused.
         """
         if finding["finding"] == str(FindingKind.UNUSED) and self._is_usage_unknown(finding):
             return False
@@ -251,7 +252,7 @@ def find_unchecked(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
 
 
 def _make_unreadable_filter(findings: Iterable[Row], live: Iterable[Row]) -> Callable[[Row], bool]:
-    """Return a function that returns whether the object of an earlier finding could not be read."""
+    """Return a function that is true for an earlier finding whose object could not be read."""
     unreadable = [row for row in findings if row["finding"] == str(FindingKind.UNREACHABLE)]
     clusters = {row["cluster"] for row in unreadable if row["kind"] == CLUSTER}
     resources = {_get_object(row) for row in unreadable}
@@ -288,7 +289,7 @@ def _complete_summaries(
     counts_by_cluster: Mapping[str, KindCounts],
     notices: Mapping[str, str],
 ) -> tuple[ClusterSummary, ...]:
-    """Return the summaries of all clusters, sorted by name. findings: including accepted ones."""
+    """Return the summaries of all clusters, sorted by name. findings: all, including accepted ones."""
     fingerprints = build_fingerprints(tables.fingerprints, findings)
     compared = counts.build_cluster_summaries(tables.declared, tables.live, counts_by_cluster, notices)
     unchanged = (replace(item, found=counts_by_cluster.get(item.name, {})) for item in tables.unchanged)

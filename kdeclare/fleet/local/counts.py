@@ -65,7 +65,7 @@ def _count_objects(rows: Sequence[Row], sorts: Sequence[CountedSort]) -> dict[st
 
 
 def _is_about_several(row: Row) -> bool:
-    """Whether the row represents several objects that could not be read: a type of objects, or a part."""
+    """Whether the row is about several unread objects: all objects of a type, or a part of a system."""
     return _is_part(row) or (row["name"] == "" and row["error"] is not None)
 
 

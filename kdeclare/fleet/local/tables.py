@@ -31,7 +31,7 @@ ReportCluster = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class LocalWorkbench:
-    """Writes the tables of a command, and reads them completely.
+    """Writes the tables of a command, and reads them. If rows of a table are missing, reading fails.
 
     storage: the storage of ``tables``.
     """
@@ -57,7 +57,7 @@ class LocalWorkbench:
         return table
 
     def read(self, name: str, schema: pa.Schema) -> list[Row]:
-        """Read a table that this command has written. Raises KdeclareError."""
+        """Read a table that this command has written. Raises KdeclareError if rows are missing."""
         rows = read_rows(self.storage, self.tables.find_path(name), schema)
         require_written_rows(name, sum(self._row_counts.get(name, {}).values()), len(rows))
         return rows

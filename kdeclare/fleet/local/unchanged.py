@@ -51,7 +51,8 @@ class ComparedClusters:
     declared, live: the rows of the clusters to compare.
     unchanged: the summaries of the other clusters, without the numbers of their findings.
     carried: the findings of the other clusters, with the time at which the clusters were read.
-    fingerprints: the fingerprints of the declared and live rows of all clusters that have some.
+    fingerprints: the fingerprints of the declared and live rows of each cluster; clusters without
+        fingerprints are omitted.
     """
 
     declared: Sequence[Row]
@@ -114,7 +115,7 @@ def select_compared(
 
 
 def _map_cluster_rows(tables: ClusterTables) -> dict[str, Row]:
-    """Return the own row of each cluster."""
+    """Return each cluster's own row."""
     own_rows = {
         name: list_rows(table.filter(pc.equal(table["kind"], CLUSTER))) for name, table in tables.items()
     }

@@ -76,7 +76,7 @@ def find_previous_audit(
     the first failed message was compared with. If the audit was deleted, return the latest earlier one, so
     that no change is left out.
 
-    audit_ids: the ids of all audits, oldest first. audit_id: the id of the audit of the message.
+    audit_ids: the ids of all audits, oldest first. audit_id: the audit that the message is about.
     record: the record about this target and audit, if there is one.
     default: the audit with which the audit itself was compared, for targets without records.
 
@@ -89,7 +89,7 @@ def find_previous_audit(
 
 
 def _find_unreported(storage: Storage, target: str, audit_id: str, default: str | None) -> str | None:
-    """Return the id of the audit since which a target was not notified."""
+    """Return the id of the audit with which the next message to a target is compared."""
     failed: NotificationRecord | None = None
     names = (name.removesuffix(".json") for name in storage.names(f"{NOTIFICATIONS}/{target}"))
     for recorded_id in sorted((name for name in names if name < audit_id), reverse=True):

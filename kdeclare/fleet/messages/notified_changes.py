@@ -72,7 +72,7 @@ def find_changes(audit: AuditTables, baseline: AuditTables | None, recipient: Re
     Findings that the audit did not check again are neither new nor fixed. The same applies to findings that
     have been accepted in the meantime, and to those of clusters that are no longer in the fleet.
 
-    baseline: the earlier audit; None if there is none. All open findings are new then.
+    baseline: the earlier audit; None if there is none, so that all open findings are new.
     """
     earlier = {} if baseline is None else _select_rows(baseline, recipient)
     remaining = {get_identity(row) for row in (*audit.open_rows, *audit.unseen_rows)}

@@ -82,7 +82,7 @@ _COLUMNS = (
     "error",
 )
 _DECLARED_SIDE, _LIVE_SIDE, _OWN_SIDE = "declared", "live", "own"
-"""The possible values of the column ``side``. In sort order, the cluster's own row comes last."""
+"""The values of the column ``side``: which table a row is from. The cluster's own row sorts last."""
 
 
 def find_in_whole_clusters(
@@ -164,8 +164,8 @@ def _make_cluster_pass(
 ) -> Callable[[Iterator[tuple[pa.Array, ...]]], Iterator[pa.Array]]:
     """Return a function that processes the sorted rows of a partition, one cluster after the other.
 
-    It returns the findings of a cluster with the cluster's own row, which is the last one, and nothing with
-    all other rows. Therefore, only the rows of one cluster are in memory.
+    The result for a cluster's own row, which comes last, contains all findings of the cluster. The results
+    for its other rows are empty. Therefore, a task holds the rows of only one cluster in memory.
     """
 
     def find_in_batches(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
@@ -246,10 +246,10 @@ class ComparedTables:
 class WrittenFindings:
     """Results of `write_findings` that are not in the tables.
 
-    groups: the numbers of all findings.
+    groups: the counts of all findings.
     notices: the notices about policies that could not be evaluated, by cluster name.
     unseen: the number of earlier findings that were not checked again.
-    unseen_counts: their number by kind, without accepted ones.
+    unseen_counts: the number of these findings by kind, without accepted findings.
     """
 
     groups: FindingGroups

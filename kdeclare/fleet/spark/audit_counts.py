@@ -24,7 +24,7 @@ _GROUP = ("cluster", "kind", "finding", "path", "team", "severity")
 
 @dataclass(frozen=True, slots=True)
 class FindingGroups:
-    """The findings of an audit in groups that have everything in common that summaries count.
+    """The findings of an audit, grouped by all columns by which summaries count findings.
 
     rows: mappings with the columns `_GROUP`, ``status``, ``accepted``, ``count``, ``oldest``, ``combined``
         (the hash of the findings) and ``unrepeatable`` (see `fleet.tables.fingerprints.is_repeatable`).
@@ -43,7 +43,7 @@ class FindingGroups:
         return any(row["finding"] == str(FindingKind.UNREACHABLE) for row in self.rows)
 
     def count_known(self) -> int:
-        """Return the number of findings that the baseline already contained. Accepted ones are left out."""
+        """Return the number of findings that the baseline already contained, without accepted findings."""
         return sum(r["count"] for r in self.rows if r["status"] == KNOWN and r["accepted"] is None)
 
     def count_accepted(self) -> dict[str, int]:
@@ -71,7 +71,7 @@ class FindingGroups:
         return [groups[key] for key in sorted(groups, key=lambda key: [text or "" for text in key])]
 
     def compute_fingerprints(self) -> dict[str, RowsFingerprint | None]:
-        """Return the number and the hash of the findings of each cluster; None if they are not repeatable."""
+        """Return the number and the hash of each cluster's findings; None if a finding is not repeatable."""
         results: dict[str, RowsFingerprint | None] = {}
         for row in self.rows:
             earlier = results.get(row["cluster"], RowsFingerprint(0, 0))
@@ -129,7 +129,7 @@ def count_tables(tables: Mapping[str, DataFrame]) -> dict[str, CountedTable]:
 
 
 def count_unseen(unseen: DataFrame) -> tuple[int, dict[FindingKind, int]]:
-    """Return the number of unseen findings, and their number by kind without accepted ones.
+    """Return the number of all unseen findings, and the number by kind without accepted findings.
 
     Raises KdeclareError.
     """

@@ -42,12 +42,12 @@ CONNECT_VARIABLES = {"SPARK_CONNECT_MODE_ENABLED": "1"}
 """Variables that make PySpark's functions build queries for a server instead of a JVM of this process."""
 
 _FIRST_RETRIES = 4
-"""How often the first request to the server is repeated, within about 5 s.
+"""How often the first request to the server is repeated: for about 5 s.
 
-With a wrong address, the command fails soon.
+The time is short, so that a command with a wrong address fails soon.
 """
 _RETRIES = 7
-"""How often later requests are repeated, within about 2 min, for example while the network is down."""
+"""How often later requests are repeated: for about 2 min, for example while the network is down."""
 
 _URL_HINT = (
     "Use sc://HOST:PORT/;use_ssl=true. Percent-encode special characters in values, such as %3D for =."
@@ -228,7 +228,7 @@ def _find_missing_package(cause: ImportError) -> str:
 
 @contextmanager
 def _silence_client() -> Iterator[None]:
-    """Disable the log output of PySpark's client in the block. Its exceptions contain the same reasons."""
+    """Disable the log output of PySpark's client in the block. Its exceptions contain the same details."""
     from pyspark.sql.connect.logging import logger
 
     previous, logger.disabled = logger.disabled, True

@@ -56,7 +56,7 @@ _GROUP_MESSAGE = "concat('{}', count, '{}', group_name, '{}')".format(
 """The message of `explain_unmanaged_group` as an SQL expression."""
 
 _REMOVING_COLUMNS = ("desired", "labels", "source")
-"""The columns of a resource that removes unmanaged objects, besides its key."""
+"""The columns, besides the key, of the rows of resources that remove unmanaged objects."""
 
 _JOIN_COLUMNS = ("joined_sort", "joined_key")
 _DIFF_COLUMNS = (
@@ -140,7 +140,7 @@ def find_drift_rows(
 
 
 def drop_unmanaged_keys(findings: DataFrame) -> DataFrame:
-    """Drop the findings about undeclared keys of declared resources."""
+    """Remove the findings about undeclared keys of declared resources from a table."""
     return findings.where(~build_unmanaged_key_filter())
 
 
@@ -241,7 +241,8 @@ class AuditCoverage:
     def build_coverage_filter(self) -> Column:
         """Return a condition that selects the earlier findings that this audit checks again.
 
-        Only an audit of the whole fleet knows all projects that manage a resource.
+        An audit of only some clusters of a fleet does not check again which resources several entries manage,
+        because an entry that the audit left out can be one of them.
         """
         condition = f.col("cluster").isin(list(self.clusters))
         if self.left_out:
@@ -311,7 +312,7 @@ def mark_accepted(findings: DataFrame, accepted: Sequence[AcceptedDrift]) -> Dat
 
 
 def _build_id_column() -> Column:
-    """Return the column of `compute_finding_id`."""
+    """Return the Spark column with the result of `compute_finding_id`."""
     identity = (f.coalesce(f.col(column), f.lit("")) for column in IDENTITY)
     return f.substring(f.sha2(f.concat_ws("\0", *identity), 256), 1, 12)
 

@@ -27,9 +27,9 @@ _CONTEXT = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class ClusterOverview:
-    """The data of the driver about one cluster.
+    """The data about one cluster that the Spark driver keeps in memory.
 
-    declared_row, live_row: the own rows of the cluster, without the columns that an audit does not need.
+    declared_row, live_row: the cluster's own rows, without the columns that an audit does not need.
     declared_rows, live_rows: the number and the hash of all rows of the cluster.
     declared: the number of declared resources.
     has_second_pass: whether the cluster has policies, resources that depend on each other, or unused objects.
@@ -58,7 +58,7 @@ class ClusterOverview:
 
 @dataclass(frozen=True, slots=True)
 class FleetOverview:
-    """The data of the driver about the clusters of an audit, by name."""
+    """The data about the clusters of an audit that the Spark driver keeps in memory, by cluster name."""
 
     clusters: Mapping[str, ClusterOverview]
 
@@ -96,7 +96,7 @@ class FleetOverview:
         }
 
     def select(self, names: Collection[str]) -> "FleetOverview":
-        """Return the overview of some of the clusters."""
+        """Return an overview with only some of the clusters."""
         return FleetOverview({name: item for name, item in self.clusters.items() if name in names})
 
     def build_context(self, spark: SparkSession) -> DataFrame:
@@ -114,9 +114,9 @@ class FleetOverview:
 
 @dataclass(frozen=True, slots=True)
 class TableCounts:
-    """The counts of the tables of an audit, before they have been checked.
+    """The counts from the tables of an audit, not yet checked for missing clusters.
 
-    rows: the rows of the query, by cluster. Some clusters may lack their own rows.
+    rows: the rows of the query, by cluster. Some clusters can lack their own rows in the tables.
     """
 
     rows: Mapping[str, Mapping[str, Any]]
@@ -178,7 +178,7 @@ _FLAGS = (
     "is_read",
     "is_failed",
 )
-"""The boolean columns that are counted."""
+"""The boolean columns for which the query counts the rows with the value true."""
 
 
 def _list_count_names(sorts: Sequence[CountedSort]) -> Iterable[str]:
@@ -261,7 +261,7 @@ def _build_overview(row: Mapping[str, Any], sorts: Sequence[CountedSort]) -> Clu
 
 
 def _get_live_row(selected: Row) -> dict[str, Any]:
-    """Return the own live row of a cluster. selected: the column ``live_row`` of `_select_live`."""
+    """Return a cluster's own row in the table `LIVE`. selected: the column ``live_row`` of `_select_live`."""
     live_row = selected.asDict()
     return live_row | {"taken_at": parse_micros(live_row.pop("micros"))}
 

@@ -68,7 +68,7 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """Provide a Spark session for the block, and stop the session and its JVM at the end of the block.
 
-    For the address of a Spark Connect server, the session is on this server, and no JVM is started; see
+    If ``master`` is the address of a Spark Connect server, the session runs there, without a local JVM; see
     `find_connect_url` and `connect_session`.
 
     Raises KdeclareError: ``java-missing``, ``java-too-old``, ``spark-running`` if this process already has a
@@ -82,7 +82,7 @@ def spark_session(
     log: the file to which Spark's log is appended; None for a temporary file, which is kept only if Spark
         fails. The error then contains the path of the file.
     check_settings: a function that is called with all settings before Spark connects to the master; with
-        Spark Connect, before anything but the login is sent to the server.
+        Spark Connect, before anything except the login is sent to the server.
     """
     url = find_connect_url(master, conf, os.environ)
     if url is not None:
@@ -157,7 +157,7 @@ def _stop_session(spark: SparkSession) -> None:
 
 
 def _build_python_variables(conf: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment variables that select the Python for the driver and for tasks."""
+    """Return the environment variables that select the Python interpreters of the driver and of tasks."""
     task_python = conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
     driver_python = (
         conf.get("spark.pyspark.driver.python") or os.environ.get("PYSPARK_DRIVER_PYTHON") or task_python
@@ -167,7 +167,7 @@ def _build_python_variables(conf: Mapping[str, str]) -> Mapping[str, str]:
 
 @contextmanager
 def _restore_interrupts() -> Iterator[None]:
-    """Restore the signal handler of Ctrl-C after the block, because a Spark session replaces the handler."""
+    """Restore the handler for Ctrl-C after the block, because a Spark session replaces the handler."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -26,13 +26,13 @@ REMOTE_SETTING = "spark.remote"
 """The Spark setting with the address of a Spark Connect server."""
 
 _PARTITIONS_PER_CORE = 2
-"""The number of shuffle partitions per core. With more than one, skewed partitions slow down a job less.
+"""The number of shuffle partitions per core. If it is above 1, skewed partitions slow down a job less.
 
 With a million rows, higher values do not improve the run time.
 """
 
 _HEAP_DIVISOR = 6
-"""The divisor of the machine's memory for the size of the driver's heap.
+"""The size of the driver's heap is the memory of the machine divided by this number.
 
 Python workers need about as much memory as the heap.
 """
@@ -167,7 +167,8 @@ def reject_local_folders(settings: SparkConf, folders: Mapping[str, str]) -> Non
 def reject_remote_folders(settings: SparkConf, folders: Mapping[str, str]) -> None:
     """Raise KdeclareError if a Spark Connect session would have to use a location that is not local.
 
-    Only Spark's JVM can list, rename and delete files there, and Spark Connect offers no such functions.
+    Only Spark's JVM can list, rename and delete files in remote locations, and Spark Connect has no functions
+    for this.
 
     folders: see `reject_local_folders`.
     """

@@ -75,7 +75,7 @@ def mask_uri_passwords(text: str) -> str:
 
 
 class SparkError(KdeclareError):
-    """A failure of Spark. The hint can refer to Spark's log."""
+    """An error that Spark reported. The hint can refer to Spark's log."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ _GLOB_CHARACTERS = re.compile(r"[\\{}\[\]*?]")
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """Writes the tables of a command, and reads them completely."""
+    """Writes the tables of a command, and makes sure that none of their rows are missing."""
 
     spark: SparkSession
     storage: Storage
@@ -97,7 +97,7 @@ class Workbench:
         return self._complete_tables[name].select(*schema.names)
 
     def _count_written(self, path: str, table: DataFrame) -> int:
-        """Return the number of rows that this machine sees; in local folders without a Spark job."""
+        """Return the number of rows of a table that this machine sees. Local folders need no Spark job."""
         if not isinstance(self.storage, LocalStorage):
             return count_rows(table)
         folder = self.storage.folder / path
@@ -133,7 +133,7 @@ def count_rows(table: DataFrame) -> int:
 
 
 def parse_micros(micros: int) -> datetime:
-    """Return the time of ``unix_micros``. Spark would return a time in the time zone of this machine."""
+    """Convert ``unix_micros`` to a time in UTC. Spark would use the time zone of this machine."""
     return _EPOCH + timedelta(microseconds=micros)
 
 

@@ -116,7 +116,7 @@ def _split_into_shares(
 def _find_task_slots(spark: SparkSession) -> int | None:
     """Return the maximum number of concurrent tasks; None if the number of executors can vary.
 
-    It is also unknown for a Spark Connect server, whose tasks may belong to several sessions.
+    Also return None for a Spark Connect server, because other sessions can run tasks there, too.
     """
     if is_connect_session(spark):
         return None

@@ -1,4 +1,4 @@
-"""The inputs that affect all findings: the options of the audit, and the code that compares."""
+"""The inputs that affect all findings: the options of the audit, and the code that compares resources."""
 
 import json
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ Row = Mapping[str, Any]
 HASH_DIGITS = 15
 """The number of hexadecimal digits of the hash of a row: 60 bits, so that the number is positive in SQL."""
 SEPARATOR, NULL, LABEL_SEPARATOR = "\0", "\1", "\2"
-"""The texts between the values of a row, for a value that is null, and after each label."""
+"""What a hash contains between the values of a row, instead of a null value, and after each label."""
 
 FINDING_COLUMNS = ("kind", "name", *FINDING.names)
 """The columns of `FINDINGS` that the fingerprint of findings covers, besides the labels.
@@ -59,7 +59,7 @@ def merge_hashes(hashes: Iterable[int]) -> int:
 
 
 def hash_live_row(row: Row) -> int:
-    """Hash a row of the table `LIVE`. The fingerprint of the body represents the body."""
+    """Hash a row of the table `LIVE`. If the body has a fingerprint, hash the fingerprint instead."""
     return hash_values((*(row[column] for column in LIVE_COLUMNS), row["fingerprint"] or row["body"]))
 
 
@@ -117,7 +117,7 @@ class ComparisonOptions:
 
     unmanaged_keys: whether undeclared config keys of declared resources are findings.
     providers: the providers, with their versions.
-    code: the code that compares, see `comparison_options.describe_code`.
+    code: identifies the code that compares resources, see `comparison_options.describe_code`.
     """
 
     unmanaged_keys: bool
@@ -130,8 +130,9 @@ def compute_fingerprints(
 ) -> dict[str, tuple[str, str]]:
     """Return the fingerprints of the declared and of the live rows of each cluster.
 
-    The first one also covers everything else that findings depend on. Clusters are left out if they were not
-    read completely, or if a row has no hash, because the policies of the project run custom code.
+    The fingerprint of the declared rows also covers everything else that findings depend on. A cluster is
+    left out if it was not read completely, or if a row has no hash because the policies of the project run
+    custom code.
     """
     sharing = find_sharing({name: inputs.cluster_id for name, inputs in clusters.items()})
     described = _describe_options(options)
@@ -152,10 +153,10 @@ def compute_fingerprints(
 def find_unchanged(
     fingerprints: Mapping[str, tuple[str, str]], sharing: Sharing, earlier: AuditSummary | None
 ) -> dict[str, ClusterFingerprints]:
-    """Return the clusters whose findings the latest earlier audit already knows, with its fingerprints.
+    """Return the clusters that have not changed since the latest earlier audit, with their fingerprints.
 
-    An entry that shares its cluster with others is unchanged only if all of them are, because `contested`
-    findings compare their resources with each other.
+    If several entries share a cluster, they count as unchanged only if none of them has changed, because
+    `contested` findings compare the resources of these entries with each other.
 
     fingerprints: the result of `compute_fingerprints`. earlier: None compares all clusters.
     """

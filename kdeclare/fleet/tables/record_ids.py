@@ -44,7 +44,7 @@ def find_earlier_id(text: str, ids: Sequence[str], shown_id: str, noun: str) -> 
 
 
 def _map_times(ids: Iterable[str]) -> dict[str, datetime]:
-    """Return the time of each id that contains one."""
+    """Return the times in the ids. Ids that contain no time are omitted."""
     matches = {id_: _ID.fullmatch(id_) for id_ in ids}
     return {
         id_: datetime.strptime(match[1], _TIME_FORMAT).replace(tzinfo=UTC)

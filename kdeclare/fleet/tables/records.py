@@ -36,9 +36,9 @@ def list_record_ids(storage: Storage, folder: str) -> tuple[str, ...]:
 
 
 def build_index(storage: Storage, folder: str, record_id: str) -> Mapping[str, str]:
-    """Return the contents of a folder's index with one more record, by path. Raises KdeclareError.
+    """Return the path of a folder's index, and the new contents with one more record. Raises KdeclareError.
 
-    Write the index before the record. The record is what makes a result valid, and must come last.
+    Write the index before the record: the record makes a snapshot or an audit valid, so it must come last.
     """
     record_ids = sorted({*list_record_ids(storage, folder), record_id})
     document = {"format_version": FORMAT_VERSION, folder: record_ids}

@@ -82,7 +82,7 @@ def build_unread_row(origin: RowOrigin, kind: str, name: str, reason: str) -> Ro
 
 
 def build_part_rows(origin: RowOrigin, parts: Iterable[UnreadPart]) -> Iterator[Row]:
-    """Build the rows of the parts that could not be read. Parts with the same keys share a row."""
+    """Build the rows for the unread parts of a system: one row for each object type and key prefix."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for part in parts:
         reasons.setdefault((part.sort, part.prefix), []).append(part.reason)
@@ -337,9 +337,9 @@ def read_live_rows(
 
 
 def _is_irrelevant(problem: Exception, codec: LiveCodec, find_known: FindKnownResources) -> bool:
-    """Return whether the system does not support objects of which the project has none.
+    """Return whether the system does not support these objects, and the project has none of them.
 
-    A snapshot is read without a project, and later audits can declare such objects.
+    Always return False for a snapshot: it is read without a project, and later audits might need the objects.
     """
     if not isinstance(problem, UnsupportedFault) or find_known is find_no_resources:
         return False

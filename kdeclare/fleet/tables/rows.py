@@ -148,7 +148,7 @@ class FileFormat:
     """A file format, and the wording of errors about files that do not have the format.
 
     code: the code of all errors.
-    name: the thing that a file in this format describes, such as a snapshot.
+    name: what a file in this format describes, such as a snapshot.
     broken, invalid_hint: the summary and the hint of the error for invalid contents.
     command: the command that writes the files.
     version_hint: the hint of the error for an unsupported format version.

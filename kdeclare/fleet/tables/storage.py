@@ -43,7 +43,7 @@ class Storage(Protocol):
         """Return the sizes of all files in a folder and its subfolders, in bytes, by relative path.
 
         Return an empty mapping if the folder does not exist. Files and folders whose names start with a dot
-        or an underscore are omitted, as readers of tables do.
+        or an underscore are omitted, because readers of tables skip them, too.
         """
 
     def names(self, path: str) -> tuple[str, ...]:
@@ -61,8 +61,8 @@ class Storage(Protocol):
     def write_all(self, texts: Mapping[str, str]) -> None:
         """Write several files. Replace existing files only after all new files are on disk.
 
-        In object stores, the files are written one after the other, and a failed write leaves only some of
-        the files replaced.
+        In object stores, the files are written one after the other, so if a write fails, only some of
+        the files are replaced.
 
         texts: the contents of the files, by path.
         """

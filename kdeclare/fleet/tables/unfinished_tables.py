@@ -1,4 +1,4 @@
-"""The tables of a command until they are complete, and their publication.
+"""Track the tables that a command writes, and publish them when they are complete.
 
 A command writes its tables to a temporary folder, and moves them to their final paths when they are complete.
 In object stores, a move would copy every file. There, the command writes the tables that it will publish to
@@ -50,7 +50,7 @@ class UnfinishedTables:
         return path
 
     def add_files(self, name: str, sizes: Mapping[str, int]) -> None:
-        """Record files that belong to a table: their sizes in bytes, by path in the table."""
+        """Remember which files belong to a table. sizes: the size of each file in bytes, by path."""
         self._sizes.setdefault(name, {}).update(sizes)
 
     def require_all_files(self, name: str, path: str) -> None:
@@ -74,7 +74,7 @@ class UnfinishedTables:
         self.require_all_files(name, path)
 
     def remove(self) -> None:
-        """Delete all tables that were not published. Files that cannot be deleted are left."""
+        """Delete all tables that were not published. Files that cannot be deleted are left in place."""
         for path in (self.folder, *sorted(self._unpublished_paths)):
             _remove(self.storage, path)
         with suppress(KdeclareError):
@@ -128,7 +128,7 @@ def publish_tables(tables: UnfinishedTables, paths: Mapping[str, str], record: s
 def _remove(storage: Storage, path: str) -> bool:
     """Delete a file or folder if possible. Return whether it no longer exists.
 
-    Readers use neither temporary folders nor tables without a record, so files that stay do no harm.
+    Remaining files do no harm, because readers use neither temporary folders nor tables without a record.
     """
     try:
         storage.remove(path)

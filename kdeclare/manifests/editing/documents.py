@@ -240,7 +240,7 @@ def split_documents(file: str, text: str) -> list[DocumentText]:
 
 
 def _restore_header(text: str, first_document: DocumentText, pieces: list[str]) -> list[str]:
-    """Restore the header and the first ``---`` in the pieces of a file whose first document was removed."""
+    """Restore the header and the first ``---`` of a file whose first document was removed."""
     if first_document.start > first_document.begin:
         return [text[: first_document.start - len("---")], *pieces]
     header = _HEADER.match(text, 0, get_node_start(first_document.root))

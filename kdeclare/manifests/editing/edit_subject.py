@@ -1,6 +1,6 @@
 """The resource whose manifest is edited.
 
-Fields that a YAML anchor shares, and fields whose value is a reference, are not edited.
+Fields that share a value through a YAML anchor, and fields whose value is a reference, are not edited.
 """
 
 from collections.abc import Iterator, Mapping

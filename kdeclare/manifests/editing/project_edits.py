@@ -258,7 +258,7 @@ def _build_excluded_error(resource: ResourceId, exclusion: ManifestExclusion, pr
 
 
 def has_only_removals(change: Change) -> bool:
-    """Return whether a change only removes settings, so that an undeclared resource needs no manifest."""
+    """Return whether a change only removes settings. An undeclared resource then needs no manifest."""
     return bool(change.fields) and all(field.after is None for field in change.fields)
 
 

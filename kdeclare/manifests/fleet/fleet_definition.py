@@ -28,7 +28,7 @@ class ClusterEntry:
     places: the position of each field. The key for an element of a list is ``field.index``.
     unresolved: the errors for references that cannot be resolved. They are reported only if the cluster is
         used.
-    providers: the connection settings of systems other than Kafka, by provider name, of an inline cluster.
+    providers: for an inline cluster, the connection settings of systems other than Kafka, by provider name.
     """
 
     name: str

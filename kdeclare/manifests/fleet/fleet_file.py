@@ -108,7 +108,7 @@ def build_fleet_model(
 
 
 def _choose_fleet_model(root: Node) -> type[FleetManifest]:
-    """Return the model for a fleet file. Import the providers only if a cluster has settings of providers."""
+    """Return the model for a fleet file. Import the providers only if a cluster sets ``providers``."""
     clusters = find_node(root, ("spec", "clusters"))
     items = clusters.value if isinstance(clusters, SequenceNode) else ()
     keys = {key.value for item in items if isinstance(item, MappingNode) for key, _ in item.value}
@@ -254,14 +254,14 @@ _MODES = build_modes_by_name(
 
 _READ_HINT = "Pass the path of a readable fleet file."
 _UNRESOLVED_FIELDS = {"notifications": NOTIFICATION_MODES, "reportUrl": UNIFORM[TEXT]}
-"""Fields whose references only ``fleet notify`` resolves, with the modes for reading them.
+"""The fields with references that only ``fleet notify`` resolves, and the modes for reading them.
 
-Other commands do not need the URLs of webhooks, and other machines do not get them.
+Other commands do not need the URLs of webhooks, and kdeclare does not send the URLs to other machines.
 """
 
 
 def list_task_texts(file: Path) -> list[str]:
-    """Return the texts of a fleet file whose references tasks on other machines resolve.
+    """Return the scalars of a fleet file, in order to find the references that other machines must resolve.
 
     Comments are left out, and so are the fields that only ``fleet notify`` resolves, unless another field is
     an alias of their values. Raises KdeclareError if the file is not a document.
@@ -358,7 +358,7 @@ def _parse_fleet(
 def _is_unresolved(problem: Diagnostic) -> bool:
     """Return whether a problem is a missing environment variable or an unreadable file in a reference.
 
-    Return False for ``${var.NAME}``, which fleet files cannot use. Such an error has no subject.
+    Return False for ``${var.NAME}``, which fleet files cannot use. The error about it has no subject.
     """
     return problem.code in UNRESOLVED_CODES and problem.subject is not None
 
@@ -368,7 +368,7 @@ def _is_outside_clusters(problem: Diagnostic, unresolved: Mapping[int, tuple[Dia
 
 
 def _drop_fields(root: Node, fields: Iterable[str]) -> Node:
-    """Return a copy of a document with empty lists in some fields of its spec."""
+    """Return a copy of a document in which some fields of the spec are replaced with empty lists."""
 
     def empty_fields(node: Node, path: tuple[Collection[str], ...]) -> Node:
         if not path:

@@ -1,4 +1,4 @@
-"""Links from findings to the manifests in a web interface of git."""
+"""Links from findings to the manifests in the web interface of a Git server."""
 
 import re
 from urllib.parse import quote

@@ -10,7 +10,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.manifests.fleet.notification_template import ContentType, MessageTemplate
 
 MessageFormat = Literal["slack", "teams", "json", "template"]
-"""The format of messages: for a webhook of Slack or Teams, the document of kdeclare, or a template."""
+"""The format of messages: for Slack, for Teams, as a JSON document of kdeclare, or from a template."""
 
 MessageEvent = Literal["new", "fixed", "always"]
 """What causes a message: new findings, fixed findings, or every audit."""

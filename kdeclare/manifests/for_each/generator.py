@@ -42,7 +42,7 @@ class ManifestOrigin:
     references: Mapping[int, list[ItemReference]] = field(default_factory=dict, repr=False, compare=False)
 
     def without_references(self) -> "ManifestOrigin":
-        """Return the origin without the references, which need much memory."""
+        """Return the origin without the references, which take up a lot of memory."""
         return replace(self, references={})
 
     def __str__(self) -> str:

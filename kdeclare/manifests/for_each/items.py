@@ -42,7 +42,7 @@ class Item:
 
     @property
     def node(self) -> Node:
-        """The node that stands for the item in messages."""
+        """The node whose position messages show for the item."""
         return self.key or self.value
 
     @property
@@ -151,7 +151,7 @@ def _list_items(node: Node) -> Iterator[Item]:
 
 
 def _escape_key(key: ScalarNode) -> ScalarNode:
-    """Return a key whose text is not read as a reference when it becomes a value."""
+    """Escape ``${`` in a key, so that the key is not read as a reference when it becomes a value."""
     if "${" not in key.value:
         return key
     text = key.value.replace("${", "$${")

@@ -230,7 +230,7 @@ class _Expander:
 
 
 def _build_end_mark(start: Mark) -> Mark:
-    """Return an end on another line, so that no message points at a column within a generated string."""
+    """Return an end mark on the next line, so that messages do not point at columns of a generated string."""
     return Mark(start.name, 0, start.line + 1, 0, None, 0)
 
 
@@ -239,7 +239,7 @@ def _has_item_reference(text: str) -> bool:
 
 
 def _find_longest_key(node: Node, path: str) -> tuple[Node, str] | None:
-    """Return the value of the longest key with which a path begins, and the rest of the path.
+    """Find the longest key with which a path begins. Return its value, and the rest of the path.
 
     Keys such as ``retention.ms`` contain dots.
     """

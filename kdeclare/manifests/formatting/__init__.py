@@ -1,1 +1,1 @@
-"""Format manifest files: the order of fields, the indentation and the blank lines."""
+"""Format manifest files: order the fields, indent the lines, and remove needless blank lines."""

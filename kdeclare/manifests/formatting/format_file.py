@@ -92,7 +92,7 @@ def _compose(file: str, text: str) -> Node:
 
 
 def _describe(root: Node) -> str:
-    """Return the content of a document, without the order of the fields of the manifest."""
+    """Return the content of a document in a form that does not depend on the order of top-level fields."""
     if not isinstance(root, MappingNode):
         return repr(build_tree(root))
     fields = [(str(key.value), repr(build_tree(value))) for key, value in root.value]

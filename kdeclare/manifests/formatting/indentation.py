@@ -29,7 +29,7 @@ _Block = tuple[int, int]
 class _Prefix:
     """The beginning of a line that starts an item of a block.
 
-    column: the column where the rest of the line begins. text: the new text before it.
+    column: the column where the rest of the line begins. text: the new text before the rest.
     """
 
     column: int
@@ -91,7 +91,7 @@ class _Planner:
         return line, offset - self._starts[line]
 
     def _place(self, offset: int, new_column: int, blocks: tuple[_Block, ...]) -> int:
-        """Put the item that starts at ``offset`` in a column. Return its line."""
+        """Plan to move the item that starts at ``offset`` to a new column. Return the line of the item."""
         line, column = self._locate(offset)
         prefix = self._plan.prefixes.get(line)
         if prefix is None:
@@ -106,7 +106,7 @@ class _Planner:
     def _place_block(
         self, node: CollectionNode, start: int, new_column: int, blocks: tuple[_Block, ...]
     ) -> int:
-        """Put the items of a block in a column. Return the end of the last item.
+        """Plan to move the items of a block to a new column. Return the end of the last item.
 
         start: an offset before the first item, and after the key or dash of the block.
         """
@@ -223,7 +223,7 @@ def _count_spaces(line: str) -> int:
 
 
 def _join_lines(lines: Sequence[str], plan: _Plan, line_break: str) -> Iterator[str]:
-    """Yield the new lines. Blank lines at the start and at the end are left out, and repeated ones."""
+    """Yield the new lines, without blank lines at the start and the end, and without repeated blank lines."""
     pending_blank = ""
     is_started = False
     for number, line in enumerate(lines):

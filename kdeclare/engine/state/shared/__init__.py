@@ -1,1 +1,1 @@
-"""The state that a team shares: its objects, their formats, and the lease of the process that may write."""
+"""States that a team shares: how they are stored as objects, and the lease that allows a process to write."""

@@ -27,7 +27,7 @@ class CachedObjects:
     """
 
     def __init__(self, objects: ConditionalObjects) -> None:
-        """Cache the objects of another storage. This object closes that storage."""
+        """Add a cache to ``objects``. Closing this object also closes ``objects``."""
         self._objects = objects
         self._cache: OrderedDict[str, StoredObject] = OrderedDict()
         self._size = 0

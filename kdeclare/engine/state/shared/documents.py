@@ -1,8 +1,9 @@
 """Store documents of any size as objects of limited size.
 
-A document that fits is one object, with the document as its content. A larger one is split into parts, and
-its object lists them. A part that two versions of a document share is written once. Parts end after lines
-that are chosen by their checksums, not at fixed positions, so that one changed line changes one part.
+A document that fits is stored as one object. A larger document is split into parts, each an object of its
+own, and the object of the document lists the parts. A part that two versions of a document share is written
+once. Parts end after lines that are chosen by their checksums, not at fixed positions, so that one changed
+line changes one part.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from kdeclare.engine.state.problems import build_corruption_error
 PARTS_FOLDER = "parts/"
 
 MAX_PART_BYTES = 4 * 1024 * 1024
-"""The maximum size of a part. It is small, so that a change rewrites little even if objects can be larger."""
+"""The maximum size of a part in bytes. It is small, so that a small change rewrites little data."""
 
 _PART_LIST = b'{"kdeclare-parts":'
 _CUT_MASK = 0x3FF
@@ -40,8 +41,8 @@ class WrittenDocument:
 def split_document(text: bytes, max_object_bytes: int, known_parts: Sequence[str] = ()) -> WrittenDocument:
     """Split a document into parts if it is larger than ``max_object_bytes``.
 
-    known_parts: keys of parts that certainly exist, and that the new document reuses. Any other part gets a
-        new key. Otherwise, a process that lost its lease could delete a part that the new document needs.
+    known_parts: the keys of parts that certainly exist. The new document reuses them. All other parts get new
+        keys. Otherwise, a process that lost its lease could delete a part that the new document needs.
     """
     if len(text) <= max_object_bytes and not text.startswith(_PART_LIST):
         return WrittenDocument(text, {})
@@ -128,7 +129,7 @@ def _cut(text: bytes, limit: int) -> Iterator[bytes]:
 
 
 def _cut_lines(lines: Sequence[bytes], limit: int) -> Iterator[bytes]:
-    """Yield the lines as one chunk. A single line above the limit is cut anywhere."""
+    """Yield the lines as one chunk. If a line is longer than the limit, split it at arbitrary positions."""
     chunk = b"".join(lines)
     for start in range(0, len(chunk), limit):
         yield chunk[start : start + limit]

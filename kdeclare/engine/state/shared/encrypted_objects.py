@@ -1,7 +1,7 @@
 """Encrypt the objects of a shared state before they reach the storage (AES-256-GCM).
 
 An encrypted object is a line with the id of the encryption key, a random nonce, and the encrypted content.
-The name of the object is authenticated, too, so that exchanged objects are noticed.
+The name of the object is authenticated, too, so that kdeclare detects if objects were swapped.
 """
 
 import base64
@@ -54,14 +54,14 @@ def parse_encryption_key(text: str, reference: str) -> EncryptionKey:
 
 
 class EncryptedObjects:
-    """`ConditionalObjects` whose content the storage cannot read, and cannot change without being noticed.
+    """`ConditionalObjects` with encrypted content. The storage cannot read it, or change it undetected.
 
     The storage still sees the keys of the objects: the names of projects and environments, ids of runs, and
     hashes of the parts of large documents.
     """
 
     def __init__(self, objects: ConditionalObjects, keys: Sequence[EncryptionKey]) -> None:
-        """Encrypt with the first key, and decrypt with any of them. This object closes the storage."""
+        """Encrypt with the first key, and decrypt with any key. `close` also closes ``objects``."""
         self._objects = objects
         self._key = keys[0]
         self._keys = {key.id.encode(): key for key in keys}

@@ -88,7 +88,7 @@ def read_batches(objects: ConditionalObjects, run_id: str) -> tuple[tuple[JsonVa
 
 
 def salvage_entries(objects: ConditionalObjects, run_id: str) -> tuple[tuple[JsonValue, ...], bool]:
-    """Return the entries of a journal that are not damaged, and whether all entries are there."""
+    """Return the undamaged entries of a journal, and whether these are all entries."""
     keys = objects.list_keys(f"{JOURNALS_FOLDER}{run_id}/")
     entries: list[JsonValue] = []
     is_complete = True
@@ -113,7 +113,7 @@ def list_journal_parts(objects: ConditionalObjects, run_id: str) -> tuple[str, .
 
 
 def _parse_number(key: str) -> int:
-    """Return the number in the key of an object of a journal; 0, which no object has, for any other key."""
+    """Return the number in the key of a journal object, counted from 1; 0 for any other key."""
     name = key.rpartition("/")[2].removesuffix(".json")
     return parse_whole_number(name) or 0
 
@@ -138,7 +138,7 @@ def _read_document(objects: ConditionalObjects, run_id: str, number: int) -> Jso
 class SharedJournal(Journal):
     """A `Journal` in a shared state.
 
-    Two processes can never both append to it: the object with the next number can be created only once.
+    Two processes cannot both append: only one of them can create the object with the next number.
     """
 
     def __init__(
@@ -150,7 +150,11 @@ class SharedJournal(Journal):
         token: str,
         check_lease: Callable[[], None],
     ) -> None:
-        """Open a journal with ``number`` objects. token, check_lease: the lease of this process."""
+        """Open a journal with ``number`` objects.
+
+        token: the token of the lease that this process holds.
+        check_lease: raises KdeclareError if this process lost the lease.
+        """
         self._objects = objects
         self._run_id = run_id
         self._number = number
@@ -172,9 +176,10 @@ class SharedJournal(Journal):
             pass
 
     def _try_append(self, entries: Sequence[JsonValue]) -> bool:
-        """Write the next object. Return False if this process already wrote one with the same number.
+        """Write the next object. Return False if this process already wrote an object with the same number.
 
-        That happens after a write without a response: the caller got an error, but the object exists.
+        This happens if an earlier write got no response: the caller got an error, but the object was
+        written.
         """
         self._check_lease()
         number = self._number + 1

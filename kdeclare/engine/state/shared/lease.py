@@ -1,8 +1,8 @@
 """The lease of a shared state: who may write, and until when.
 
-A lock that its holder can lose without noticing protects nothing. A lease expires: the holder renews
-it, and sends nothing more once the last renewal that certainly succeeded has run out. Another process takes
-over only after it has watched the lease for its whole duration without seeing a renewal. The clocks of
+A lock that its holder can lose without noticing protects nothing. A lease expires: its holder renews the
+lease, and stops sending requests when the last renewal that certainly succeeded has expired. Another process
+takes over only after it has watched the lease for its whole duration without seeing a renewal. The clocks of
 different machines are never compared to decide this.
 """
 
@@ -56,7 +56,7 @@ _POLL_S = 1.0
 
 
 class LeaseStatus(StrEnum):
-    """Whether the lease has a holder. BROKEN: a user took it away, which the holder may not know yet."""
+    """Whether the lease has a holder. BROKEN: a user broke the lease; the holder might not know this yet."""
 
     HELD = "held"
     RELEASED = "released"
@@ -127,7 +127,7 @@ def decode_lease(data: bytes, location: str) -> LeaseRecord:
 
 
 def read_suspend_clock() -> float:
-    """Return the seconds of a clock that keeps running while the machine is suspended and is never adjusted.
+    """Return the time, in seconds, of a clock that keeps running during suspend and is never adjusted.
 
     Raises KdeclareError on a system without such a clock, because a lease could end unnoticed there.
     """
@@ -140,7 +140,7 @@ def read_suspend_clock() -> float:
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
-    """The duration of a lease without renewal, and the functions that tell the time and wait.
+    """The duration of a lease without renewal, and the functions that read the clocks and sleep.
 
     Times are in seconds.
 
@@ -353,7 +353,11 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class _HeldLease:
-    """The lease while this process holds it. ends_at: by the clock of the lease. lost: why it was lost."""
+    """A lease that this process holds.
+
+    ends_at: when the lease ends, in seconds of the clock that the lease uses.
+    lost: why this process lost the lease; None if it did not.
+    """
 
     record: LeaseRecord
     version: ObjectVersion

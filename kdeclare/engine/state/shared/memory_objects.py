@@ -22,7 +22,7 @@ class MemoryObjects:
     """
 
     def __init__(self, max_object_bytes: int = 1_000_000) -> None:
-        """Create an empty storage."""
+        """Create the object with no stored objects."""
         self.on_request: Callable[[Request, str, Moment], None] = _continue
         self._max_object_bytes = max_object_bytes
         self._objects: dict[str, StoredObject] = {}

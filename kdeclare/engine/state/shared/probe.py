@@ -1,7 +1,7 @@
-"""Check, before a storage is used for the first time, that it refuses writes whose condition is not met.
+"""Check, before object storage is first used, that it rejects conditional writes whose condition is false.
 
-Some servers that speak the protocol of an object storage ignore the conditions. Two runs would then overwrite
-each other's state without an error, so such a storage is refused.
+Some servers that implement an object storage protocol ignore the conditions. Two runs would then overwrite
+each other's state without an error, so kdeclare refuses to use such storage.
 """
 
 import secrets

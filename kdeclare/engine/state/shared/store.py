@@ -1,4 +1,4 @@
-"""The store of a state that a team shares, on any storage with conditional writes."""
+"""The store of a state that a team shares, in any object storage that supports conditional writes."""
 
 import json
 import secrets
@@ -61,8 +61,8 @@ _SUFFIX = ".json"
 class SharedStore:
     """A `StateStore` on `ConditionalObjects`, for one project in one environment.
 
-    A run exists as soon as its plan exists, which is one object, so a run is recorded completely or not at
-    all. Its journal is empty at first.
+    A run exists as soon as its plan exists. The plan is one object, so a run is recorded either completely or
+    not at all. The journal of a new run is empty.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class SharedStore:
         objects.delete(sorted(unused_parts))
 
     def _back_up(self, stored: StoredObject | None) -> tuple[str, ...]:
-        """Keep ``stored`` as the previous state. Return the parts of the backup that this replaces."""
+        """Store ``stored`` as the backup. Return the parts of the earlier backup that ``stored`` replaces."""
         if stored is None:
             return ()
         objects = self._objects
@@ -218,7 +218,7 @@ class SharedStore:
         )
 
     def read_losses(self, run_id: str) -> tuple[JsonValue, ...]:
-        """See `StateStore.read_losses`. A damaged report is ignored, because it never decides anything."""
+        """See `StateStore.read_losses`. Damaged reports are ignored, because no decision depends on them."""
         reports: list[JsonValue] = []
         for key in self._objects.list_keys(f"{LOSSES_FOLDER}{run_id}/"):
             stored = self._objects.get(key)
@@ -254,9 +254,9 @@ class SharedStore:
         self._replace_note(run_id, _build_summary_key(run_id), summary)
 
     def _replace_note(self, run_id: str, key: str, note: JsonValue) -> None:
-        """Write data about a run that is only displayed.
+        """Write data about a run that is used for display only.
 
-        If another process writes it first, keep that version.
+        If another process writes the data first, keep the version of that process.
         """
         self._get_plan_object(run_id)
         stored = self._objects.get(key)
@@ -290,7 +290,7 @@ class SharedStore:
         return None
 
     def remove_run(self, run_id: str) -> None:
-        """See `StateStore.remove_run`. The plan goes first, because the run exists as long as its plan."""
+        """See `StateStore.remove_run`. The plan is removed first, because the run exists until then."""
         objects, plan_key = self._objects, _build_plan_key(run_id)
         plan = self._get_plan_object(run_id)
         keys = [
