@@ -96,7 +96,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project in one of its environments. Paths are resolved.
+    """A project with the settings of one of its environments. All paths are resolved.
 
     file: the project file, or None if there is no project file.
     manifests: the paths of the manifests, or None if the project file does not list any. In this case, the
@@ -108,7 +108,7 @@ class Project:
     limits: the references that the project is allowed to use.
     scope: the names that the project is allowed to declare, change or import.
     adopts: whether existing resources that differ from their manifests are adopted without --adopt.
-    stops_on_denial: whether apply applies nothing if a policy or a guard denies a change.
+    stops_on_denial: whether apply makes no changes at all if a policy or a guard denies one of them.
     signatures: whether plans must be signed, and the keys that may sign them.
     environments: the names of all environments, or an empty tuple if they are not known.
     foreign_manifests: the paths of manifests that are loaded only in other environments, even if they are in
@@ -161,7 +161,7 @@ def open_project(
 
 
 def build_project_limits(declared: ReferencesSpec | None, environ: Mapping[str, str]) -> Limits:
-    """Return the limits on references from the project file and, if there is one, the trusted project file.
+    """Return the limits that the project file and the trusted project file, if any, set for references.
 
     declared: the ``spec.references`` of the project file, or None if it has no such field.
     """
@@ -177,7 +177,7 @@ def build_project_limits(declared: ReferencesSpec | None, environ: Mapping[str, 
 
 
 def _read_base_rules(env: str, environ: Mapping[str, str]) -> SignatureRules | None:
-    """Return the rules for signatures of the trusted project file, or None if there is no such file."""
+    """Return the signature rules in the trusted project file, or None if there is no such file."""
     file = environ.get(TRUSTED_PROJECT)
     if not file:
         return None
@@ -188,7 +188,7 @@ def _read_base_rules(env: str, environ: Mapping[str, str]) -> SignatureRules | N
 
 
 def read_signature_rules(file: Path, env: str, environ: Mapping[str, str]) -> SignatureRules:
-    """Return the rules of a project file for signatures, without resolving references. Raises KdeclareError.
+    """Return the signature rules in a project file, without resolving references. Raises KdeclareError.
 
     env: the name of the environment, which need not exist.
     """
@@ -218,7 +218,7 @@ def read_project_names(file: Path | None, env: str | None) -> tuple[str, str]:
 
 
 def find_manifest_roots(project: Project) -> Sequence[Path]:
-    """Return the files and folders with a project's manifests in the selected environment.
+    """Return the files and folders that contain a project's manifests for the selected environment.
 
     If the project file does not list any, return the default folder if it exists.
     """
@@ -293,7 +293,7 @@ def read_project(file: Path) -> ProjectDocument:
 
 
 def _choose_model(root: Node) -> type[ProjectManifest]:
-    """Return the model for a project file. Import the providers only if the file has fields of providers."""
+    """Return the model for a project file. Import the providers only if the file uses their fields."""
     environments = find_node(root, ("spec", "environments"))
     pairs = environments.value if isinstance(environments, MappingNode) else ()
     builtin_fields = EnvironmentSpec.model_fields.keys() - {"providers"}
@@ -313,9 +313,9 @@ def _collect_keys(node: Node | None) -> list[str]:
 def _collect_plan_settings(
     environment: EnvironmentSpec, project: ProjectSpec
 ) -> dict[str, tuple[BaseModel, ...]]:
-    """Return the values of the fields that providers added, by field name.
+    """Return the values of the fields that providers add to project files, by field name.
 
-    If both the environment and the project set a field, the value of the environment comes first.
+    If both the environment and the project set a field, the result has both values, the environment's first.
     """
     endpoint_fields = _find_endpoint_fields(environment)
     environment_values = {
@@ -330,7 +330,7 @@ def _collect_plan_settings(
 
 
 def _find_endpoint_fields(environment: EnvironmentSpec) -> Mapping[str, str]:
-    """Return the fields that connection settings added to the environment, each with its provider's name."""
+    """Return the fields in which an environment lists endpoints, each with the name of its provider."""
     if type(environment) is EnvironmentSpec:
         return {}  # the project file has no fields of providers, so no provider has to be loaded
     return {name: provider for name, (provider, _) in find_environment_settings().items()}
@@ -464,7 +464,7 @@ def _choose_environment(
 
 
 def _select_environment(root: Node, env: str) -> Node:
-    """Return the document of a project with only one environment."""
+    """Return a project file's document with ``env`` as its only environment."""
     spec = find_child(root, "spec")
     environments = find_child(spec[1], "environments") if spec else None
     if spec is None or environments is None:
@@ -476,7 +476,7 @@ def _select_environment(root: Node, env: str) -> Node:
 
 
 def _drop_connection_fields(root: Node, env: str) -> Node:
-    """Return the document without the connection settings of the cluster and without the state."""
+    """Return a project file's document without the state, and without the connection settings of ``env``."""
     spec = find_node(root, ("spec",))
     environments, environment = (find_node(root, ("spec", "environments", *more)) for more in ((), (env,)))
     if spec is None:

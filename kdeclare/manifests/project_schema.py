@@ -152,7 +152,7 @@ def build_project_model(
 
 
 def build_endpoint_fields(environment_settings: Mapping[str, tuple[str, type[BaseModel]]]) -> dict[str, Any]:
-    """Return the fields with the named endpoints of providers, for `add_model_fields`.
+    """Return the fields in which an environment lists the endpoints of each provider, for `add_model_fields`.
 
     environment_settings: see `find_environment_settings`.
     """

@@ -72,7 +72,7 @@ class Source:
 
     @cached_property
     def layers(self) -> Layers:
-        """The layers that make up the resource."""
+        """The manifest, overlays and defaults that are merged to form the resource."""
         overlays = tuple(overlay.root for overlay in self.overlays)
         return Layers(self.base.root, overlays, self.defaults, self.base.origin)
 
@@ -136,7 +136,7 @@ def read_sources(
 def _add_defaults(
     sources: Mapping[ResourceId, Source], kinds: Mapping[str, Kind], reader: NodeReader
 ) -> dict[ResourceId, Source]:
-    """Return the sources of the resources with their inherited defaults, without the Defaults themselves."""
+    """Return the sources of each resource with its inherited defaults, and leave out Defaults manifests."""
     defaults = Defaults(kinds)
     for resource, source in sources.items():
         if resource.kind == DEFAULTS:
@@ -183,7 +183,7 @@ class _DocumentFinder:
 
 
 def build_reader(project: Project, environ: Mapping[str, str]) -> NodeReader:
-    """Return a reader that resolves references with the variables of the project's environment."""
+    """Return a reader that resolves references, using the variables of the project's environment."""
     return NodeReader(
         ReferenceContext(
             project.folder,
@@ -249,7 +249,7 @@ class FieldOrigins:
     by: the document whose value takes effect.
     over: the documents whose values are overridden, the highest precedence first.
     references: the references in the value.
-    sent: the value that the system gets, if the manifest writes it in another way, such as ``7d``.
+    sent: the value that the system gets, if the manifest contains the value in another form, such as ``7d``.
     is_text: whether scalars in the value are strings even if they look like numbers or booleans.
     """
 
@@ -332,7 +332,10 @@ def collect_field_origins(
 
 
 def _order_layers(resource_layers: Layers) -> Iterator[tuple[Origin, str | None, Node]]:
-    """Yield the documents of a resource with their origins, the highest precedence first."""
+    """Yield each document of a resource with its origin and the name of its Defaults, if any.
+
+    Documents with a higher precedence come first.
+    """
     for overlay in reversed(resource_layers.overlays):
         yield Origin.OVERLAY, None, drop_identity(overlay)
     yield Origin.MANIFEST, None, resource_layers.base
@@ -409,7 +412,7 @@ def _restore_references(value: Any, *, as_written: bool) -> JsonValue:
 
 
 def _collect_item_references(node: Node, origin: ManifestOrigin | None) -> Iterator[Reference]:
-    """Yield the references to the item of ``forEach`` at or below a node, each of them once."""
+    """Yield each reference to the ``forEach`` item at or below a node, without repetitions."""
     if origin is not None:
         nodes = walk_distinct_nodes(node)
         found = (one for inner in nodes for one in origin.references.get(id(inner), ()))

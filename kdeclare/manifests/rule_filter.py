@@ -30,7 +30,7 @@ _OVERLAY_ERRORS = {
         "Change the defaults themselves, or make an overlay for the resource.",
     )
 }
-"""The code, summary and hint of the error for an overlay of a rule, by kind."""
+"""The code, summary and hint of the error for a rule in an overlay, by the kind of the rule."""
 
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _KIND_PATTERN = re.compile(rb"""kind["']?\s*:\s*["']?([^\s"',{}#]*(?:\{[^\s"',{}]*\})?)""")
@@ -88,7 +88,7 @@ class RuleFilter:
     def hidden(self, kind: str, root: Node, *, seen: bool) -> Iterator[Diagnostic]:
         """Yield an error for a rule whose kind is not spelled out, because a search would not find the rule.
 
-        seen: whether the file contains the name of the kind of a rule.
+        seen: whether the file contains the name of any kind of rule.
         """
         if seen and not any(has_reference(node.value) for node in _find_kind_nodes(root)):
             return
@@ -113,7 +113,7 @@ class RuleFilter:
                 yield from shapes.unknown(text, root)
 
     def check_overlaid_rules(self, documents: Iterable[Node]) -> Iterator[Diagnostic]:
-        """Yield an error for each document of an overlay that is a rule."""
+        """Yield an error for each rule in an overlay, because overlays cannot change rules."""
         for root in documents:
             kind = self.find_rule_kind(root)
             if kind is not None:

@@ -287,9 +287,9 @@ def _build_unknown_field_error(path: Location, model: type[BaseModel], root: Nod
 
 
 def _find_refusal(path: Location, model: type[BaseModel]) -> str | None:
-    """Return why the kind refuses the lifecycle option at this path; None if the field is unknown.
+    """Return why a kind does not allow the lifecycle option at this path; None if there is no known reason.
 
-    The class of the lifecycle has the reasons in its attribute ``refused_options``.
+    The reasons are in the attribute ``refused_options`` of the kind's lifecycle class.
     """
     if path[:-1] != ("spec", "lifecycle"):
         return None

@@ -1,7 +1,7 @@
 """The rules of an environment for signatures: whether plans must be signed, and the keys that may sign.
 
 In pull requests, the project file of the base branch decides, too (see `build_project_limits` about
-references): a change can neither add its own key nor remove the requirement before it is merged.
+references): a pull request can neither add a trusted key nor remove the requirement before it is merged.
 """
 
 from pathlib import Path
@@ -32,7 +32,7 @@ class SignatureRules:
         return self.required or (self.base is not None and self.base.is_required)
 
     def load_keys(self) -> tuple[tuple[TrustedKey, ...], ...]:
-        """Return lists of trusted keys, all of which must contain the key of a signature.
+        """Return the lists of trusted keys. A signature is valid only if every list contains its key.
 
         Raises KdeclareError if a file cannot be read or is malformed.
         """
@@ -43,10 +43,11 @@ class SignatureRules:
 
 
 def build_signature_rules(spec: ProjectSpec, env: str, folder: Path | None) -> SignatureRules:
-    """Return the rules of a project file. A field of the environment replaces the field of the project.
+    """Return the signature rules in a project file.
 
-    folder: the folder of the project file; None if only the project file itself is trusted, and not other
-        files of its folder. Its files with keys are then ignored.
+    Fields that the environment sets replace the fields of the project.
+    folder: the folder of the project file; None if the other files in this folder are not trusted. The files
+        in ``signatures.files`` are then ignored.
     """
     environment_spec = spec.environments.get(env)
     own = environment_spec.signatures if environment_spec is not None else SignaturesSpec()

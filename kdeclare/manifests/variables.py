@@ -39,7 +39,10 @@ class GivenVariables:
     assignments: tuple[tuple[str, str], ...] = ()
 
     def over(self, earlier: "GivenVariables") -> "GivenVariables":
-        """Return the values of both. Assignments of ``earlier`` replace values of the files of ``self``."""
+        """Return the values of both objects. Values of ``self`` take precedence over values of ``earlier``.
+
+        However, assignments always take precedence over files.
+        """
         return GivenVariables((*earlier.files, *self.files), (*earlier.assignments, *self.assignments))
 
 
@@ -56,7 +59,7 @@ class ProjectVariables:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A place that sets a variable. position: the position of the name."""
+    """A variable's name and value in a file or on the command line. position: the position of the name."""
 
     name: str
     node: Node
@@ -73,8 +76,9 @@ def resolve_variables(
 ) -> ProjectVariables:
     """Return the variables of a project in one environment.
 
-    root: the project file, or None without a project file; then every name is accepted. declared: the
-    variables of ``spec.variables``. reader: resolves references in the values.
+    root: the project file. None if there is no project file; every name is then accepted.
+    declared: the variables in ``spec.variables``.
+    reader: resolves references in the values.
     Raises KdeclareError for unknown names and for values that do not have the declared type.
     """
     statements = [*_list_defaults(root, declared), *_list_environment_values(root, env)]
@@ -161,7 +165,10 @@ def _check_environments(
 def _read_variable(
     statement: _Statement, spec: VariableSpec, reader: NodeReader
 ) -> tuple[Variable | None, list[Diagnostic]]:
-    """Return the variable, and the problems with its value. It is read twice, as a value and as text."""
+    """Return the variable, and the problems with its value.
+
+    The value is read twice: with its YAML type, and as text.
+    """
     node = statement.node
     text, text_problems = reader.read_aside(node, UNIFORM[KAFKA])
     if spec.type in _AS_WRITTEN:
@@ -180,7 +187,7 @@ _AS_WRITTEN = frozenset({"string", "duration", "size"})
 
 
 def _is_amount(key: str) -> Callable[[Any], bool]:
-    """Return a function that accepts amounts with units, whole numbers, and -1 (unlimited)."""
+    """Return a function that checks for an amount with a unit, a whole number, or -1 (unlimited)."""
     return lambda value: (
         isinstance(value, str)
         and (_NUMBER.fullmatch(value) is not None or parse_amount(key, value) is not None)

@@ -204,7 +204,7 @@ def _format_subject(subject: ResourceId) -> str:
 
 
 def _find_passing_groups(applicable: Sequence[ConfiguredPolicy], request: PolicyRequest) -> list[PolicyGroup]:
-    """Return the groups in which every policy allows the request."""
+    """Return the groups of policies in which every policy allows the request."""
     groups: dict[PolicyGroup, list[Policy]] = {}
     for item in applicable:
         if item.group is not None:

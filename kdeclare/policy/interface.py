@@ -34,7 +34,7 @@ class TopicState(Protocol):
 
     @property
     def replication_factor(self) -> int:
-        """The number of replicas of each partition. If partitions differ, the smallest number.
+        """The number of replicas of each partition. If the numbers differ, the smallest of them.
 
         During a reassignment, the target replicas are counted (KIP-860).
         """
@@ -65,11 +65,11 @@ class TopicImpact(Protocol):
 
     @property
     def records(self) -> int:
-        """The number of records of the topic: the total number of offsets from start to end."""
+        """The number of records in the topic: the number of offsets from start to end, for all partitions."""
 
     @property
     def bytes(self) -> int:
-        """The size of the topic, on the leaders of its partitions. Unknown with tiered storage."""
+        """The size of the topic in bytes, counting only leader replicas. Unknown with tiered storage."""
 
     @property
     def deleted_records(self) -> int:
@@ -89,14 +89,14 @@ class TopicImpact(Protocol):
 
     @property
     def active_consumers(self) -> int:
-        """The number of members of consumer groups that have partitions of the topic.
+        """The number of consumer group members that are assigned partitions of the topic.
 
         Consumers without a group are not counted.
         """
 
     @property
     def active_groups(self) -> Sequence[str]:
-        """The ids of the groups with members that have partitions of the topic."""
+        """The ids of the groups whose members are assigned partitions of the topic."""
 
     @property
     def active_producers(self) -> int:

@@ -29,8 +29,8 @@ from kdeclare.policy.configured_policy import ConfiguredPolicy
 def isolate_stdout() -> Iterator[Callable[[], None]]:
     """Reserve stdout for the calling thread in the block. The output of other threads goes to stderr.
 
-    Yield a function to call if a thread is abandoned. The output of other threads then still goes to stderr
-    after the end of the block, because the abandoned thread can still print.
+    Yield a function that the caller must call if it abandons a thread that is still running. Because this
+    thread can still print, the output of other threads then goes to stderr even after the block.
     """
     original_stdout, lost_marks = sys.stdout, []
     sys.stdout = cast(IO[str], _ThreadStdout(original_stdout))

@@ -24,7 +24,8 @@ from kdeclare.policy.subjects import PolicyContext, get_policy_subjects
 class CheckResult:
     """The verdicts of policies about resources.
 
-    open: pairs of a policy and a resource without a verdict, because the policy needs data from a system.
+    open: pairs of a policy and a resource for which there is no verdict, because the policy needs data from
+        a system.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -67,7 +68,7 @@ def find_static_verdicts(
 
 
 def _widen_actions(policy: ConfiguredPolicy) -> ConfiguredPolicy:
-    """Extend a policy to all actions if it covers CREATE and MODIFY; otherwise return it unchanged."""
+    """Extend a policy to all actions if it checks CREATE and MODIFY; otherwise return it unchanged."""
     covers_both = {PolicyAction.CREATE, PolicyAction.MODIFY} <= policy.actions
     return replace(policy, actions=EVERY_ACTION) if covers_both else policy
 

@@ -158,12 +158,12 @@ def _resolve_names(
 
 
 def find_declared_labels(desired: Iterable[DesiredResource], owned: Mapping[str, OwnedRecord]) -> LabelsById:
-    """Return the declared labels of each resource. For an undeclared resource, the last applied labels."""
+    """Return the labels of each resource: the declared labels, or else the labels that were applied last."""
     return {**find_owned_labels(owned), **{d.id: d.labels for d in desired}}
 
 
 def find_planned_labels(owned: Mapping[str, OwnedRecord], ownership: Iterable[Ownership]) -> LabelsById:
-    """Return the labels of each resource after a plan is applied, according to its ownership changes."""
+    """Return the labels of each resource after a plan, according to the ownership changes in the plan."""
     records = ((str(item.id), item.after or item.before) for item in ownership)
     planned = {text: record for text, record in records if record is not None}
     return {**find_owned_labels(owned), **find_owned_labels(planned)}

@@ -75,7 +75,7 @@ class FileFinder:
     def _find_matches(
         self, pattern: str, excluded: set[str], position: SourcePosition | None
     ) -> Iterator[str]:
-        """Yield the files that match a pattern, and the files in folders that match it."""
+        """Yield the manifest files that match a pattern, or that are in a folder that matches it."""
         paths = [
             path for path in expand_path_pattern(pattern) if not _is_below(os.path.abspath(path), excluded)
         ]
@@ -120,7 +120,7 @@ class FileFinder:
                 yield from self._choose_file(path, is_file)
 
     def _choose_file(self, path: str, is_file: bool) -> Iterator[str]:
-        """Yield a file that was not named itself if it is a manifest."""
+        """Yield a file that was found in a folder or by a pattern, if it is a manifest."""
         if path.endswith(YAML_SUFFIXES):
             if self._is_new(os.path.abspath(path)) and self._is_regular_file(path, is_file):
                 yield path
@@ -153,7 +153,10 @@ def build_folder_name(kind: str) -> str:
 
 
 _MAX_NAME_LENGTH, _KEPT_LENGTH = 200, 150
-"""File names have at most 255 bytes. A longer name is cut, and a hash of the whole name is added."""
+"""The maximum length of a resource name in a file name, and the length to which longer names are cut.
+
+A hash of the whole name is added to a name that is cut. File systems allow at most 255 bytes per name.
+"""
 
 
 def build_file_name(resource: ResourceId) -> str:

@@ -37,7 +37,7 @@ _TEXT_SUFFIXES = frozenset(
 def is_json_manifest(path: str) -> bool:
     """Return whether a JSON file contains an ``apiVersion`` of kdeclare or of an installed provider.
 
-    Other JSON files, such as schemas of records and dashboards, often share a folder with manifests.
+    Folders with manifests often contain other JSON files, too, such as dashboards and record schemas.
     """
     return _find_json_version().search(_read_head(path)) is not None
 

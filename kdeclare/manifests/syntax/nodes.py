@@ -72,8 +72,8 @@ class _BoundedComposer(_Composer):
 def _can_be_deep(data: bytes) -> bool:
     """Return whether a document could be nested too deeply, so that its levels must be counted.
 
-    A level is opened by one of ``[ { - ?`` or by a more deeply indented line. To open n levels, such lines
-    take at least n²/2 bytes.
+    A level starts with one of the characters ``[ { - ?``, or with a line that is indented further. Opening n
+    levels by indentation takes at least n²/2 bytes.
     """
     return isqrt(2 * len(data)) + sum(map(data.count, (b"[", b"{", b"-", b"?"))) >= MAX_DEPTH
 

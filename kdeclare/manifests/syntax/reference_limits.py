@@ -141,7 +141,7 @@ def check_file(
 
     name: the path as written in the reference.
     folder: the folder that relative paths in the limits are resolved against.
-    subject: the words with which the message names the file; None for a reference ``${file.PATH}``.
+    subject: what the message calls the file; None for a reference ``${file.PATH}``.
     """
     subject = subject or f"'${{file.{name}}}'"
     if os.path.realpath(path).startswith("/proc/"):

@@ -1,8 +1,8 @@
 """Resolve ``${var.NAME}``, ``${env.NAME}`` and ``${file.PATH}``.
 
 Placeholders with a colon (``${provider:path:key}``) belong to Kafka and are not changed. ``$${`` becomes
-``${``. Values of environment variables and files retain their references, so that kdeclare can store the
-reference instead of a secret.
+``${``. A value that comes from an environment variable or a file keeps its reference, so that kdeclare can
+store the reference instead of a secret.
 """
 
 import os
@@ -33,7 +33,7 @@ class Variable(NamedTuple):
     """A variable of an environment.
 
     value: the value as YAML reads it.
-    text: the value in Kafka's spelling, as a string or a list of strings.
+    text: the value as a string or a list of strings, in the form of Kafka configs.
     place: the position where the value is set, if it is set in a file.
     """
 
@@ -94,7 +94,7 @@ def substitute(text: str, context: ReferenceContext, *, as_text: bool) -> Any:
 
     If the string consists of a single ``${var.NAME}``, return the value of the variable in its own type.
 
-    as_text: whether to return Kafka's spelling of a single variable instead of its value.
+    as_text: whether to return `Variable.text` instead of `Variable.value` for a single variable.
     Raises UnresolvedReference if a reference cannot be resolved or is not allowed.
     """
     whole_match = _REFERENCE.fullmatch(text)
@@ -309,5 +309,5 @@ def _resolve_file(reference: str, context: ReferenceContext) -> Referenced:
 
 
 def format_os_error(e: OSError) -> str:
-    """Return the reason for an error as a clause."""
+    """Return the reason for an OSError as a clause for messages."""
     return (e.strerror or "it cannot be opened").lower()

@@ -268,7 +268,7 @@ _EQUAL = ("==", "!=")
 def check_impossible_texts(
     source: str, evaluate_literal: Callable[[str], str], vocabulary: Vocabulary
 ) -> Iterator[RuleProblem]:
-    """Yield a problem for each comparison of ``action`` or ``changed`` with a string that never occurs.
+    """Yield a problem for each string that a rule expects in ``action`` or ``changed`` but that never occurs.
 
     evaluate_literal: a function that returns the value of a string literal.
     """

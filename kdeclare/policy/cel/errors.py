@@ -13,7 +13,7 @@ from kdeclare.policy.cel.source import tokenize
 from kdeclare.policy.cel.vocabulary import IMPACT, Vocabulary
 
 STATE = "State_"
-"""The prefix of the CEL type names of states, such as ``State_post``."""
+"""The prefix of CEL type names for the states before and after a change, such as ``State_post``."""
 
 _FUNCTIONS = (
     *("all", "bool", "bytes", "contains", "double", "duration", "dyn", "endsWith", "exists", "exists_one"),

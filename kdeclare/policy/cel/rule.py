@@ -30,8 +30,8 @@ class RuleInputs:
 
     names: the names of the variables. The name of a state's field contains a dot, such as
         ``post.partitions``.
-    keys: the literal keys that the rule uses, by the name of the mapping. A mapping that the rule also uses
-        in other ways is omitted.
+    keys: the literal keys that the rule looks up in each mapping, by the name of the mapping. Mappings that
+        the rule also uses in other ways are omitted.
     """
 
     vocabulary: Vocabulary

@@ -77,7 +77,8 @@ def find_matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
 def find_keys(source: str, mapping: str, sides: Collection[str]) -> list[Token] | None:
     """Return the tokens of the literal keys that an expression looks up in a mapping.
 
-    sides: the names of the states. The mapping is a field of a state, such as ``post.configs``.
+    mapping: a field of the state before or after a change, such as ``post.configs``.
+    sides: the names of these states, such as ``pre`` and ``post``.
     Return None if the expression might use the mapping in other ways, for example in a loop.
     """
     pieces = tokenize(source)

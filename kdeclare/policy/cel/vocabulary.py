@@ -17,9 +17,9 @@ from kdeclare.core.resources.policy_subjects import (
 )
 
 NO_STATE = object()
-"""The value of each field of a state if the state is null."""
+"""The value of each field of a state, such as ``pre`` or ``post``, if the state itself is null."""
 _PRESENT = "there"
-"""The value of a state that is not null. A rule can compare a state only with null."""
+"""A placeholder for a state that is not null, because a rule can compare a state only with null."""
 
 RequestReader = Callable[[PolicyRequest], object]
 Converter = Callable[[object], object]
@@ -42,8 +42,7 @@ _TEXT_MAP = dict[str, str]
 class Vocabulary:
     """The variables that rules for one kind can use. The name of a state's field contains a dot.
 
-    sides: whether a state is the state before the change, by the name of the state (such as ``pre`` or
-        ``post``).
+    sides: for each state (such as ``pre`` and ``post``), whether it is the state before the change.
     types: the types of all variables except the states and ``principal``.
     nullable: the names of the variables in ``types`` that can be null.
     readers: the functions that read the values of the variables from a request.
@@ -104,7 +103,7 @@ class Vocabulary:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The names of the fields that each state has."""
+        """The names of the fields of each state, such as ``pre`` or ``post``."""
         return tuple(sorted(self.words.fields))
 
     @property
@@ -138,7 +137,7 @@ class Vocabulary:
         return f"{self.words.after}.{maps[0]}" if maps else "labels"
 
     def is_before(self, side: str) -> bool:
-        """Return whether ``side`` is the name of the state before the change."""
+        """Return whether ``side``, such as ``pre``, is the name of the state before the change."""
         return self.sides[side]
 
 

@@ -43,7 +43,7 @@ class CaseState:
     overrides: the config overrides; None if the case does not contain this state.
     states_factor: whether the case sets the replication factor. Otherwise, it is derived from the
         assignments.
-    withholding: records that a policy reads a missing field. The object is shared with the request.
+    withholding: keeps track of missing fields that a policy reads. The request uses the same object.
     """
 
     name: str
@@ -88,18 +88,18 @@ class CaseState:
 
 
 UNKNOWN = "unknown"
-"""The value of a fact that kdeclare could not determine."""
+"""The value of a property of `policy.interface.TopicImpact` that kdeclare could not determine."""
 
 Fact = int | Sequence[str] | None
-"""The value of a fact about impact: a number, the names of groups, or `UNKNOWN`."""
+"""The value of an impact property in a test case: a number, the names of groups, or `UNKNOWN`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseImpact:
     """The impact of a request in a test case; see `policy.interface.TopicImpact`.
 
-    given: the facts that the case sets, by their names in rules.
-    withholding: records that a policy reads a fact that the case does not set.
+    given: the properties that the case sets, by their names in rules.
+    withholding: keeps track of properties that a policy reads although the case does not set them.
     """
 
     topic: str
@@ -128,7 +128,7 @@ class CaseImpact:
 
     @property
     def unread_records(self) -> int:
-        """The number of deleted records that at least one group has not read."""
+        """The number of deleted records that at least one consumer group has not read."""
         return self._get_number("unreadRecords")
 
     @property
@@ -138,12 +138,12 @@ class CaseImpact:
 
     @property
     def active_consumers(self) -> int:
-        """The number of group members that have partitions of the topic."""
+        """The number of group members that are assigned partitions of the topic."""
         return self._get_number("activeConsumers")
 
     @property
     def active_groups(self) -> Sequence[str]:
-        """The groups with members that have partitions of the topic."""
+        """The groups whose members are assigned partitions of the topic."""
         return self._get_names("activeGroups")
 
     @property
@@ -186,11 +186,11 @@ class CaseRequest:
 
     given_labels, given_before: the labels after and before the change. If ``given_before`` is None, the
         labels do not change.
-    stated: the changed fields that the case lists; None to derive them from the states.
+    stated: the changed fields that the case lists; None to compare the states before and after the change.
     rack_of, records: the racks by broker, and the number of records; None if the case does not set them.
     sums: the total number of partitions for each combination of labels that the case sets.
-    facts: the facts about impact that the case sets, by their names in rules.
-    withholding: records that the current policy reads a field that the case does not set.
+    facts: the values of impact properties that the case sets, by their names in rules.
+    withholding: keeps track of fields that the current policy reads although the case does not set them.
     """
 
     action: Action
@@ -208,7 +208,7 @@ class CaseRequest:
     withholding: UnavailableTracker = field(default_factory=UnavailableTracker, compare=False)
 
     def __post_init__(self) -> None:
-        """Make both states record missing fields in the ``withholding`` of the request."""
+        """Let both states use the ``withholding`` of the request to keep track of missing fields."""
         for name in ("pre_request_state", "post_request_state"):
             state: CaseState | None = getattr(self, name)
             if state is not None:
@@ -226,7 +226,7 @@ class CaseRequest:
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The labels before the change, which by default are the labels after it. On CREATE, none."""
+        """The labels before the change. The default is the labels after the change; on CREATE, no labels."""
         if self.given_before is not None:
             return dict(self.given_before)
         return {} if self.action is Action.CREATE else self.labels
@@ -311,7 +311,7 @@ class CaseResource:
 
     labels_before: the labels before the change; None if the labels do not change.
     before, after: the values of the fields before and after the change; None if the case does not set them.
-    changed: the changed fields that the case lists; None to derive them from the values.
+    changed: the changed fields that the case lists; None to compare ``before`` and ``after``.
     """
 
     kind: str

@@ -72,8 +72,8 @@ _GroupsFact = list[_Name] | Literal["unknown"]
 class ImpactSpec(_StrictModel):
     """The impact of the change on the records, consumers and producers of the topic.
 
-    A fact can be ``unknown``: kdeclare could not determine it. `policy.interface.TopicImpact` documents the
-    facts.
+    The value ``unknown`` means that kdeclare could not determine a field. `policy.interface.TopicImpact`
+    documents the fields.
     """
 
     records: _Fact | None = None

@@ -34,21 +34,21 @@ from kdeclare.providers.connect.worker_state import (
 )
 
 ConnectClientFactory = Callable[[WorkerGroup], ConnectWorkers]
-"""A function that returns the workers of a group. Raises KdeclareError.
+"""A function that returns the client for a group of workers. Raises KdeclareError.
 
 The first call for a group reads the group's TLS files and resolves the references in its headers.
 """
 
 ConnectClusterFactory = Callable[[], ConnectCluster]
-"""A function that returns the connectors of one Connect cluster. Raises KdeclareError."""
+"""A function that returns the client for the connectors of one Connect cluster. Raises KdeclareError."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectClients:
-    """The connection to Connect clusters. The workers of a group are opened on first use.
+    """The clients for Connect clusters. The client for a group of workers is created on first use.
 
-    Callers do not have to close workers, because no connections stay open. The shell opens the workers again
-    for each command, so it reads the current content of certificate files.
+    Callers do not have to close the clients, because no connections stay open. The kdeclare shell creates the
+    clients again for each command, so that it reads the current content of certificate files.
 
     clusters: the named Connect clusters of the environment.
     """
@@ -57,14 +57,14 @@ class ConnectClients:
     clusters: Mapping[str, ConnectClusterFactory] = field(default_factory=dict)
 
     def choose_cluster(self, declared: str | None) -> EndpointChoice:
-        """Return the Connect cluster with the declared name.
+        """Return the Connect cluster that a manifest names.
 
-        Without a name, return the only Connect cluster.
+        If the manifest names none, return the only Connect cluster of the environment.
         """
         return choose_endpoint(declared, self.clusters, ENVIRONMENT_FIELD)
 
     def open_cluster(self, name: str) -> ConnectCluster:
-        """Return the connectors of a named Connect cluster.
+        """Return the client for the connectors of a named Connect cluster.
 
         Raises KdeclareError, for example if a TLS file cannot be used.
         """
@@ -99,7 +99,7 @@ class ConnectTarget:
     endpoints: tuple[tuple[str, HttpTarget], ...] = ()
 
     def open(self, timeout_s: float) -> ConnectClients:
-        """See `Target`. Sends no request."""
+        """Return the clients for the Connect clusters, without sending a request. See `Target`."""
         opened_groups: dict[WorkerGroup, ConnectWorkers] = {}
 
         def open_group(group: WorkerGroup) -> ConnectWorkers:
@@ -163,7 +163,7 @@ def locate_workers(settings: ConnectSettings, context: ConnectionContext) -> Con
 
 
 def find_tls_files(settings: ConnectSettings, options: Mapping[str, str]) -> Iterator[SettingsFile]:
-    """Yield the TLS files of all named Connect clusters, for tasks on other machines."""
+    """Yield the TLS files of all named Connect clusters, so that tasks on other machines can use them."""
     for endpoint in settings.root.values():
         yield from endpoint.list_files()
 
@@ -260,7 +260,11 @@ class WorkerState:
     endpoints: Mapping[str, EndpointStatus] = field(default_factory=dict)
 
     def get_snapshot(self, group: WorkerGroup) -> GroupSnapshot:
-        """Return the state of a group. Snapshots of fleets know only the names of its workers."""
+        """Return the state of a group of workers.
+
+        If the group itself was not read, as in fleet snapshots, return the state of a group with workers of
+        the same names.
+        """
         if group in self.groups:
             return self.groups[group]
         same_workers = (snapshot for known, snapshot in self.groups.items() if known.names == group.names)

@@ -84,7 +84,10 @@ def _explain_fault(fault: Fault) -> str:
 def _predict_configs(
     name: str, connectors: Mapping[str, LiveConnector], operations: Sequence[Operation]
 ) -> _Configs:
-    """Return the configs of the live connectors of a Connect cluster as the plan leaves them."""
+    """Return the configs that the live connectors of a Connect cluster will have after the plan.
+
+    Connectors that the plan deletes are left out.
+    """
     configs: dict[str, Mapping[str, object]] = {key: item.config for key, item in connectors.items()}
     for op in operations:
         args = op.args

@@ -50,7 +50,10 @@ def _drop_nulls(value: object) -> object:
 
 
 _Config = Annotated[dict[str, str], BeforeValidator(_drop_nulls)]
-"""A config without its null values. Connect accepts null values when a connector is created."""
+"""A config without null values, which are dropped when a response is parsed.
+
+Connect accepts null values when a connector is created.
+"""
 
 
 class _Root(Response):
@@ -263,7 +266,7 @@ def _build_connector(info: _Info, status: _Status | None) -> LiveConnector:
 
 
 def _read_trace(trace: str | None, config: ConnectorConfig) -> str:
-    """Return the first line of a stack trace, without the literal and the resolved secrets of the config."""
+    """Return the first line of a stack trace, without the config's secrets, whether literal or resolved."""
     line = hide_resolved((trace or "").strip().partition("\n")[0].strip(), config)
     for key, value in config.items():
         if len(value) >= MIN_SECRET_LENGTH and is_sensitive_key(key) and not is_placeholder(value):

@@ -8,15 +8,15 @@ Response                                      code                    kind
 no worker can be reached; nothing was sent    ``UNREACHABLE``         refused
 a read request got no response                ``LOST``                retriable
 a change got no response                      ``LOST``                unknown
-500 "Request timed out" of a change           ``TIMED_OUT``           unknown
-any other 500 of a change                     ``SERVER_ERROR``        unknown
+500 "Request timed out" for a change          ``TIMED_OUT``           unknown
+any other 500 for a change                    ``SERVER_ERROR``        unknown
 500 because a config cannot be validated      ``INVALID_CONNECTOR``   refused
-500 because the leader has just ended         ``NOT_READY``           retriable
+500 because the leader has just stopped       ``NOT_READY``           retriable
 500 because a rebalance is expected           ``NOT_READY``           retriable
 409 because of a rebalance or a new leader    ``NOT_READY``           retriable
 409 because the connector exists              ``CONNECTOR_EXISTS``    refused
 404                                           ``CONNECTOR_MISSING``   refused
-400 of a change of offsets                    ``NOT_STOPPED``         refused
+400 for a change to offsets                   ``NOT_STOPPED``         refused
 any other 400                                 ``INVALID_CONNECTOR``   refused
 401, 403                                      ``NOT_AUTHORIZED``      refused
 the certificate is not trusted                ``NOT_TRUSTED``         refused
@@ -145,7 +145,7 @@ class LiveConnector:
 
 @dataclass(frozen=True, slots=True)
 class PluginClass:
-    """A connector class that is installed on the worker. Several versions of a class may be installed.
+    """A connector class that is installed on the worker. Several versions of a class can be installed.
 
     name: the full class name. type: ``source`` or ``sink``.
     """
@@ -165,9 +165,9 @@ class PluginClass:
 
 
 def find_class(plugins: Iterable[PluginClass], name_or_alias: str) -> str | None:
-    """Return the full name of the class that ``connector.class`` denotes.
+    """Return the full name of the class that a value of ``connector.class`` refers to.
 
-    Return None if no class is installed under this name, or if several classes share the alias.
+    Return None if no installed class has this name, or if several classes share the short name.
     """
     names = {plugin.name for plugin in plugins if name_or_alias in plugin.aliases | {plugin.name}}
     if name_or_alias in names:
@@ -203,7 +203,7 @@ class ClusterInfo:
     """The information that a worker reports about itself.
 
     kafka_cluster_id: the id of the Kafka cluster that stores the connectors. Connect does not report its
-        ``group.id``: two Connect clusters of one Kafka cluster have the same id.
+        ``group.id``, so this id does not distinguish Connect clusters that use the same Kafka cluster.
     """
 
     version: str
@@ -234,16 +234,17 @@ class ConnectCluster(Protocol):
     not sent, are tried on one worker after another. A change whose response was lost is never sent again.
 
     Every method can raise Fault, with the codes and kinds above. Except for creations and deletions, a change
-    is asynchronous: when the method returns, Connect has accepted the change, but may not have completed it.
+    is asynchronous: when the method returns, Connect has accepted the change, but possibly not completed it.
     """
 
     def identify(self) -> ClusterInfo:
         """Return the information that the first reachable worker reports about itself."""
 
     def list_connectors(self) -> Mapping[str, LiveConnector]:
-        """Return all connectors by name. Sends two requests, however many connectors there are.
+        """Return all connectors by name.
 
-        Connect's list omits connectors that have no status; each of these needs a separate request.
+        Two requests list all connectors that have a status. Each connector without a status needs a separate
+        request, because Connect's list omits it.
         """
 
     def describe_connector(self, name: str) -> LiveConnector | None:

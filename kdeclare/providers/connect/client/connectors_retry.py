@@ -20,7 +20,7 @@ from kdeclare.providers.connect.client.port import NOT_READY
 T = TypeVar("T")
 
 REBALANCE_RETRIES = RetryPolicy(attempts=12, base_delay_s=0.2, on_retry=log_retry)
-"""A retry policy of about 30 seconds.
+"""A retry policy that repeats a request for about 30 seconds.
 
 Every change starts a rebalance, during which workers reject other changes. If the leader fails, workers
 notice this within ``session.timeout.ms``, by default 10 seconds, and reject all changes until then.

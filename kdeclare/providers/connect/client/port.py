@@ -53,7 +53,7 @@ class Validation:
 class ConnectWorkers(Protocol):
     """The workers of one Connect cluster, each identified by its URL.
 
-    Every method can raise Fault. The message of the Fault calls the worker "it". The kind of the Fault is
+    Every method can raise Fault. In the message of the Fault, "it" is the worker. The kind of the Fault is
     UNKNOWN if a change got no response, and RETRIABLE if a rebalance prevented the change. Safe to use from
     several threads.
     """
@@ -76,7 +76,7 @@ class ConnectWorkers(Protocol):
         """Ask one worker whether it can apply ``changes``, without making the changes."""
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
-        """Send ``changes`` to one worker, and return all overrides that result from them."""
+        """Send ``changes`` to one worker, and return all overrides that are set afterwards."""
 
     def delete(self, url: str, key: str) -> None:
         """Remove one override by sending a request to one worker."""
@@ -91,7 +91,7 @@ _MAX_THREADS = 16
 def read_workers(workers: ConnectWorkers) -> GroupSnapshot:
     """Read the state of every worker.
 
-    If part of a worker's state cannot be read, ``trouble`` contains the reason.
+    If some of a worker's state cannot be read, the worker's ``trouble`` contains the reason.
     """
     taken_at = datetime.now(UTC)
     with ThreadPoolExecutor(min(_MAX_THREADS, len(workers.urls)), thread_name_prefix="workers") as pool:

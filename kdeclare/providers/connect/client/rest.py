@@ -51,8 +51,8 @@ class RestWorkers:
     """The workers of a group, accessed over HTTP. Use `open_rest_workers` to create an instance.
 
     Connections are not reused. Therefore, each request starts with a new TLS handshake, and no request is
-    sent over a connection that the worker closed. Proxy settings of the environment are ignored, because the
-    separate TLS handshakes cannot use a proxy.
+    sent over a connection that the worker closed. The proxy settings in environment variables are ignored,
+    because kdeclare reads certificates with separate TLS handshakes, which cannot use a proxy.
     """
 
     def __init__(

@@ -189,8 +189,8 @@ class SentChange:
     def made(self, seen: GroupSnapshot) -> Mapping[str, str] | None:
         """Return the overrides that all workers must have; None if it is unknown whether the change was made.
 
-        Without a response, the change was made if a newer update contains the sent values. Equal values in an
-        older update prove nothing, because they might have been set earlier.
+        If there was no response, the change counts as made only if a newer update contains the values that
+        were sent. Equal values in an older update prove nothing, because they could have been set earlier.
         """
         if self.after is not None:
             return self.after

@@ -21,7 +21,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions(StateOptions):
-    """The options that select workers and configure the connection to them."""
+    """The command-line options that select workers and configure the connection to these workers."""
 
     worker: Annotated[
         list[str] | None,

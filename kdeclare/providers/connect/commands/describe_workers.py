@@ -53,7 +53,7 @@ class OverridesView:
 class WorkerView:
     """The state of one worker.
 
-    step: `IN_STEP`, or the reason why the worker does not use the current overrides.
+    step: `IN_STEP` if the worker uses the current overrides; otherwise the reason why it does not.
     """
 
     seen: WorkerSnapshot

@@ -75,7 +75,7 @@ class WorkersDocument:
 
 @dataclass(frozen=True, slots=True)
 class OverrideChangeDocument:
-    """The change to one key. If the same value is sent again, before and after are equal."""
+    """The change to one key. If the same value is sent again, ``before`` and ``after`` are equal."""
 
     key: str
     op: Annotated[str, OneOf("SET", "DELETE")]

@@ -18,9 +18,9 @@ from kdeclare.providers.connect.connector.settings import NAME, mark_setting, ma
 from kdeclare.providers.connect.connector.spec import StateName
 
 EXISTS = "exists"
-"""The view element that shows whether the connector exists."""
+"""The name of the view element that shows whether the connector exists."""
 OTHER_KEYS = "(other keys)"
-"""The view element that lists live keys that the operation does not know and would remove."""
+"""The name of the view element that lists live keys that the operation does not know but would remove."""
 
 
 def _is_true(value: object) -> bool:
@@ -50,7 +50,7 @@ class ConfigArgs(ConnectorArgs):
     config: the config without ``name``. Secrets that the operation sends are `SecretRef` objects.
     was: the values that a rollback needs: the secrets that the operation replaces or deletes, and the plain
         values that the operation replaces with secrets.
-    hidden: keys whose values are secrets although their names do not indicate it.
+    hidden: the keys whose values are secrets although the names of the keys do not indicate this.
     needs: the ids of resources that are created before the connector and deleted after it.
     """
 
@@ -109,7 +109,7 @@ class ConfigureConnectorArgs(ConfigArgs):
 
     @property
     def keys(self) -> list[str]:
-        """All keys that the operation sets or removes."""
+        """All config keys that the operation sets or removes."""
         return sorted({*self.config, *self.removed})
 
 
@@ -119,7 +119,7 @@ class DeleteConnectorArgs(ConfigArgs):
 
     config: the values that are not secret. ``was`` contains the secrets.
     lost: the keys of secrets that kdeclare does not know.
-    ignore: the keys whose values may change between the plan and the deletion.
+    ignore: the keys whose values are allowed to change between the plan and the deletion.
     """
 
     state: Annotated[StateName | None, OMIT_NONE] = None

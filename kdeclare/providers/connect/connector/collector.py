@@ -70,9 +70,9 @@ def _name_endpoints(clients: ConnectClients, selection: ConnectorSelection) -> C
 def _restore_endpoints(
     clients: ConnectClients, state: ConnectorState, selection: ConnectorSelection
 ) -> ConnectorState:
-    """Return the state with the same names of Connect clusters as in the selection.
+    """Return the state under the names of Connect clusters that the selection uses.
 
-    The selection can omit the name of the only Connect cluster.
+    For the only Connect cluster, the selection can contain None instead of the name.
     """
     names = {endpoint: clients.choose_cluster(endpoint).name for endpoint in selection.all_endpoints}
     return ConnectorState({endpoint: state.clusters[name or endpoint] for endpoint, name in names.items()})

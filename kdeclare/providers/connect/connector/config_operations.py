@@ -68,7 +68,7 @@ class CreateConnector(ConnectorOperationType):
         )
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """List the elements: existence, each config key, and the state if the operation sets it."""
+        """List the view elements: existence, each config key, and the state if the operation sets it."""
         args = _get_create_args(op)
         return [EXISTS, *map(find_path, args.config), *([STATE] if args.state is not None else [])]
 
@@ -87,7 +87,7 @@ class CreateConnector(ConnectorOperationType):
         return view | ({STATE: args.state} if args.state is not None else {})
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one field per config key, and one for the state if the operation sets it."""
+        """Return one field change per config key, and one for the state if the operation sets the state."""
         args = _get_create_args(op)
         fields = [
             FieldChange(find_path(key), FieldOp.SET, None, _to_shown(key, stated))
@@ -130,8 +130,8 @@ class CreateConnector(ConnectorOperationType):
 class ConfigureConnector(ConnectorOperationType):
     """The operation type that replaces the config of a connector.
 
-    The view contains the whole config, because Connect cannot check that the other keys are unchanged when it
-    changes a single key.
+    A request always replaces the whole config, and Connect cannot check that the config has not changed since
+    the plan. Therefore, the view contains the whole config.
     """
 
     name = "connector.configure"
@@ -154,7 +154,7 @@ class ConfigureConnector(ConnectorOperationType):
         )
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """List the elements: existence, unknown keys, and each config key."""
+        """List the view elements: existence, unknown keys, and each config key."""
         return [EXISTS, OTHER_KEYS, *map(find_path, _get_configure_args(op).keys)]
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
@@ -174,7 +174,7 @@ class ConfigureConnector(ConnectorOperationType):
         return {**op.expect, EXISTS: True, OTHER_KEYS: list(args.others), **new_values, **removed_values}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one field per changed key."""
+        """Return one field change per changed key."""
         args, after = _get_configure_args(op), self.expected_state(op)
         fields: list[FieldChange] = []
         for key in args.keys:
@@ -205,7 +205,7 @@ class ConfigureConnector(ConnectorOperationType):
     def send(self, cluster: ConnectCluster, op: Operation, secrets: SecretSource) -> None:
         """Send PUT /connectors/NAME/config, with the live values of the ignored keys.
 
-        The connector is read first, because Connect would create a missing connector.
+        Read the connector first, because Connect would create the connector if it did not exist.
         """
         args = _get_configure_args(op)
         connector = cluster.describe_connector(args.connector)
@@ -282,7 +282,7 @@ class DeleteConnector(ConnectorOperationType):
         )
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """List the elements: existence, unknown keys, and each config key that is not ignored."""
+        """List the view elements: existence, unknown keys, and each config key that is not ignored."""
         return [EXISTS, OTHER_KEYS, *map(find_path, _list_deleted_keys(_get_delete_args(op)))]
 
     def compute_view(self, op: Operation, live: LiveState) -> View:

@@ -39,7 +39,7 @@ class ConnectorOperationType(OperationType):
 
     arguments: type[Arguments] = ConnectorArgs
     access: ClassVar[Access] = Access.UPDATE
-    """The type of access to the connector, for footprints."""
+    """How the operation accesses the connector, for its footprint."""
     deletion_risk = Risk.DISRUPTIVE
     contents = "offsets"
 
@@ -82,7 +82,7 @@ class ConnectorOperationType(OperationType):
 
     @abstractmethod
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """Return the elements of the operation's view."""
+        """Return the names of the elements of the operation's view."""
 
     def compute_footprint(self, op: Operation) -> Footprint:
         """Return a footprint that contains only the connector."""

@@ -76,7 +76,7 @@ class _DiffInput:
 
     @property
     def password_keys(self) -> frozenset[str]:
-        """The keys that the live or the declared class defines as PASSWORD."""
+        """The keys that the class of the live connector or of the declared connector defines as PASSWORD."""
         return self.cluster.find_password_keys(self.body.class_name, self.live.config.get(CLASS, ""))
 
 
@@ -233,7 +233,7 @@ def redact_live_setting(
 ) -> JsonValue:
     """Return a live value for display.
 
-    The value is masked if the manifest or the owned record treats it as a secret.
+    The value is masked if it is a secret according to the manifest or the ownership record.
     """
     if text is not None and isinstance(declared, Secret | SecretRef):
         return SENSITIVE_MASK
@@ -316,10 +316,10 @@ def _diff_undeclared(
 
 
 def assess_connector_field(field: FieldChange) -> FieldChange:
-    """Return the field with its risk.
+    """Return a field change with its risk.
 
-    A change is disruptive if no records flow in the new state, or if a different class continues from the
-    existing offsets.
+    A change is disruptive if the connector processes no records in the new state or during a restart, or if
+    it continues from the existing offsets with a different class.
     """
     if field.path == STATE_PATH and field.before is not None and field.after != RUNNING:
         return replace(field, risk=Risk.DISRUPTIVE, cause=_NO_RECORDS_FLOW)
@@ -350,7 +350,8 @@ def _report_literal_passwords(
 ) -> tuple[Diagnostic, ...]:
     """Return an error for each literal secret that only the connector class identifies as a secret.
 
-    The loader has not treated such a value as a secret, so plans and states would contain the value.
+    kdeclare does not recognize such a value as a secret when it loads the manifest, so plans and states
+    would contain the value.
     """
     return tuple(
         error(

@@ -249,7 +249,7 @@ class ConnectorKind:
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
         """See `ClaimsFields`.
 
-        A declared config claims every config key, even keys that it does not contain.
+        A manifest with a ``config`` claims all config keys, even keys that it does not declare.
         """
         if find_key(field.path) is not None:
             return "config" in stated
@@ -296,7 +296,7 @@ def _describe_connector(connector: LiveConnector, password_keys: frozenset[str])
 
 
 def _apply_fields(body: ConnectorBody, change: Change) -> ConnectorBody:
-    """Return the body with a connector's field changes applied. Changes to masked values are skipped."""
+    """Return the body of a connector after its field changes. Skip changes to masked values."""
     config = dict(body.config)
     for field in change.fields:
         key = find_key(field.path)

@@ -59,7 +59,7 @@ class ClusterSnapshot:
     """The connectors of one Connect cluster.
 
     choice: the name of the Connect cluster, or the reason why the environment does not configure it.
-    fault: the fault of the Connect cluster if it did not respond; None if it was read.
+    fault: the reason why the Connect cluster could not be read; None if it was read.
     system_id: the id of the Kafka cluster that stores the connectors; empty if it was not read.
     classes: the installed classes; empty if no class names had to be compared.
     password_keys: for each class that was read, the keys that the class defines as PASSWORD.
@@ -114,9 +114,10 @@ class ConnectorState:
     clusters: Mapping[Endpoint, ClusterSnapshot] = field(default_factory=dict)
 
     def get_cluster(self, endpoint: Endpoint) -> ClusterSnapshot:
-        """Return the snapshot of a Connect cluster.
+        """Return the state of a Connect cluster.
 
-        Unlike manifests, operations and records never omit the name of the Connect cluster.
+        The key in ``clusters`` can differ from ``endpoint``: manifests can omit the name of the Connect
+        cluster, but operations and ownership records always contain the name.
         """
         if endpoint in self.clusters:
             return self.clusters[endpoint]

@@ -99,10 +99,10 @@ def _plan_update(
 
 
 def _order_update(operations: list[Operation], new_state: StateName | None) -> tuple[Operation, ...]:
-    """Order a change of both the config and the state.
+    """Order the operations of a change to both the config and the state.
 
-    Connect would start tasks with the old config if the connector were resumed first, and tasks with the new
-    config if it were paused or stopped last.
+    A connector is resumed after its config has changed, so that no tasks start with the old config. It is
+    paused or stopped before its config changes, so that no tasks start with the new config.
     """
     if len(operations) < 2:
         return tuple(operations)

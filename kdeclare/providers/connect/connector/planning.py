@@ -59,7 +59,7 @@ class ConnectorPlanning(PlanHooks):
         return withhold_connector(resource, desired, self._state, narrow_record(owned, ConnectorRecord))
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Order connectors after their needed resources, their workers, and the access of their users."""
+        """Order changes to connectors relative to the resources, workers and access rights that they need."""
         connector_operations = [op for op in operations if isinstance(op.args, ConfigArgs)]
         if not connector_operations:
             return PlanStep(operations)
@@ -155,9 +155,10 @@ def _list_connectors(snapshot: ClusterSnapshot) -> Sequence[str]:
 def _link_needed(
     operations: tuple[Operation, ...], connector_operations: Sequence[Operation]
 ) -> tuple[Operation, ...]:
-    """Add the order between connectors and all resources that they need, regardless of the kinds.
+    """Add dependencies, so that needed resources are applied before the connectors and deleted after them.
 
-    The footprints of some kinds, such as Acl, do not contain the resource itself.
+    Footprints alone do not ensure this order, because for some kinds, such as Acl, they do not contain the
+    resource itself.
     """
     by_resource: dict[ResourceId, list[Operation]] = defaultdict(list)
     for op in operations:
@@ -181,9 +182,9 @@ def _link_needed(
 def link_workers(
     operations: tuple[Operation, ...], connector_operations: Sequence[Operation]
 ) -> tuple[Operation, ...]:
-    """Order changes to connectors after the config changes of the workers of the same Connect cluster.
+    """Change connectors after the overrides of the workers in the same Connect cluster.
 
-    Only workers that the environment configures as a named Connect cluster are known to be the same.
+    kdeclare knows that workers belong to the same Connect cluster only if the environment names the cluster.
     """
     worker_operations: dict[str, list[str]] = defaultdict(list)
     for op in operations:
@@ -199,7 +200,7 @@ def link_workers(
 def _link_access(
     operations: tuple[Operation, ...], users: Mapping[str, frozenset[str]]
 ) -> tuple[Operation, ...]:
-    """Order changes to connectors after their users get access, and before their users lose access."""
+    """Change connectors after their users get access, and delete them before their users lose access."""
     if not any(users.values()):
         return operations
     follows: dict[str, dict[str, str]] = defaultdict(dict)
@@ -218,7 +219,10 @@ def _link_access(
 def _add_follows(
     operations: tuple[Operation, ...], follows: Mapping[str, Mapping[str, str]]
 ) -> tuple[Operation, ...]:
-    """Return the operations with further predecessors. follows: the reasons, by operation and predecessor."""
+    """Return the operations with additional predecessors.
+
+    follows: for each operation, the reasons by the id of the predecessor.
+    """
     return tuple(
         replace(op, follows={**follows[op.id], **op.follows}) if follows.get(op.id) else op
         for op in operations

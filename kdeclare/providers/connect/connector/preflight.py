@@ -39,7 +39,10 @@ _OPEN_PREFIXES = (
     "admin.override.",
     "topic.creation.",
 )
-"""The prefixes of keys that other components of a connector define. Workers do not list all of these keys."""
+"""The prefixes of config keys that other components define, such as transforms, converters and clients.
+
+Workers do not list all of these keys.
+"""
 
 
 @dataclass(frozen=True, slots=True)

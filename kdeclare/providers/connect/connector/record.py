@@ -1,4 +1,4 @@
-"""The ownership record of a connector, and the effects of lifecycle options on comparisons and records."""
+"""The ownership record of a connector, and the effects of lifecycle options on it and on comparisons."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -48,7 +48,7 @@ class ConnectorRecord(OwnedRecord):
 
 
 def build_record(body: ConnectorBody, endpoint: str, labels: Mapping[str, str]) -> ConnectorRecord:
-    """Return the record of a declared connector. endpoint: the name of its Connect cluster."""
+    """Return the ownership record of a declared connector. endpoint: the name of its Connect cluster."""
     return ConnectorRecord(
         endpoint,
         body.name,
@@ -90,8 +90,9 @@ def ignore_fields(body: ConnectorBody, state: ConnectorState) -> ConnectorBody:
 def restore_ignored(
     record: ConnectorRecord, body: ConnectorBody, owned: ConnectorRecord | None
 ) -> ConnectorRecord:
-    """Return the new record with the ignored fields of the previous record, because they are not applied.
+    """Copy the ignored fields from the previous ownership record to the new one, and return the new one.
 
+    The ignored fields keep their previous values, because kdeclare does not apply them.
     body: the result of `ignore_fields`.
     """
     if not body.ignored:
@@ -112,7 +113,7 @@ def restore_ignored(
 def build_absent_record(
     body: ConnectorBody, state: ConnectorState, owned: ConnectorRecord | None, labels: Mapping[str, str]
 ) -> ConnectorRecord | None:
-    """See `DeletesByRecord`. The manifest decides whether the offsets are deleted, too."""
+    """See `DeletesByRecord`. The manifest determines whether the offsets are deleted as well."""
     if owned is not None:
         return replace(owned, deleteOffsets=body.delete_offsets)
     cluster = state.get_cluster(body.endpoint)

@@ -49,7 +49,7 @@ def find_key(path: str) -> str | None:
 
 
 def is_config_path(path: str) -> bool:
-    """Whether a path is that of a config key, such as ``config.topics``, and not of another field."""
+    """Whether a path belongs to a config key, such as ``config.topics``, and not to any other field."""
     return path.startswith(CONFIG_FIELD_PREFIX) and find_key(path) not in ("", *FIELD_KEYS)
 
 

@@ -145,7 +145,7 @@ class ConnectorBody:
     state: None if the state is not managed.
     is_partial: whether an ad hoc command requests only ``state`` or ``restart``, so that the config is kept.
     restart: the restart that an ad hoc command requests.
-    ignored: the paths of fields that stay as they are after the connector was created.
+    ignored: the paths of the fields that kdeclare leaves alone after it has created the connector.
     """
 
     name: str

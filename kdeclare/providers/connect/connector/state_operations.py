@@ -93,7 +93,7 @@ class RestartConnector(ConnectorOperationType):
     completion = CONNECTOR_COMPLETION
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """Return the element for the tasks."""
+        """Return the only view element, which shows whether the connector or a task has failed."""
         return [TASKS_PATH]
 
     def compute_view(self, op: Operation, live: LiveState) -> View:

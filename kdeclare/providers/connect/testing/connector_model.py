@@ -1,6 +1,6 @@
 """The state of `MemoryConnectCluster`, and the methods with which tests read and change it.
 
-After each change, reads report the intermediate statuses that real workers report for a short time: no
+After each change, the next reads return the statuses that real workers report for a short time: no
 status, no tasks, or the tasks from before the change.
 """
 
@@ -231,7 +231,7 @@ class ConnectorModel:
         )
 
     def _validate(self, config: ConnectorConfig) -> tuple[MemoryPlugin, Mapping[str, tuple[str, ...]]]:
-        """Return the class and the errors by key, without resolved values."""
+        """Return the connector class, and the validation errors by config key, without resolved values."""
         resolved = {key: self._resolve(value) for key, value in config.items()}
         plugin = self._find_plugin(resolved)
         errors = plugin.find_errors(resolved)

@@ -39,10 +39,10 @@ _ACTIONS = {TargetState.RUNNING: "resume", TargetState.PAUSED: "pause", TargetSt
 
 @dataclass(frozen=True, slots=True)
 class ConnectCall(faults.Call):
-    """One request: the method of `ConnectCluster`, and the name of the connector as its only item.
+    """One call of a method of `ConnectCluster`. ``items`` contains only the name of the connector.
 
-    request: the request that `RestConnectCluster` sends, such as ``PUT /connectors/orders/config``. If
-        `RestConnectCluster` sends several requests, this is the first of them.
+    request: the request that `RestConnectCluster` sends for this call, such as
+        ``PUT /connectors/orders/config``. If `RestConnectCluster` sends several requests, the first of them.
     """
 
     request: str = ""
@@ -56,7 +56,7 @@ class ConnectCall(faults.Call):
 class MemoryConnectCluster(ConnectorModel):
     """Implements `ConnectCluster` with the asynchronous behavior of real workers. Safe to use from threads.
 
-    rebalances: the number of changes that the next rebalances reject.
+    rebalances: the number of changes that the cluster will reject as if a rebalance were in progress.
     `ConnectorModel` describes the other parameters and attributes.
     """
 

@@ -184,7 +184,7 @@ class MemoryWorkers:
         """See `ConnectWorkers.close`."""
 
     def current(self) -> Mapping[str, str]:
-        """Return the overrides that are stored in the topic."""
+        """Return the overrides in the last record of the topic."""
         with self._lock:
             return self._get_record(len(self.log) - 1)
 

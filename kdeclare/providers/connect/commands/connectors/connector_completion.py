@@ -11,7 +11,7 @@ from kdeclare.providers.connect.connection import ConnectClients
 
 
 def complete(place: CursorContext, names: Names) -> CompletionOffer | None:
-    """Complete a connector or a Connect cluster. Return None for any other parameter."""
+    """Complete the name of a connector or a Connect cluster. Return None for any other parameter."""
     if place.wanted is None or place.path[:1] != ("connector",):
         return None
     if "--connect" in place.wanted.spellings:
@@ -32,7 +32,7 @@ def _list_endpoints(names: Names) -> Sequence[str]:
 
 
 def _list_connectors(names: Names, endpoints: Collection[str]) -> Sequence[str]:
-    """Return the names of the connectors of one Connect cluster, or of all.
+    """Return the names of the connectors in one Connect cluster, or in all Connect clusters.
 
     Skip Connect clusters that cannot be read.
     """
