@@ -14,7 +14,7 @@ IN_STEP = "in step"
 
 @dataclass(frozen=True, slots=True)
 class WorkerIssue:
-    """A problem of one worker. why: a description of the problem."""
+    """A problem with one worker. why: a description of the problem."""
 
     url: str
     why: str

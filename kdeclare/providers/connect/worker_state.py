@@ -142,8 +142,9 @@ class WorkerSnapshot:
 class GroupSnapshot:
     """The state of all workers of a group at one time.
 
-    overrides: the raw values in the topic, including placeholders; None if no worker reports the overrides.
-        Raw values can be secret, so only kinds convert them for output or storage.
+    overrides: the raw values in the topic that stores the overrides, including placeholders; None if no
+        worker reports the overrides. Raw values can be secret, so only kinds convert them for output or
+        storage.
     """
 
     at: datetime
@@ -187,7 +188,8 @@ _COMMAND = ("connect", "worker-config")
 def is_placeholder(text: str) -> bool:
     """Whether a value consists only of placeholders of Connect's config providers (KIP-297).
 
-    Placeholders are not secret: the topic contains the placeholders, and each worker resolves them.
+    Placeholders are not secret: the topic that stores the overrides contains only the placeholders, and each
+    worker resolves them.
     """
     return bool(text) and not _PLACEHOLDER.sub("", text)
 

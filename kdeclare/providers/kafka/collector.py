@@ -217,7 +217,7 @@ def observe(
 def _find_omitted_keys(
     queries: Iterable[ConfigQuery], configs: Mapping[ConfigResource, Configs]
 ) -> dict[str, frozenset[str]]:
-    """Return the keys of the catalog that were requested and that the cluster does not return, by topic."""
+    """Return, by topic, the keys that were requested and are in the catalog, but were not returned."""
     known_keys = load_catalog(ConfigScope.TOPIC).keys.keys()
     omitted: dict[str, frozenset[str]] = {}
     for query in queries:
@@ -229,7 +229,7 @@ def _find_omitted_keys(
 
 
 def explain_refusal(fault: Fault) -> str:
-    """Return the reason of brokers, and the name of the error."""
+    """Return the reason that the brokers gave for a refusal, followed by the name of the error."""
     return f"{fault.message.strip().rstrip('.') or 'no reason given'} ({fault.error})"
 
 
@@ -255,9 +255,9 @@ def warn_moves_not_visible(fault: Fault) -> Diagnostic:
 
 
 def report_unsupported(resource: ResourceId, desired: DesiredResource | None, what: str) -> Diagnostic:
-    """Report that a resource is left unchanged, because the brokers do not support its requests.
+    """Report that a resource is left unchanged, because the brokers do not support the requests for it.
 
-    what: the objects that clients cannot manage.
+    what: the objects that cannot be managed with these brokers, as a plural noun.
     """
     make_diagnostic = denied if desired else warning
     return make_diagnostic(
@@ -346,7 +346,7 @@ def _to_resource_ids(names: Iterable[str]) -> frozenset[ResourceId]:
 def _is_visible(name: str, query: KafkaSelection, live: KafkaState) -> bool:
     """Return whether brokers show the topic and its configs.
 
-    The configs can come from a different broker than the topic, with older metadata.
+    The topic and its configs can come from different brokers, one of which can have older metadata.
     """
     resource = ConfigResource(ConfigScope.TOPIC, name)
     has_configs = resource in live.configs or resource in live.unreadable

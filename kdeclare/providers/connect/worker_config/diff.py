@@ -66,11 +66,11 @@ class WorkerConfigRecord(OwnedRecord):
 
 @dataclass(frozen=True, slots=True)
 class _DiffInput:
-    """The input of a diff.
+    """The overrides that a diff compares.
 
     resource: the id of the compared resource.
     live: the raw live overrides by key.
-    owned: the records of the owned overrides by key.
+    owned: the owned overrides by key, with the values that kdeclare applied last.
     """
 
     resource: ResourceId
@@ -90,9 +90,10 @@ def resolve_group(desired: WorkerConfigBody | None, owned: WorkerConfigRecord | 
 def ignore_overrides(
     body: WorkerConfigBody, live: WorkerState, owned: WorkerConfigRecord | None
 ) -> WorkerConfigBody:
-    """Return the body without ignored overrides that are set or were applied.
+    """Return the body without the ignored overrides that are already set or that kdeclare has applied before.
 
-    Workers always exist. An ignored override is therefore set once, like an ignored config of a broker.
+    kdeclare never creates workers, so it sets an ignored override once, if the override is not set yet.
+    Ignored configs of brokers are handled in the same way.
     """
     if not body.ignored:
         return body
@@ -207,7 +208,7 @@ def _diff_key(diff_input: _DiffInput, key: str, config_value: ConfigValue) -> It
 
 
 def _is_same_secret(secret: Secret, raw: str) -> bool:
-    """Whether ``raw`` is the value of the secret. If the secret's value is unknown, compare its hash."""
+    """Whether ``raw`` is the value of the secret. If either value is known only as a hash, compare hashes."""
     if isinstance(raw, HashedOverride) or not secret.value:
         return is_same_value(secret.digest, raw)
     return raw == secret.value

@@ -1,7 +1,8 @@
 """The overrides of Connect workers in fleet snapshots and audits: one object per group of workers.
 
-Secrets are stored as hashes, with the salts of the hashes in the state and of the declared secrets, so that
-an audit can compare them. If a secret is neither declared nor owned, only its key is stored.
+Snapshots store hashes instead of secrets. Each live secret is hashed with the same salts as the declared and
+the owned secret, so that an audit can compare the hashes. If a secret is neither declared nor owned, only its
+key is stored.
 """
 
 import json
@@ -47,7 +48,7 @@ WORKER_CONFIG = "ConnectWorkerConfig"
 _ENDPOINT_PREFIX = f"{ENVIRONMENT_FIELD}/"
 _CONFIGS, _REFUSALS = "configs", "refusals"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-"""The time of decoded states. Audits do not report when certificates expire."""
+"""The placeholder for the time of a decoded snapshot. Audits do not check when certificates expire."""
 
 
 def make_live_key(group: WorkerGroup) -> LiveKey:
@@ -85,7 +86,7 @@ class WorkerConfigCodec:
         return WorkerState({_parse_group(key): _decode_snapshot(json.loads(text)) for key, text in objects})
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
-        """Return True, because workers always exist. Raises Fault if they were not read."""
+        """Return True, because workers always exist. Raises Fault if the workers could not be read."""
         if live.get(WorkerState).get_snapshot(_parse_group(key)).overrides is None:
             raise Fault(UNREACHABLE, f"The workers {key.key} were not read.")
         return True
@@ -95,7 +96,7 @@ class WorkerConfigCodec:
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return False: workers are read only if a declared or owned resource names them."""
+        """Return False, because audits read only the workers that manifests and states name."""
         return False
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
@@ -106,7 +107,7 @@ class WorkerConfigCodec:
         return configs | {f"refusals.{url}": text for url, text in as_object(body[_REFUSALS]).items()}
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None, because the paths are the names of the fields in manifests."""
+        """Return None: reports show the path of an override, which is also its path in manifests."""
         return None
 
 

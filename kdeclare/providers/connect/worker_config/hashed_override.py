@@ -20,14 +20,17 @@ class HashedOverride(str):
         return override
 
     def may_match(self, stored_hash: str) -> bool:
-        """Whether ``stored_hash`` is the hash of the value. Return True if no hash has the same salt."""
+        """Whether ``stored_hash`` can be the hash of the value.
+
+        If none of the known hashes has the same salt, the hashes cannot be compared, and the result is True.
+        """
         method = _get_method(stored_hash)
         comparable = {known for known in self.hashes if _get_method(known) == method}
         return not comparable or stored_hash in comparable
 
 
 def is_same_value(stored_hash: str, raw: str) -> bool:
-    """Whether a raw override has this hash. Its value may be known only as hashes."""
+    """Whether ``stored_hash`` is the hash of a raw override, which can be a `HashedOverride`."""
     return raw.may_match(stored_hash) if isinstance(raw, HashedOverride) else is_hash_of(stored_hash, raw)
 
 

@@ -100,7 +100,7 @@ class ConnectWorkerConfigKind:
         )
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
-        """Return the configs and the workers of the resource."""
+        """Return the declared configs and the names of the workers. Secrets are masked."""
         body = desired.get_body(WorkerConfigBody)
         set_values = {key: wish for key, wish in body.configs.items() if not isinstance(wish, Unset)}
         configs = {
@@ -131,11 +131,11 @@ class ConnectWorkerConfigKind:
         return assess_worker_field(field)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Leave out the earlier value of a worker's field, because the reason for a refusal can vary."""
+        """Replace the reason why a worker refused the overrides with a constant: reasons can vary."""
         return replace(field, before=REFUSED) if field.path.startswith(WORKER_PATH_PREFIX) else field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return no fields, because the operations contain all fields of a change."""
+        """Return no fields: the operations contain every field of a change, so all fields can be compared."""
         return frozenset()
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
@@ -190,7 +190,7 @@ class ConnectWorkerConfigKind:
         return ("config", *path[1:])  # the path below `WorkerConfigBody.configs`
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return True, because the diff needs no other workers."""
+        """Return True, because the diff needs only the overrides of the resource's own workers."""
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
@@ -247,7 +247,7 @@ def build_worker_operation(
 
 
 def collect_keys(operations: Sequence[Operation]) -> frozenset[str]:
-    """Return the keys that operations change."""
+    """Return the keys of the overrides that the operations change."""
     return frozenset(item.key for op in operations for item in get_arguments(op, PatchWorkersArgs).ops)
 
 

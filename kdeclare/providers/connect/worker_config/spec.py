@@ -112,7 +112,7 @@ class WorkerConfigBody:
 def parse_worker_config(
     name: str, spec: ConnectWorkerConfigSpec
 ) -> tuple[WorkerConfigBody, tuple[SpecProblem, ...]]:
-    """Return the body of a spec and the problems of the spec. Sends no requests to workers."""
+    """Return the body of a spec, and the problems in the spec. Sends no requests to workers."""
     resource = f"ConnectWorkerConfig/{name}"
     problems = [
         *_check_choice(resource, spec),
@@ -174,7 +174,8 @@ def parse_value(resource: str, key: str, raw: object) -> tuple[ConfigValue | Non
 def _check_choice(resource: str, spec: ConnectWorkerConfigSpec) -> Iterator[SpecProblem]:
     """Require exactly one of ``connect`` and ``workers``.
 
-    A named Connect cluster has its settings in the environment.
+    With ``connect``, the environment contains the workers, the TLS settings and the headers of the cluster,
+    so the manifest must not contain them.
     """
     if spec.connect is None and not spec.workers:
         detail = "The manifest names no workers."

@@ -15,7 +15,7 @@ _IMPLYING = {
     "DESCRIBE": frozenset({"DESCRIBE", "READ", "WRITE", "DELETE", "ALTER"}),
     "DESCRIBE_CONFIGS": frozenset({"DESCRIBE_CONFIGS", "ALTER_CONFIGS"}),
 }
-"""The operations that imply another operation, by the implied operation. ALLOW READ also allows DESCRIBE."""
+"""For an operation, the operations that imply it. For example, ALLOW READ also allows DESCRIBE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class AccessRequest:
 
 
 class AccessReason(StrEnum):
-    """The rule that decides a request."""
+    """The reason why a request is allowed or denied."""
 
     DENIED_BY_BINDING = "denied by a binding"
     ALLOWED_BY_BINDING = "allowed by a binding"

@@ -59,7 +59,7 @@ class AclState:
 
 
 def build_acl_state(bindings: Iterable[Binding]) -> AclState:
-    """Return the state with these bindings."""
+    """Return the live state that consists of these bindings."""
     by_principal: dict[str, set[Binding]] = defaultdict(set)
     for binding in bindings:
         by_principal[binding.principal].add(binding)
@@ -81,7 +81,7 @@ def read_acls(connections: Connections, principals: Sequence[str] | None = None)
 
 
 def require_visible(state: AclState) -> AclState:
-    """Return the state unchanged. Raises Fault if the bindings could not be read."""
+    """Return ``state``. Raises Fault if the bindings could not be read."""
     if state.visibility is Visibility.DISABLED:
         raise Fault(SECURITY_DISABLED, "the brokers have no authorizer")
     if state.visibility is Visibility.UNSUPPORTED:

@@ -84,7 +84,7 @@ def _never(_: Binding) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The use of a binding by other resources of the project.
+    """How other resources of the project use a binding.
 
     is_held: returns whether another resource declares a binding. Such a binding must not be deleted.
     is_known: returns whether another resource declares or owns a binding. Such a binding is not unmanaged.
@@ -143,7 +143,7 @@ def diff_acl(
 
 
 def build_absent_record(body: AclBody, live: AclState, owned: AclRecord | None) -> AclRecord | None:
-    """See `DeletesByRecord`. The name of an Acl is free, so only its bindings say what to delete."""
+    """See `DeletesByRecord`. An Acl can have any name, so only its bindings determine what to delete."""
     if owned is not None and not body.adopt:
         return owned
     declared = {b: role for b, role in body.bindings.items() if live.has(b)}
@@ -157,7 +157,7 @@ def build_absent_record(body: AclBody, live: AclState, owned: AclRecord | None) 
 def _diff_undeclared(
     resource: ResourceId, live: AclState, owned: AclRecord | None, claims: Claims
 ) -> Difference:
-    """Return the difference of an orphan: the deletion of the owned bindings that still exist."""
+    """Return the difference for an orphan: the deletion of the owned bindings that still exist."""
     applied = owned.bindings if owned is not None else ()
     fields = build_fields((), (b for b in applied if live.has(b) and not claims.is_held(b)))
     if not fields:

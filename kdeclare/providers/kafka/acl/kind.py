@@ -138,9 +138,9 @@ class AclKind:
         return merge_bindings(before, after, created, deleted)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return whether the manifest allows or denies each operation.
+        """Return ALLOW or DENY, by principal, operation, resource and host.
 
-        Two manifests must not contradict each other.
+        A manifest must not allow what another manifest denies.
         """
         return {
             f"{b.principal} {b.operation} on {b.resource} from {b.host}": b.permission
@@ -212,7 +212,7 @@ class AclKind:
         return render_acl_spec(change)
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
-        """Return whether two strings are equal, because there is only one way to write a binding's value."""
+        """Compare two strings exactly, because a value in a binding can be written in only one way."""
         return text == value
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:

@@ -10,9 +10,9 @@ If the guard allows a change, the change takes no right away from kdeclare, prov
 ACLs as `StandardAuthorizer` does and that no other client changes ACLs at the same time. If kdeclare cannot
 determine whether it would lose a right, the change is *unverified*, and the user must permit the change. ACLs
 do not restrict super users. kdeclare concludes that it is a super user only if the cluster has ACLs, and
-these ACLs do not explain its rights. There is no other evidence, because brokers do not return the value of
-``super.users``. If the cluster has no ACLs at all, the value of ``allow.everyone.if.no.acl.found`` on the
-controllers, which kdeclare cannot read, can explain the rights.
+these ACLs do not explain its rights. kdeclare has no other way to find out, because brokers do not return the
+value of ``super.users``. If the cluster has no ACLs at all, the value of ``allow.everyone.if.no.acl.found``
+on the controllers, which kdeclare cannot read, can explain the rights.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -93,7 +93,7 @@ def find_lockouts(
 
 
 def select_relevant(operations: Iterable[Operation]) -> list[Operation]:
-    """Return the operations on bindings, or nothing if none of the bindings is on the cluster."""
+    """Return the operations on bindings, or no operations if no binding applies to the cluster itself."""
     own = [op for op in operations if isinstance(get_operation_type(op), CreateAcls | DeleteAcls)]
     is_relevant = any(b.resource_type == CLUSTER for op in own for b in list_bindings(op))
     return own if is_relevant else []

@@ -38,7 +38,7 @@ from kdeclare.providers.kafka.acl.spec import AclBody, AclSpec, BindingSpec
 
 BINDINGS = "bindings"
 _FIELDS = {ALLOW: "allow", DENY: "deny"}
-"""The field of an entry that lists the operations, by permission."""
+"""For ALLOW and DENY, the name of the field that lists the operations in an entry."""
 
 
 class _Target(NamedTuple):
@@ -94,7 +94,7 @@ def render_acl_spec(change: Change) -> Sequence[str]:
 
 
 def is_acl_as_changed(before: AclBody | None, after: AclBody, change: Change) -> bool:
-    """Return whether ``after`` declares the bindings of ``before``, except for exactly a change."""
+    """Return whether the given change is the only difference between ``before`` and ``after``."""
     created, deleted = list_changed_bindings(change)
     if before is None:
         return after.bindings.keys() == set(created)
@@ -149,7 +149,7 @@ class _BindingsEditor:
         return ManifestEdits((*self._list_operation_edits(removed), *list_edit))
 
     def _read_entry(self, entry: BindingSpec) -> _Entry:
-        """Return an entry, whose target and hosts are those of the bindings that it declares."""
+        """Parse an entry of ``bindings``. Read its resource and hosts from the bindings that it declares."""
         alone = self._spec.model_copy(
             update={
                 "produce": [],

@@ -40,7 +40,7 @@ _REASONS = {
     Visibility.HIDDEN: "the principal is not permitted to describe ACLs",
     Visibility.UNSUPPORTED: "the brokers do not support them",
 }
-"""Why ACLs are not imported."""
+"""The reasons why the ACLs of a cluster cannot be imported."""
 
 
 def export_acls(live: AclState, request: ExportRequest) -> Export:

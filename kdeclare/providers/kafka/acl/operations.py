@@ -54,7 +54,7 @@ class AclArgs(Arguments):
     roles: Annotated[Mapping[str, str], OMIT_EMPTY] = field(default_factory=dict)
 
     def keep(self, bindings: Sequence[str]) -> "AclArgs":
-        """Return the arguments with only some of the bindings."""
+        """Return the arguments with only the given bindings."""
         kept = frozenset(bindings)
         roles = {text: role for text, role in self.roles.items() if text in kept}
         return replace(self, bindings=tuple(bindings), roles=roles)

@@ -44,7 +44,7 @@ _NOUNS = {
 
 
 class _Effect(StrEnum):
-    """The possible effects of a plan on a right, as verbs of a sentence, in display order."""
+    """What a plan can do to a principal's right, as the verb of a sentence, in display order."""
 
     GAINS = "gains"
     NOT_DENIED = "is no longer denied"
@@ -60,7 +60,7 @@ class _Effect(StrEnum):
 
 
 class _Group(NamedTuple):
-    """The common properties of bindings that one sentence describes."""
+    """The properties that bindings must share to be described in the same sentence."""
 
     principal: str
     effect: _Effect

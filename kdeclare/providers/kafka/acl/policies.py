@@ -83,7 +83,7 @@ class ClusterOperations(PolicySettings):
 
 
 class NoClusterOperations(AclPolicy[ClusterOperations]):
-    """Deny grants of administrative rights on the cluster: to change ACLs or configs, or act as a broker."""
+    """Deny grants of administrative rights on the cluster, such as the right to change ACLs."""
 
     settings_model = ClusterOperations
 

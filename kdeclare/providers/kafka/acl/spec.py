@@ -152,8 +152,8 @@ class AclBody:
         in the field ``bindings``.
     absent: bindings that must not exist. Only ad hoc commands use this field.
     is_partial: whether the body is only a part of a resource, as in ad hoc commands and in audits.
-    adopt: whether a deletion includes declared bindings that were never applied. Otherwise, existing bindings
-        need no permission to be adopted, because kdeclare does not change them.
+    adopt: whether a deletion includes declared bindings that kdeclare has never applied. Only deletions use
+        this field: kdeclare adopts existing bindings without it, because adoption does not change them.
     """
 
     principals: tuple[str, ...]

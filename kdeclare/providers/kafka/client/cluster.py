@@ -178,7 +178,7 @@ class KafkaCluster:
         return _scram.describe_scram_users(self._wire, self._freshness, users)
 
     def can_log_in(self, user: str, mechanism: Mechanism, password: str) -> bool:
-        """Open a connection with this password, and close the connection."""
+        """Check a password: open a connection with it, and close the connection."""
         if self._log_in is None:
             raise Fault("LOGIN_NOT_POSSIBLE", "this connection cannot check passwords")
         return self._log_in(user, mechanism.value, password)

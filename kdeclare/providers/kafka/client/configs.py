@@ -108,7 +108,7 @@ def _find_broker_id(resource: ConfigResource) -> int | None:
 
 
 def _find_not_serving_fault(wire: Wire, broker: int) -> Fault | None:
-    """Return a Fault for a broker that is registered but missing in metadata; None if it is not registered.
+    """Return a Fault for a registered broker that is missing from the metadata; None if not registered.
 
     Raises Fault if the cluster cannot be described.
     """

@@ -174,7 +174,7 @@ def _read_features(response: ApiVersionsResponse) -> dict[str, int]:
 
 
 def read_cluster_rights(response: Any) -> frozenset[str] | None:
-    """Return the authorized operations in a DescribeCluster response; None if they are missing."""
+    """Return the authorized operations in a DescribeCluster response; None if it does not contain them."""
     if response.error_code:
         raise build_fault_from_code(response.error_code, response.error_message, changes=False)
     return list_operation_names(response.authorized_operations)

@@ -122,7 +122,7 @@ def build_fault_from_exception(exc: BaseException, *, sent: bool, changes: bool)
 
 
 def build_unanswered_fault() -> Fault:
-    """Build the Fault, with an unknown outcome, for an item that is missing in the response."""
+    """Build the Fault, with an unknown outcome, for an item that is missing from the response."""
     return Fault(
         "UNKNOWN_SERVER_ERROR",
         "the response of the broker contains no result for this item",

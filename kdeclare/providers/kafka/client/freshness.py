@@ -108,8 +108,8 @@ class Freshness:
 
         Brokers then count as outdated until the next check. Raises Fault.
 
-        Records that the controller has not appended yet have no offset. It appends records in order, so they
-        are in its log when the log has grown beyond its current end.
+        Records that the controller has not appended yet have no offset. The controller appends records in
+        order, so its log contains these records once the log has grown beyond its current end.
         """
         if self._can_check:
             started_at, delay_s = time.monotonic(), _POLL_S

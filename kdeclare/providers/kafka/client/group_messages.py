@@ -101,8 +101,8 @@ def build_describe_request(type_: GroupType, ids: list[str], *, with_rights: boo
 def read_group_rights(response: Any) -> dict[str, frozenset[str] | Fault]:
     """Return the operations that are granted on each described group. A group that was deleted is missing.
 
-    Without DESCRIBE, no operation that kdeclare needs is granted, because all other operations imply
-    DESCRIBE.
+    If the broker does not allow kdeclare to describe a group, the set of operations is empty: every other
+    operation that kdeclare needs would imply DESCRIBE.
     """
     results: dict[str, frozenset[str] | Fault] = {}
     for group in response.groups:

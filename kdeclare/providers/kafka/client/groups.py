@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class KafkaGroups:
-    """The groups of a cluster with real brokers. Thread-safe."""
+    """Reads and changes groups by sending requests to the brokers of a cluster. Thread-safe."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire

@@ -14,7 +14,7 @@ _EXAMPLES = {
     BEARER: 'clientId="…" clientSecret="…"',
     KERBEROS: 'useKeyTab=true keyTab="…" principal="…"',
 }
-"""Examples of the options in a JAAS line, for mechanisms that need other options than `_EXAMPLE`."""
+"""Examples of the options in a JAAS line, for mechanisms whose options differ from those in `_EXAMPLE`."""
 
 _JAAS = re.compile(
     r"\s*(?P<module>[\w.]+)\s+(?:required|requisite|sufficient|optional)(?P<options>\s.*)?;\s*", re.DOTALL

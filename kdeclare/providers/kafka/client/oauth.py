@@ -1,6 +1,6 @@
-"""Tokens for SASL OAUTHBEARER: where they are from, and when they are renewed.
+"""Obtain and renew tokens for SASL OAUTHBEARER.
 
-Tokens are from the client credentials grant (RFC 6749, KIP-768), a file, a command, or an installed package.
+Tokens come from the client credentials grant (RFC 6749, KIP-768), a file, a command, or an installed package.
 """
 
 import base64
@@ -206,9 +206,9 @@ def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str])
 
 
 def _find_own_source(properties: Mapping[str, str]) -> Callable[[], Token] | None:
-    """Return the function that gets a token as the properties of kdeclare say; None if they are not set.
+    """Return a function that gets a token as kdeclare's own properties specify; None if none of them is set.
 
-    Raises KdeclareError if several properties state where tokens are from.
+    Raises KdeclareError if more than one property specifies the source of tokens.
     """
     keys = [
         key

@@ -1,8 +1,8 @@
 """Send requests through kafka-python's connections, from any thread and in batches of limited size.
 
 Only this module uses internals of kafka-python (connection manager and event loop), so the version of
-kafka-python is pinned. KafkaAdminClient is not used, because it drops errors and messages of single items,
-hides the cause of a failed bootstrap, and rejects a sixth in-flight request.
+kafka-python is pinned. KafkaAdminClient is not used, because it drops the errors and messages of individual
+items, hides the cause of a failed bootstrap, and rejects a sixth in-flight request.
 """
 
 import struct
@@ -31,7 +31,7 @@ Request: TypeAlias = Any
 Response: TypeAlias = Any
 
 _UNREADABLE_FAULT_KINDS = {True: FaultKind.UNKNOWN, False: FaultKind.REFUSED}
-"""The fault kind for an unreadable response, by whether the request changes anything."""
+"""The fault kind for an unreadable response. The key is True if the request changes anything."""
 _UNREADABLE_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error)
 """Errors that decoding an unreadable response can raise. `MalformedResponse` is a ValueError.
 
@@ -220,7 +220,11 @@ class Wire:
         nodes: Sequence[int] | None,
         window: int,
     ) -> list[T | Fault]:
-        """Send requests. check: the permit for requests that change something; None for other requests."""
+        """Send requests.
+
+        check: raises KdeclareError if this process is no longer allowed to change the cluster; None for
+            requests that change nothing.
+        """
         changes = check is not None
         answers: list[Any] = [None] * len(requests)
         queue = deque(range(len(requests)))
@@ -353,7 +357,10 @@ class Wire:
 
 
 def _find_check(changes: bool) -> SendCheck | None:
-    """Return the permit of the calling thread, because requests are sent on the event loop's thread."""
+    """Return the `SendCheck` of the calling thread; None for requests that change nothing.
+
+    The event loop's thread sends the requests, and cannot find the check by itself.
+    """
     return get_send_check() if changes else None
 
 

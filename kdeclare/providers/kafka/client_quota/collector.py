@@ -73,7 +73,7 @@ def read_quotas(connections: Connections, entities: Sequence[QuotaEntity] | None
 
 
 def require_visible(state: QuotaState) -> QuotaState:
-    """Return the state unchanged. Raises Fault if the limits cannot be read."""
+    """Return ``state``. Raises Fault if the limits cannot be read."""
     if state.fault is not None and state.fault.error == UNSUPPORTED_VERSION:
         raise UnsupportedFault(UNSUPPORTED_VERSION, "the brokers do not support client quotas")
     if not state.is_visible:

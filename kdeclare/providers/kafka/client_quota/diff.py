@@ -57,10 +57,10 @@ def find_entity(desired: DesiredResource | None, owned: OwnedRecord | None) -> Q
 
 
 def ignore_limits(body: ClientQuotaBody, live: QuotaState, owned: QuotaRecord | None) -> ClientQuotaBody:
-    """Return the body without ignored limits that are set or were applied.
+    """Return the body without the ignored limits that are already set or that kdeclare has applied before.
 
-    A quota entity exists without limits. An ignored limit is therefore set once, like an ignored config of a
-    broker.
+    kdeclare never creates quota entities, so it sets an ignored limit once, if the limit is not set yet.
+    Ignored configs of brokers are handled in the same way.
     """
     if not body.ignored:
         return body
@@ -139,7 +139,7 @@ def assess_limit(field: FieldChange) -> FieldChange:
 
 
 def _diff_undeclared(resource: ResourceId, live_limits: JsonObject, applied: Limits) -> Difference:
-    """Return the difference of an orphan: the deletion of the owned limits that still exist."""
+    """Return the difference for an orphan: the deletion of the owned limits that still exist."""
     removed_keys = (key for key in sorted(applied) if applied[key] is not None and key in live_limits)
     fields = tuple(_build_field(key, FieldOp.DELETE, live_limits[key], None) for key in removed_keys)
     if not fields:

@@ -82,7 +82,7 @@ from kdeclare.providers.kafka.manifest_edits import is_setting_claimed
 from kdeclare.providers.kafka.port import UNSUPPORTED_VERSION
 
 DEFAULT_NAME = ""
-"""The name of a default entity in policies. No other entity has an empty name."""
+"""The name of a default entity in policies: an empty string, which no other entity has as its name."""
 
 
 def _list_names() -> Mapping[str, type]:
@@ -340,7 +340,7 @@ class ClientQuotaKind:
         return find_quota_edits(change)
 
     def render_spec_lines(self, change: Change) -> Sequence[str]:
-        """Raise KdeclareError: a change of limits does not contain the entity of the quota."""
+        """Raise KdeclareError: a change to limits does not contain the entity, which a new manifest needs."""
         raise KdeclareError(report_unknown_entity(change.id))
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:

@@ -27,7 +27,7 @@ def _edit_limit(field: FieldChange) -> SettingEdit:
 
 
 def report_unknown_entity(resource: ResourceId) -> Diagnostic:
-    """Return the error about a new quota, whose entity is unknown."""
+    """Return the error for a change that cannot be written, because no manifest declares the quota."""
     return error(
         "not-declared",
         "Resource not declared",
@@ -38,7 +38,7 @@ def report_unknown_entity(resource: ResourceId) -> Diagnostic:
 
 
 def is_same_limit(path: SpecPath, text: str, value: JsonValue) -> bool:
-    """Return whether a manifest declares a limit with this text. ``10MiB`` is the same as ``10485760``."""
+    """Return whether a limit in a manifest is the same as ``value``. ``10MiB`` is the same as 10485760."""
     key = str(path[-1])
     try:
         return key in LIMITS and value is not None and parse_limit(key, text) == parse_limit(key, str(value))
@@ -47,7 +47,7 @@ def is_same_limit(path: SpecPath, text: str, value: JsonValue) -> bool:
 
 
 def convert_limit(path: SpecPath, text: str) -> str | None:
-    """Return the number that Kafka gets for a limit such as ``10MiB``; None if it is a number already."""
+    """Convert a limit such as ``10MiB`` to the number for Kafka; None if the limit has no unit."""
     root, key = path[0], str(path[-1])
     if root != "limits" or key not in LIMITS or not text.strip().endswith(("B", "s")):
         return None
@@ -58,7 +58,7 @@ def convert_limit(path: SpecPath, text: str) -> str | None:
 
 
 def is_quota_as_changed(before: ClientQuotaBody | None, after: ClientQuotaBody, change: Change) -> bool:
-    """Return whether ``after`` declares the limits of ``before``, except for exactly a change."""
+    """Return whether the given change is the only difference between ``before`` and ``after``."""
     changed = {_get_key(field): field.after for field in change.fields}
     if before is None or any(after.limits.get(key) != limit for key, limit in changed.items()):
         return False

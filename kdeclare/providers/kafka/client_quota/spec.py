@@ -30,7 +30,7 @@ from kdeclare.providers.kafka.client_quota.entity import (
 )
 
 LIMIT_FIELD_PREFIX = "limits."
-"""The start of the path of a limit in plans."""
+"""The prefix that the paths of limits have in plans."""
 
 _CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 

@@ -40,7 +40,7 @@ _NAME_OPTIONS = {
     ConfigScope.GROUP: "group",
     ConfigScope.CLIENT_METRICS: "client_metrics",
 }
-"""The option that names resources of each type."""
+"""For each resource type, the option with which the command line names resources."""
 
 
 def complete(place: CursorContext, names: Names) -> CompletionOffer | None:

@@ -24,7 +24,7 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery, require_all_conf
 class ResourceQuery:
     """The resources whose configs are shown.
 
-    Without ``names`` and ``default``, the configs of all resources of the scope are shown.
+    Without ``names`` and ``default``, the configs of all resources of the type are shown.
     names: the names or ids of the resources. Names of topics can also be regular expressions.
     default: whether to show the cluster-wide defaults of brokers.
     """
@@ -40,7 +40,7 @@ def describe_configs(
     """Return the overrides of the resources. Raises KdeclareError.
 
     everything: whether to also return inherited values, for all keys in kdeclare's catalog. Newer brokers can
-        have more keys.
+        have keys that the catalog does not contain.
     """
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster

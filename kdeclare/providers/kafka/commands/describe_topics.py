@@ -75,7 +75,7 @@ class ReplicaSizes:
         return tuple(self._find_size(at, broker) for broker in brokers)
 
     def arriving(self, at: TopicPartition, brokers: Sequence[int]) -> int:
-        """Return the total bytes of a partition's replicas that are moving into another log directory."""
+        """Return how many bytes of a partition have been copied to other log directories so far."""
         return sum(self._arriving_by_broker.get(broker, {}).get(at, 0) for broker in brokers)
 
     def _find_size(self, partition: TopicPartition, broker: int) -> int | None:

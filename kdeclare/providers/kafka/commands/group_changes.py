@@ -59,7 +59,7 @@ class GroupNames:
 
 @dataclass(frozen=True, slots=True)
 class ResetRequest:
-    """A requested reset.
+    """A requested reset of committed offsets.
 
     topics: the partitions to reset. If there are none, reset all partitions in the file or, without a file,
         all partitions with committed offsets.
@@ -80,9 +80,9 @@ class OffsetDeletionRequest:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """The plan of a command.
+    """The plan of a ``kdeclare group`` command.
 
-    failed: by resource, the diagnostics of each group whose change cannot be planned.
+    failed: for each group whose change cannot be planned, the id of its resource and the diagnostics.
     offsets: for a reset, the offsets of all partitions after the reset.
     """
 

@@ -26,7 +26,7 @@ _INT64 = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class GroupSelectionOptions:
-    """The groups of a command: arguments, and values of ``--group`` as in Kafka's tool."""
+    """The groups that the user selects: with arguments, or with ``--group`` as in Kafka's tool."""
 
     names: Annotated[
         list[str] | None, typer.Argument(metavar="ID", help="Ids of groups.", show_default=False)
@@ -37,7 +37,7 @@ class GroupSelectionOptions:
     all_groups: Annotated[bool, typer.Option("--all-groups", help="All consumer groups.")] = False
 
     def select(self) -> "GroupNames":
-        """Return the selected groups. Raises BadParameter unless there are names or --all-groups."""
+        """Return the selected groups. Raises BadParameter unless users pass either ids or --all-groups."""
         from kdeclare.providers.kafka.commands.group_changes import GroupNames
 
         names = tuple(dict.fromkeys([*(self.names or ()), *(self.group or ())]))
@@ -127,7 +127,7 @@ class OffsetScope:
 
 @dataclass(frozen=True, slots=True)
 class ResetTargets:
-    """The positions to reset to. Exactly one of them is required."""
+    """The options for the target of an offset reset. Users must pass exactly one of these options."""
 
     to_earliest: Annotated[
         bool, typer.Option("--to-earliest", help="Reset to the first offset of each partition.")

@@ -36,7 +36,7 @@ _TYPES = "topics, brokers, groups, client-metrics, users, clients and ips"
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """The topic names of a command: arguments, and values of ``--topic`` as in Kafka's tools."""
+    """The topic names that the user passes: as arguments, or with ``--topic`` as in Kafka's tools."""
 
     names: Annotated[
         list[str] | None,

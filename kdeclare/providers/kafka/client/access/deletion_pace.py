@@ -18,7 +18,7 @@ TARGET_S = 0.01
 MAX_DELETIONS = 50
 """The maximum number of bindings that one request deletes."""
 MEASURED_FROM = 20
-"""The minimum number of bindings for which the scan time is measured. Fewer bindings need few requests."""
+"""The minimum number of bindings for measuring the scan time. Fewer bindings need only a few requests."""
 _REQUESTS_PER_MEASUREMENT = 25
 _FIRST_MEASUREMENTS, _KEPT_MEASUREMENTS = 3, 5
 _MAX_PAUSE_S = 5.0

@@ -22,11 +22,11 @@ from kdeclare.providers.kafka.client.jaas import KERBEROS, parse_jaas_line
 SERVICE_KEY = "sasl.kerberos.service.name"
 _MODULE = "Krb5LoginModule"
 _MINOR = re.compile(r"Minor \(\d+\): (.*)", re.DOTALL)
-"""The cause in the message of a GSSError. The first part only says that there is a cause."""
+"""Matches the cause in the message of a GSSError. The first part of the message does not name the cause."""
 
 
 class KerberosLogin:
-    """What the client properties say about a login.
+    """The Kerberos login that the client properties configure.
 
     service: the first part of the principal of the brokers. The second part is the host of each broker.
     store: where the Kerberos library finds the credentials. If empty, it uses the environment.
@@ -43,7 +43,7 @@ class KerberosLogin:
         return f"MEMORY:{uuid4().hex}"
 
     def acquire(self) -> Any:
-        """Return credentials, or None for those of the environment. Raises GSSError."""
+        """Return credentials, or None to use the credentials of the environment. Raises GSSError."""
         import gssapi
 
         if not self._store and self._principal is None:
@@ -113,7 +113,7 @@ def build_kerberos_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _find_store(options: Mapping[str, str]) -> dict[str, str]:
-    """Return where the options of the JAAS line say that the credentials are. Raises KdeclareError."""
+    """Return the location of the credentials that the JAAS line specifies. Raises KdeclareError."""
     is_enabled = {name: options.get(name, "").lower() == "true" for name in ("useKeyTab", "useTicketCache")}
     if is_enabled["useKeyTab"] and "keyTab" in options:
         keytab = options["keyTab"].removeprefix("FILE:")

@@ -14,7 +14,7 @@ def can_log_in(
 ) -> bool:
     """Return whether brokers accept a password.
 
-    All other settings of the connection are the given client properties.
+    client_config: the client properties for all settings except the mechanism, the user and the password.
 
     Raises Fault if the client connects without SASL, or if no broker responds.
     """

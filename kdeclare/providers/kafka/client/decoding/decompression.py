@@ -24,9 +24,10 @@ class UnreadableRecordsError(Exception):
 
 
 def decompress_start(codec_id: int, data: bytes, limit: int) -> bytes:
-    """Return about the first ``limit`` bytes of compressed data.
+    """Decompress the beginning of ``data``. Raises UnreadableRecordsError.
 
-    codec_id: the compression type in the attributes of a batch. Raises UnreadableRecordsError.
+    codec_id: the compression type in the attributes of a batch.
+    limit: the approximate number of decompressed bytes to return.
     """
     found = _CODECS.get(codec_id)
     if found is None:
@@ -44,7 +45,7 @@ def decompress_start(codec_id: int, data: bytes, limit: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Codec:
-    """A type of compression. package: the Python package of its library."""
+    """A compression type. package: the Python package of its library."""
 
     name: str
     package: str

@@ -14,13 +14,13 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH = struct.Struct(">8xi")
 _MAGIC_POS = 16
 _LENGTH_FROM = 12
-"""The number of bytes of a batch that its length field does not count. They count towards size limits."""
+"""The bytes of a batch that its length field does not include, although size limits apply to them."""
 _CURRENT_MAGIC = 2
 _CODEC_MASK, _CONTROL_FLAG = 0x07, 0x20
 _MAX_DECOMPRESSED_BYTES = 1024 * 1024
 """The maximum number of bytes of a batch to decompress.
 
-They suffice to find the keys, because the key of a record is before its value.
+These bytes are enough to find out whether records have keys, because a key precedes the value.
 """
 _MAX_VARINT_BYTES = 10
 
@@ -68,7 +68,7 @@ def _decode_batch(data: bytes, size: int, max_records: int) -> RecordBatch | Non
 
 
 def _find_keys(content: bytes, records: int) -> Iterator[bool]:
-    """Yield for each record whether it has a key, up to a number of records or the end of the content."""
+    """Yield whether each record has a key. Stop after ``records`` records, or at the end of ``content``."""
     pos = 0
     try:
         for _ in range(records):

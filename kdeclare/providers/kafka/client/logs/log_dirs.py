@@ -55,7 +55,7 @@ def describe_log_dirs(
 
 
 def _refresh_for_new_brokers(wire: Wire) -> None:
-    """If an unfenced broker is missing in the metadata, refresh the metadata for later requests."""
+    """If an unfenced broker is missing from the metadata, refresh the metadata for later requests."""
     known_brokers = wire.brokers()
     if any(broker.id not in known_brokers and not broker.fenced for broker in describe_cluster(wire).brokers):
         wire.request_refresh()

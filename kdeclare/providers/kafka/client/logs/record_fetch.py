@@ -1,4 +1,4 @@
-"""Read which records have keys, and the sizes of their batches, from partition leaders (Fetch).
+"""Fetch records from partition leaders, to find out whether they have keys and how large batches are.
 
 The requests belong to no group and no fetch session, and commit no offsets. The records are dropped as soon
 as their batches are decoded.
@@ -26,11 +26,11 @@ from kdeclare.providers.kafka.port import RecordBatch
 _VERSION = max(FETCH_VERSIONS)
 """The last version that identifies topics by name and not by id. Brokers support it since Kafka 2.7."""
 _MAX_WAIT_MS = 500
-"""How long a leader can take to read records from remote storage (KIP-405). Other records do not wait."""
+"""How long a leader can take to read records from remote storage (KIP-405). Local reads do not wait."""
 _NO_SESSION = -1
 
 NO_RECORDS = "NO_RECORDS"
-"""kdeclare's own error name for a response that lacks records which exist."""
+"""kdeclare's own error name for a response without records although the requested records exist."""
 
 _Batches = tuple[RecordBatch, ...]
 

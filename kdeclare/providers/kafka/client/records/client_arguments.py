@@ -20,7 +20,7 @@ MIN_TIMEOUT_S = 1.0
 """The shortest request timeout. It must be longer than the 0.5 s that consumers wait for records."""
 
 SHARED_NAMES = KafkaProducer.DEFAULT_CONFIG.keys() & KafkaConsumer.DEFAULT_CONFIG.keys()
-"""The arguments that both clients accept. ``socket_connection_setup_timeout_ms`` is not among them."""
+"""The arguments that both clients accept, which excludes ``socket_connection_setup_timeout_ms``."""
 
 
 def build_record_client_arguments(

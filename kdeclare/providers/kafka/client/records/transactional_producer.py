@@ -104,7 +104,8 @@ class TransactionalProducer:
         """Close the connections in the background. An open transaction stays open until it times out.
 
         ``close`` of kafka-python waits for unfinished records first, and gives up without closing anything if
-        they are not finished in the given time. They fail after the delivery timeout at the latest.
+        they are not finished in the given time. Unfinished records fail after the delivery timeout at the
+        latest.
         """
         timeout_s = 2 * self._delivery_timeout_s
         threading.Thread(

@@ -23,7 +23,7 @@ def fetch_token(request: TokenRequest) -> Token:
     """Return a token that is signed with AWS credentials. Nothing is sent to MSK.
 
     Options: ``region``; ``profile``, an AWS profile; ``role``, the ARN of a role to assume; ``session``, the
-    name of the session of the role.
+    name of the session in which the role is assumed.
 
     Raises KdeclareError, ModuleNotFoundError without the extra, and the exceptions of the signer.
     """
@@ -51,7 +51,7 @@ def fetch_token(request: TokenRequest) -> Token:
 def find_region(options: Mapping[str, str], servers: Iterable[str], environ: Mapping[str, str]) -> str:
     """Return the AWS region of the cluster: an option, part of an address, or an environment variable.
 
-    Raises KdeclareError if nothing states the region.
+    Raises KdeclareError if none of them contains the region.
     """
     matches = (_REGION.search(server.strip()) for server in servers)
     regions = (

@@ -20,11 +20,11 @@ _OPTIONS = {
     "awsRoleArn": "role",
     "awsRoleSessionName": "session",
 }
-"""The options of the Java library that kdeclare supports, and the options of the token provider."""
+"""For each supported option of the Java library, the corresponding option of the token provider."""
 
 
 def convert_msk_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Replace the properties of aws-msk-iam-auth by those of the token provider ``msk-iam``.
+    """Replace the properties of aws-msk-iam-auth with those of the token provider ``msk-iam``.
 
     The mechanism AWS_MSK_IAM becomes OAUTHBEARER, because MSK accepts both on the same port.
     """

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kdeclare.core.frozen_dataclass import dataclass
 
 DEFAULT_LIFETIME_S = 300.0
-"""The assumed lifetime of a token in seconds, if nothing states the lifetime."""
+"""The assumed lifetime of a token in seconds, if its lifetime is unknown."""
 MAX_TOKEN_BYTES = 1 << 20
 """The maximum length of a token, or of a document with a token, in bytes."""
 

@@ -42,8 +42,8 @@ def change_acls(
 
     If a manifest declares a binding or kdeclare owns it, the plan shows the change under the id of that
     resource. If the change is also written to manifests, the plan shows a new binding under the id of the
-    manifest that declares the principal. If no manifest does, the change creates a resource, so that a
-    manifest is created.
+    manifest that declares the principal. If no manifest declares the principal, the plan shows the creation
+    of a resource, and kdeclare writes a new manifest for the resource.
     """
 
     def build_request(connections: Connections) -> AdhocRequest:
@@ -82,7 +82,7 @@ def _warn_broad_rights(bindings: Sequence[Binding], names: Mapping[Binding, str]
 
 
 def _find_names(ownership: ResourceOwnership, bindings: Sequence[Binding]) -> dict[Binding, str]:
-    """Return the name of the resource that declares or owns each binding.
+    """Return, for each binding, the name of the resource that declares or owns it.
 
     If there is no such resource, return a name that is derived from the principal.
     """

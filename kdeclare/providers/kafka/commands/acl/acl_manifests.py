@@ -15,9 +15,9 @@ from kdeclare.providers.kafka.acl.spec import AclBody
 def find_manifests(
     ownership: ResourceOwnership, created: Sequence[Binding], deleted: Iterable[Binding]
 ) -> Mapping[Binding, str]:
-    """Return the name of the resource whose manifest declares each binding after the change.
+    """Return, for each changed binding, the name of the resource whose manifest declares or will declare it.
 
-    Bindings for which no manifest has to change, or for which a manifest has to be created, are left out.
+    Created bindings that require a new manifest, and deleted bindings that no manifest declares, are omitted.
     Raises KdeclareError if there is no manifest that can declare exactly the changed bindings.
     """
     declared = [item for item in ownership.declared.values() if item.id.kind == KIND]
@@ -53,7 +53,8 @@ def _find_candidates(
 ) -> DesiredResource | Diagnostic | None:
     """Return the only manifest that can declare a new binding, or None if a new manifest is needed.
 
-    Return an error if there are several such manifests, or if each of them also grants to other principals.
+    Return an error if there are several such manifests, or if the binding would also apply to other
+    principals in each of them.
 
     principals: the principals for which the same binding is created.
     """

@@ -1,1 +1,1 @@
-"""The part of ``kdeclare config`` for users, client ids and IP addresses: quotas and SCRAM credentials."""
+"""Quotas and SCRAM credentials in ``kdeclare config``: for users, client ids and IP addresses."""

@@ -166,7 +166,7 @@ def change_quotas(
 
 
 def find_quota_names(ownership: ResourceOwnership, entities: Iterable[QuotaEntity]) -> dict[QuotaEntity, str]:
-    """Return the name of the resource that declares or owns each entity.
+    """Return, for each entity, the name of the resource that declares or owns it.
 
     If there is no such resource, return a name that is derived from the entity.
     """

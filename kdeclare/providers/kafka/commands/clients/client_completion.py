@@ -20,7 +20,7 @@ from kdeclare.providers.kafka.scram_user.collector import read_scram_users
 from kdeclare.providers.kafka.scram_user.credential import Credentials, Mechanism
 
 _OPTIONS = {EntityType.USER: "user", EntityType.CLIENT_ID: "client", EntityType.IP: "ip"}
-"""The option that names each type of entity."""
+"""For each entity type, the option with which the command line names an entity."""
 _CREDENTIAL_FORM = "[iterations=8192,password="
 
 

@@ -17,7 +17,7 @@ CLIENT_ENTITY_TYPES: Mapping[str, EntityType] = {
 """The entity types of kafka-configs (org.apache.kafka.server.config.ConfigType) that have quotas."""
 
 Names = tuple[str | None, ...]
-"""Names of one type. None means the default entity. An empty tuple means all entities of the type."""
+"""Names of entities of one type. None means the default entity; an empty tuple means all entities."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,11 @@ class EntityOptions:
     ] = False
 
     def list_parts(self) -> Iterator[tuple[str, str, str | None]]:
-        """Yield the field, the option and the name of each part of the entity.
+        """Yield the field, the option and the name of each user, client id or IP address of the entity.
 
         The name None means the default entity.
 
-        Raises BadParameter if the options name no entity, or name the same part twice.
+        Raises BadParameter if the options name no entity, or both a name and the default of the same type.
         """
         choices = (
             ("user", "--user", self.user, self.user_defaults),

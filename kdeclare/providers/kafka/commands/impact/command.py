@@ -54,7 +54,7 @@ class HypotheticalChange:
 
     @property
     def has_placement(self) -> bool:
-        """Whether an option about partitions or replicas is given."""
+        """Whether the user passed an option about partitions or replicas."""
         options = (self.partitions, self.replication_factor, self.replica_assignment)
         return any(option is not None for option in options)
 
@@ -152,7 +152,7 @@ def _is_resource(target: str) -> bool:
 
 
 def _exists(target: str) -> bool:
-    """Return whether there is a file or folder. The name of a topic can be too long for a path."""
+    """Return whether ``target`` is an existing file or folder. It can also be a name too long for a path."""
     return os.path.exists(target)  # noqa: PTH110
 
 

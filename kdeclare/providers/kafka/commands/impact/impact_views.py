@@ -113,7 +113,7 @@ def build_impact_view(cluster: str, predicted: PredictedImpact) -> ImpactView:
 
 
 def list_diagnostics(predicted: PredictedImpact) -> tuple[Diagnostic, ...]:
-    """Return the problems of the change."""
+    """Return the problems that were found while the change was planned."""
     planned = () if predicted.plan is None else predicted.plan.diagnostics
     failed = (problem for problems in predicted.failed.values() for problem in problems)
     return tuple(dict.fromkeys((*failed, *planned)))

@@ -288,7 +288,7 @@ def parse_broker_list(text: str) -> tuple[int, ...]:
 
 
 def dump_assignments(assignments: Iterable[PartitionAssignment]) -> str:
-    """Return the JSON format of Kafka's tool, on one line, sorted by topic and partition."""
+    """Format assignments as JSON for Kafka's tool, on one line, sorted by topic and partition."""
     partitions = [
         {
             "topic": a.partition.topic,

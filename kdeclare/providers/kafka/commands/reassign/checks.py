@@ -146,7 +146,7 @@ def _validate_directories(
 
 
 TextWriter = Callable[[str], None]
-"""A function that writes lines of the tool's output. The string ends with a newline."""
+"""A function that writes one or more lines of the tool's output. Its argument ends with a newline."""
 DiagnosticsWriter = Callable[[Iterable[Diagnostic]], None]
 """A function that reports diagnostics separately from the tool's output."""
 
