@@ -22,7 +22,7 @@ class Parts:
         return isinstance(other, Parts) and type(self) is type(other) and self._values == other._values
 
     def __hash__(self) -> int:
-        """Hash the classes of the values, because the values need not be hashable."""
+        """Hash the classes of the values, because the values themselves might not be hashable."""
         return hash(frozenset(self._values))
 
     def __repr__(self) -> str:
@@ -36,7 +36,7 @@ class Parts:
         return part
 
     def find(self, part_type: type[_Part]) -> _Part | None:
-        """Return the value of this class, or None if the container has no such value."""
+        """Return the value of this class; None if the container has no value of this class."""
         part = self._values.get(part_type)
         return part if isinstance(part, part_type) else None
 
@@ -46,7 +46,7 @@ class Parts:
 
 
 class LiveState(Parts):
-    """The live state, with one part for each collector that read anything."""
+    """The live state, with one value for each collector that has read anything."""
 
 
 Openers = Mapping[type[object], Callable[[], object]]
@@ -131,7 +131,7 @@ class PlanContext(Parts):
 
 
 class SharedReads:
-    """The data that was read from the systems for one plan, so that no other step of the plan reads it again.
+    """Data that one step of planning has read from the systems, so that later steps need not read it again.
 
     Each provider adds objects of its own classes.
     """

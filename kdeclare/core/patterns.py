@@ -93,8 +93,8 @@ def compile_pattern(text: str) -> Pattern:
 def _find_offset(text: str, reason: str) -> int | None:
     """Return the offset of the invalid fragment that RE2 quotes in its error; None if RE2 quotes no fragment.
 
-    The fragment can occur several times. To find the occurrence that causes the error, RE2 compiles the
-    expression up to the end of each occurrence, until it reports the same error.
+    The fragment can occur several times. To find the occurrence that causes the error, compile the
+    expression up to the end of each occurrence, until RE2 reports the same error.
     """
     piece = reason.partition(" in '")[2].removesuffix("'")
     first_start = start = text.find(piece) if piece else -1
@@ -127,7 +127,7 @@ def _compile(text: str) -> _CompiledPattern:
 
 @cache
 def _get_compiler() -> _Compiler:
-    """Return the function that compiles expressions. The package of RE2 has no type hints."""
+    """Return RE2's compile function with type hints, which the RE2 package does not have."""
     import re2
 
     options = re2.Options()

@@ -3,9 +3,9 @@
 import signal
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, the end of a CI job or a service, and the end of a terminal or an SSH connection."""
+"""The signals for Ctrl-C, for the end of a CI job or service, and for a closed terminal or SSH connection."""
 
 
 def is_ignored(number: signal.Signals) -> bool:
-    """Whether the process was started with this signal ignored, as ``nohup`` ignores SIGHUP."""
+    """Whether the process was started with this signal ignored, for example SIGHUP by ``nohup``."""
     return signal.getsignal(number) is signal.SIG_IGN

@@ -15,7 +15,7 @@ _folders: "weakref.WeakSet[tempfile.TemporaryDirectory[str]]" = weakref.WeakSet(
 
 
 def create_temporary_folder(prefix: str) -> "tempfile.TemporaryDirectory[str]":
-    """Create a folder that is deleted with the returned object, or when the command exits. Raises OSError."""
+    """Create a temporary folder. The command deletes it when it exits, at the latest. Raises OSError."""
     import tempfile  # imported here, because few commands need it
 
     folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)

@@ -17,7 +17,7 @@ NO_OPTIONS = PlanOptions()
 
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
-    """The run that a cleanup performed, and the work that is still in progress.
+    """The result of a cleanup: its run, and the work that is still in progress.
 
     The run is None if nothing was removed.
     """

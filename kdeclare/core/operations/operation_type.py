@@ -456,7 +456,10 @@ class OperationType(Protocol):
         """
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the inverse of ``op``, which was executed completely or partially. now: the current view."""
+        """Return the inverse of ``op``, and what cannot be restored.
+
+        ``op`` was executed completely or partially. now: the current view.
+        """
 
     def plan_recreation(self, op: Operation, now: View, live: LiveState) -> Recreation | None:
         """Return how to re-create the object that ``op`` deleted, without its contents.
@@ -525,8 +528,5 @@ def with_inverse(operation_type: OperationType, op: Operation) -> Operation:
 
 
 def with_args(op: Operation, args: Arguments) -> Operation:
-    """Return ``op`` with the given arguments.
-
-    If ``op`` has an inverse, the inverse gets the same arguments.
-    """
+    """Return ``op`` with these arguments, which also replace the arguments of its inverse, if it has one."""
     return replace(op, args=args, inverse=replace(op.inverse, args=args) if op.inverse else None)

@@ -15,9 +15,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """One retry, before it is sent.
+    """A retry that is about to be sent.
 
-    call: the method of the client. attempt: the number of the failed attempt, from 1.
+    call: the name of the client method. attempt: the number of the failed attempt, from 1.
     items: the number of items to send again; None for a whole request.
     delay_s: the delay before the retry, in seconds.
     """

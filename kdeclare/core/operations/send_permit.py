@@ -3,7 +3,7 @@
 A process may change systems only while it holds the lock of the state. Checking that once per operation is
 not enough: the process can be stopped at any point, and a client can repeat a request minutes later. So
 clients call `check_send_permit` immediately before every request that changes something, including repeated
-requests. After that call, at most the one request that was just checked can still be sent too late.
+requests. If the lock is then lost, at most the one request that was just checked can still be sent.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ SendCheck = Callable[[], None]
 
 
 def _allow() -> None:
-    """Allow every request, for callers that hold no state, such as tests of clients."""
+    """Allow every request. This is the check for callers that lock no state, such as client tests."""
 
 
 _check: ContextVar[SendCheck] = ContextVar("kdeclare_send_check", default=_allow)
@@ -40,5 +40,5 @@ def check_send_permit() -> None:
 
 
 def get_send_check() -> SendCheck:
-    """Return the check of this thread, for clients that send requests from another thread."""
+    """Return the check of this thread, so that a client can also call it in a thread that sends requests."""
     return _check.get()

@@ -1,1 +1,1 @@
-"""Plans, runs and states as data, the hooks of planning, and the policy gate."""
+"""Plans, runs and states as data, the planning hooks, and the policy gate."""

@@ -53,7 +53,7 @@ class DriftResult:
     """The drift of all owned resources in scope.
 
     compared: the number of owned resources that were compared.
-    diagnostics: wrong options, and the reasons why resources could not be compared.
+    diagnostics: errors about invalid options, and the reasons why resources could not be compared.
     """
 
     resources: tuple[ResourceDrift, ...]

@@ -12,10 +12,10 @@ from kdeclare.core.resources.changes import Action, Change
 
 Found = TypeVar("Found")
 _TIME_LIMIT_S = 10.0
-"""How long a plan waits for all systems of one provider together, in seconds."""
+"""How long a plan waits until all systems of one provider have responded, in seconds."""
 _TOO_SLOW = Fault("TOO_SLOW", f"it did not respond within {_TIME_LIMIT_S:.0f} s")
 _NOT_USABLE = "NOT_USABLE"
-"""The code of a fault whose cause is a setting, such as a file that does not exist."""
+"""The code of a fault that an unusable setting causes, such as the path of a file that does not exist."""
 
 
 def find_deleted_names(changes: Sequence[Change], kind: str) -> tuple[str, ...]:
@@ -62,9 +62,10 @@ def attempt_read(read: Callable[[], Found]) -> Found | Fault:
 
 
 def build_unknown_references(resource: str, what: str, reason: str) -> Observation:
-    """Build the observation that references to deleted objects are unknown.
+    """Build an observation that it is unknown which objects refer to the deleted objects.
 
-    what: a clause such as ``which connectors refer to the deleted topics``. reason: another clause.
+    what: what is unknown, as a clause such as ``which connectors refer to the deleted topics``.
+    reason: why it is unknown, as a clause.
     """
     text = f"kdeclare could not determine {what}: {reason.rstrip('.')}."
     return Observation(resource, "not-determined", ObservationLevel.UNKNOWN, text)

@@ -9,7 +9,7 @@ from kdeclare.core.jsontypes import JsonValue
 
 
 class ObservationLevel(StrEnum):
-    """The importance of an observation for a reviewer, the most important first."""
+    """How important an observation is for reviewers, from most to least important."""
 
     LOSS = "loss"
     """Data is lost, or clients stop working."""

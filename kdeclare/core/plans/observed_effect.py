@@ -16,7 +16,7 @@ from kdeclare.core.plans.observation import Observation
 
 
 class EffectStatus(StrEnum):
-    """The result of comparing an effect with its prediction, the most important first."""
+    """The result of comparing an effect with its prediction, from most to least important."""
 
     UNEXPECTED = "unexpected"
     """The effect differs from the prediction in a way that users should know."""
@@ -63,7 +63,7 @@ def compare_observation(
     observed: str,
     figures: Mapping[str, JsonValue] | None = None,
 ) -> ObservedEffect:
-    """Return an effect with the resource, the path, the code and the text of a prediction."""
+    """Return an observed effect for a prediction, with the prediction's resource, path, code and text."""
     return ObservedEffect(
         prediction.resource,
         prediction.path,
@@ -87,7 +87,7 @@ class OperationTime:
 class EffectRequest:
     """The inputs of `Provider.observe_effects`.
 
-    predictions: the observations of the plan about resources whose operations all succeeded.
+    predictions: the plan's observations about resources whose operations all succeeded.
     operations: the successful operations of the run. times: when they ran, by operation id.
     """
 

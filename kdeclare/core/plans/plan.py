@@ -170,7 +170,7 @@ class Plan:
 
     @property
     def is_partly_denied(self) -> bool:
-        """Whether apply would make only a part of the changes, because others are denied."""
+        """Whether apply would make only some of the changes, because the other changes are denied."""
         return self.has_denials and bool(self.operations or self.ownership)
 
     @property

@@ -61,7 +61,7 @@ class PlanInputs:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """The result of one step of planning: the operations, and diagnostics about these operations."""
+    """The result of one planning step: the operations, and diagnostics about these operations."""
 
     operations: tuple[Operation, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -93,7 +93,7 @@ class PlanHooks:
     """
 
     def prepare(self) -> object | None:
-        """Return the part of the `PlanContext` for the provider's kinds; None if they need no such part."""
+        """Return the value that the provider's kinds use from the `PlanContext`; None if they need none."""
         return None
 
     def withhold(
@@ -131,9 +131,9 @@ class PlanHooks:
         """Return verdicts about operations that harm kdeclare or the system unless the user permits them.
 
         The engine also calls this method for rollbacks, and again when a plan is applied. A denial removes
-        all operations of its resource. If a plan option permits the operations, the verdict has the option as
-        its ``override``. Runs then record this override. `Provider.guards` explains the names that verdicts
-        have as their ``policy``.
+        all operations of its resource. If a plan option permits the operations, the ``override`` of the
+        verdict names the option, and runs record the override. `Provider.guards` contains the names that the
+        verdicts can have in ``policy``.
         """
         return ()
 
@@ -156,9 +156,7 @@ class PlanHooks:
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
         """Return the locations, such as racks, of the members that the operations name.
 
-        The keys are member ids.
-
-        Reports display these locations.
+        The keys are member ids. Reports display the locations.
         """
         return {}
 

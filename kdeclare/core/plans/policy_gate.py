@@ -78,9 +78,9 @@ class PolicyGate:
         return {}
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """Return the changed resources, each with the name that verdicts use for the evaluated resource.
+        """Return the changed resources, each with the name of the policy subject that policies evaluate.
 
-        The name is empty if the evaluated resource is the changed resource itself.
+        The name is empty if policies evaluate the changed resource itself.
         """
         return frozenset()
 

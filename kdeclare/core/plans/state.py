@@ -12,7 +12,7 @@ from kdeclare.core.live.endpoints import Endpoints
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 PendingCleanup = Mapping[str, JsonValue]
-"""Objects that earlier runs left behind and that a later run removes, such as throttles.
+"""Temporary settings that earlier runs left behind and that a later run removes, such as throttles.
 
 Each operation type reads and writes its own sections of this mapping. The sections of a provider that is not
 installed stay unchanged.

@@ -20,7 +20,7 @@ class UnmanagedObject:
 class UnmanagedListing:
     """The unmanaged objects of all systems, sorted by kind and name.
 
-    unread: sentences about objects and systems that could not be read, so that the list can be incomplete.
+    unread: a sentence for each object or system that could not be read. The list is then incomplete.
     """
 
     objects: tuple[UnmanagedObject, ...]

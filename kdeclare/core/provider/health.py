@@ -1,4 +1,4 @@
-"""Health checks of systems, which rollouts make between waves."""
+"""Health checks that fleet rollouts run between waves."""
 
 from collections.abc import Callable
 

@@ -60,7 +60,7 @@ def list_providers() -> tuple[InstalledProvider, ...]:
 
 
 def find_raising_provider(exception: BaseException) -> InstalledProvider | None:
-    """Return the provider whose package raised an exception, or called the code that raised the exception.
+    """Return the provider whose package raised an exception directly or in code that the package called.
 
     Return None if no frame of the traceback belongs to a provider outside kdeclare. If several frames belong
     to providers, return the provider of the innermost of these frames. Imports no module.

@@ -12,7 +12,7 @@ _EXCLUDED_FOLDERS = ("__pycache__",)
 
 
 def list_package_files(package: str) -> Iterator[tuple[PurePosixPath, Traversable]]:
-    """Yield the files of a package with their paths, which start with the name of the package, in order."""
+    """Yield the files of a package in a fixed order, each with a path that starts with the package name."""
     return list_files(files(package), PurePosixPath(package))
 
 

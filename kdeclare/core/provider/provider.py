@@ -59,7 +59,7 @@ class Check:
 class CheckSection:
     """A group of related checks.
 
-    manifest: a manifest whose application makes checks of this section succeed; empty if there is none.
+    manifest: a manifest that makes checks of this section succeed once it is applied; empty if there is none.
     """
 
     title: str
@@ -247,9 +247,9 @@ class AnyCollector(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedParts:
-    """The parts of providers that the checks of a kind can use.
+    """The kinds, operation types and collectors that a kind uses to check the definition of its provider.
 
-    kinds: the kinds of all providers. operation_types, collectors: the parts of the kind's own provider.
+    kinds: the kinds of all providers. operation_types, collectors: those of the kind's own provider.
     """
 
     kinds: frozenset[str]
@@ -283,8 +283,8 @@ class SectionLine:
 class TextComparison:
     """Two texts that reports for reviewers show side by side. The texts must not contain secrets.
 
-    title: what the texts are, such as a resource.
-    compare: compares the texts, with all their lines. Reports that do not show the texts do not call it.
+    title: the heading, such as the id of a resource.
+    compare: compares all lines of the texts. Reports that do not show the texts do not call this function.
     """
 
     title: str
@@ -295,8 +295,8 @@ class TextComparison:
 class PlanSection:
     """A paragraph about a plan as a whole, displayed below the changes.
 
-    is_for_reviews: whether comments on pull requests and HTML pages show the paragraph, too.
-    comparisons: texts that comments and pages show below the lines.
+    is_for_reviews: whether HTML pages and comments on pull requests show the paragraph, too.
+    comparisons: texts that these pages and comments show below the lines.
     """
 
     title: str

@@ -251,7 +251,8 @@ def load_codecs() -> tuple[LiveCodec, ...]:
 def list_cluster_sorts() -> frozenset[str]:
     """Return the types of objects in the systems that identify clusters, such as topics and ACL bindings.
 
-    Names in other systems are unique only within an endpoint, and endpoints have local names.
+    Names in other systems are unique only within an endpoint, and the name of an endpoint is local to its
+    environment.
     """
     return frozenset(
         sort

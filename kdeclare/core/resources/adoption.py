@@ -1,7 +1,7 @@
 """Adoption: taking ownership of a resource that exists and that this project has never applied.
 
 If a resource matches its manifest, the first apply adopts it. If a resource differs from its manifest, it is
-adopted and changed only if adoption is allowed, because the resource may belong to another team.
+adopted and changed only if adoption is allowed, because the resource might belong to another team.
 """
 
 from collections.abc import Collection, Iterable

@@ -29,7 +29,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class ImpossibleField:
-    """A field that no operation can change to its declared value."""
+    """A field whose live value no operation can change to the declared value."""
 
     path: str
     before: JsonValue
@@ -52,7 +52,7 @@ class AuditRules:
 
     identity_field: the field of the ownership record that contains the result of `LiveCodec.find_identity`;
         None if records have no such field.
-    replaced: the message for a declared resource whose live object is not the applied object.
+    replaced: the message for a declared resource whose live object is not the object that was applied.
     orphan_replaced: the same message for a resource that is no longer declared.
     impossible: the codes of diagnostics that users can resolve only by changing the manifest.
     """
@@ -75,7 +75,7 @@ class AuditRules:
     def list_unmanaged(
         self, resource: ResourceId, names: Sequence[str], live: LiveState
     ) -> Iterable[UnmanagedField]:
-        """Return the fields in `Difference.unmanaged`, with their values."""
+        """Return the fields of `Difference.unmanaged` and their live values."""
         return [UnmanagedField(name) for name in names]
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:

@@ -31,7 +31,7 @@ class DeletesByRecord(Protocol):
     def build_absent_record(
         self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
     ) -> OwnedRecord | None:
-        """Return a record of everything to delete; None if nothing of the resource exists.
+        """Return a record of everything to delete; None if there is nothing to delete.
 
         The engine passes this record to `Kind.diff` and `Kind.plan_operations`, but does not store it. If
         ``owned`` is not None and adoption is not allowed, the record contains only what is owned.

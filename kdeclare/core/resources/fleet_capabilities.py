@@ -33,7 +33,10 @@ class FleetComparable(BodyCodec, Protocol):
     """A kind whose live state is stored in fleet snapshots, so that audits can compare the live state."""
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Whether the diff needs only the resource's live object and data shared by the kind's objects."""
+        """Whether the diff reads no live object except the resource's own.
+
+        It can still read data that all objects of the kind share.
+        """
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
         """Return the key of the resource's live object, whether or not the object exists.
@@ -61,14 +64,14 @@ class RemovesUnmanaged(Protocol):
     def list_removed_groups(self, name: str, body: object) -> Mapping[str, object]:
         """Return the groups (`LiveObject.group`) whose unmanaged objects the resource removes.
 
-        Each value is a body. The diff of this body and any unmanaged object of the group is the removal of
+        Each value is a body. The diff between this body and an unmanaged object of the group removes
         the object.
         """
 
 
 @runtime_checkable
 class ListsFacts(Protocol):
-    """A kind with facts, which show an audit quickly whether a live object matches its manifest."""
+    """A kind with facts, so that audits can quickly check whether a live object matches its manifest."""
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
         """Return the facts of a declared resource; None if an audit must always use the diff."""
@@ -147,7 +150,10 @@ def is_fleet_comparable(kind: str) -> bool:
 
 
 def is_self_contained(desired: DesiredResource) -> bool:
-    """Whether the diff needs only the resource's live object and data shared by the kind's objects."""
+    """Whether the diff reads no live object except the resource's own.
+
+    It can still read data that all objects of the kind share.
+    """
     kind = _find_fleet_comparable(KINDS[desired.id.kind])
     return kind is not None and kind.is_self_contained(desired.id.name, desired.body)
 
@@ -172,7 +178,7 @@ def list_elements(
 def list_removed_groups(desired: DesiredResource) -> Mapping[str, object]:
     """Return the groups whose unmanaged objects a resource removes.
 
-    The values are the bodies with which audits compare these objects.
+    Each value is the body that audits compare with the unmanaged objects of the group.
     """
     kind = _find_remover(KINDS[desired.id.kind])
     return kind.list_removed_groups(desired.id.name, desired.body) if kind is not None else {}
@@ -207,9 +213,10 @@ def find_concerned(desired: DesiredResource, keys: Collection[LiveKey]) -> Colle
 
 
 def is_present(key: LiveKey | None, live: LiveState) -> bool:
-    """Whether the live object with this key exists. True for a resource that is not one object (no key).
+    """Whether the live object with this key exists.
 
-    Raises Fault if this is unknown.
+    True if the key is None, that is, if the resource does not correspond to a single live object. Raises
+    Fault if it is unknown whether the object exists.
     """
     return key is None or CODECS[key.sort].has_object(key, live)
 

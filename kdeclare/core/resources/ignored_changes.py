@@ -34,7 +34,7 @@ IgnoredPaths: TypeAlias = Annotated[
 
 
 class ConfigsLifecycle(SettingsLifecycle):
-    """The lifecycle options for settings whose later changes can be ignored one by one."""
+    """The lifecycle options of a kind whose manifests can list settings to ignore."""
 
     ignoreChanges: IgnoredPaths = []  # noqa: N815, RUF012
 
@@ -44,17 +44,17 @@ class IgnoresChanges(Protocol):
     """A kind whose manifests can list fields that plans do not change after creation."""
 
     def ignore_fields(self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None) -> object:
-        """Return the body without the values of ignored fields that must stay as they are.
+        """Return the body without the ignored fields whose live values a plan must not change.
 
-        If the resource does not exist, all fields stay in the body. The method is idempotent, and `Kind.diff`
-        calls it. The diff does not change, adopt or release an ignored field: its ownership stays the same.
+        If the resource does not exist, the body keeps all fields. The method is idempotent, and `Kind.diff`
+        calls it. The diff does not change, adopt or release an ignored field.
         """
 
 
 def leave_out_ignored(
     desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
 ) -> DesiredResource:
-    """Return the resource without the values of ignored fields that must stay as they are."""
+    """Return the resource without the ignored fields whose live values a plan must not change."""
     ignoring_kind = _find_ignoring_kind(KINDS[desired.id.kind]) if has_ignored_fields(desired) else None
     if ignoring_kind is None:
         return desired
@@ -82,7 +82,7 @@ def check_ignored_paths(
 ) -> tuple[SpecProblem, ...]:
     """Return an error for each listed path that is not a field of the resource.
 
-    known_paths: the paths of the fields. is_known: recognizes further paths, such as those of prefixed keys.
+    known_paths: the paths of the fields. is_known: recognizes further paths, such as keys with a prefix.
     """
     candidates = tuple(known_paths) if paths else ()
     return tuple(

@@ -203,7 +203,7 @@ class ResourceComparison:
 
     @property
     def compared_record(self) -> OwnedRecord | None:
-        """The record that the diff compared: what the project owns or, for an absent resource, deletes."""
+        """The record that the diff used: ``absent_record`` or, by default, the ownership record."""
         return self.owned if self.absent_record is None else self.absent_record
 
     @property

@@ -67,7 +67,7 @@ class EntriesEdit:
 class FileEdit:
     """An edit that sets the content of the file that a field of type `FileText` names.
 
-    path: the path of the field within the spec. A file that already contains the same stays unchanged.
+    path: the path of the field within the spec. A file that already has this content is not written.
     """
 
     path: SpecPath
@@ -220,7 +220,7 @@ class ClaimsFields(Protocol):
 
 @runtime_checkable
 class ConvertsValues(Protocol):
-    """A kind whose manifests can write values in other ways than the system does, such as ``7d``."""
+    """A kind whose manifests can contain values in a form that the system does not use, such as ``7d``."""
 
     def convert_value(self, path: SpecPath, text: str) -> str | None:
         """Return the value that the system gets for a string in a spec; None if it gets the string itself.
@@ -252,7 +252,10 @@ def find_editable(kind: str) -> Editable | None:
 
 
 def complete_change(change: Change, operations: Sequence[Operation]) -> Change:
-    """Return a change with all values that a manifest can declare. operations: those of its resource."""
+    """Return a change with all values that a manifest can declare.
+
+    operations: the operations of the resource.
+    """
     kind = KINDS.get(change.id.kind)
     return kind.complete_change(change, operations) if isinstance(kind, CompletesChanges) else change
 

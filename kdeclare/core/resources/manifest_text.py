@@ -30,7 +30,7 @@ def render_manifest(kind: str, name: str, spec: Sequence[str], comments: Sequenc
 
 
 def add_labels(manifest: str, labels: Mapping[str, str]) -> str:
-    """Return a manifest of `render_manifest` with these labels."""
+    """Return a manifest with these labels added. `render_manifest` must have created the manifest."""
     if not labels:
         return manifest
     lines = [

@@ -216,9 +216,9 @@ class ObjectCodec:
     ) -> None:
         """Create a codec for the objects of these kinds.
 
-        name: the name of the collector. read: reads all objects and returns the collector's part of the live
-            state; raises Fault. restore: recreates this part from the fields of objects. find_id: see
-            `Collector`.
+        name: the name of the collector. read: reads all objects and returns the value that the collector adds
+            to the live state; raises Fault. restore: recreates this value from the fields of objects.
+        find_id: see `Collector`.
         """
         self.name = name
         self.sorts = frozenset(kind.name for kind in kinds)

@@ -26,7 +26,7 @@ class AssessesRisks(Protocol):
     """A kind whose changes can interrupt clients or lose data."""
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
-        """Return the field change with its risk and the cause of the risk, ignoring the live state."""
+        """Return the field change with its risk and the cause. The live state is not considered."""
 
 
 @runtime_checkable
@@ -135,14 +135,14 @@ class ProvesFields(Protocol):
         """Return the field change in a form in which diffs and operations can be compared."""
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return the paths of fields whose values may differ between the plan and its operations."""
+        """Return the paths of fields whose values in the plan need not match the operations."""
 
 
 @runtime_checkable
 class MovesData(Protocol):
     """A kind with fields that determine where data is stored.
 
-    Reports call a change of such a field a move.
+    Reports call a change to such a field a move.
     """
 
     def is_location(self, path: str) -> bool:
@@ -169,7 +169,7 @@ class Replaceable(Protocol):
     """A kind whose objects one plan can delete and create again under the same name (``--replace``)."""
 
     def remove_from_live(self, resource: ResourceId, live: LiveState) -> LiveState:
-        """Return the live state as it is after the object of a resource was deleted."""
+        """Return the live state without the object of a resource, as if it had been deleted."""
 
 
 PREVENT_DESTROY = "prevent-destroy"
@@ -239,7 +239,7 @@ def normalize_field(resource: ResourceId, field: FieldChange) -> FieldChange:
 
 
 def find_proven_fields(change: Change, evidence: Evidence) -> Set[str]:
-    """Return the paths of fields whose values may differ between the plan and its operations.
+    """Return the paths of fields whose values in the plan need not match the operations.
 
     By default, the result is empty.
     """
@@ -321,7 +321,10 @@ def find_replaceable(kind: str) -> Replaceable | None:
 
 
 def find_replacements(operations: Sequence[Operation]) -> dict[str, Operation]:
-    """Return the deletions of objects that the same operations create again, by the id of the creation."""
+    """Return the operations that delete an object so that a later operation can create it again.
+
+    The keys are the ids of the operations that create the objects again.
+    """
     deletions = {
         op.id: (op, resource)
         for op in operations

@@ -37,7 +37,7 @@ class PolicyAction(StrEnum):
 
 
 RULE_TOO_SLOW = "the rule took too long for other resources, so it is no longer evaluated"
-"""The reason in the message of a verdict that depends on how busy the machine was."""
+"""The reason for a verdict if a rule was too slow, which depends on how busy the machine was."""
 
 
 class PolicyViolation(Exception):
@@ -122,7 +122,7 @@ class PolicyField:
     value_type: int, float, str, bool, or a list or dict of these; ``object`` if several types are possible.
     read: reads the field from the state of a resource; by default, reads the item with the field's name.
     keys: for a mapping, the known keys with the types of their values, to detect misspelled keys. Other keys
-        may exist, too.
+        are possible, too.
     elements: for a mapping, the plural noun for its keys.
     nullable: whether the field is null if it is not set. A collection that is not set is empty instead.
     """
@@ -179,8 +179,8 @@ class PolicyWords:
     subject: an alias of ``resource.name``.
     before, after: aliases of the states before and after the request.
     is_name: returns whether a given name is valid for a resource.
-    impact: the facts about the impact of a request, by name. A rule uses a fact as ``impact.<name>``.
-        Requests about a kind with such facts are `ImpactRequest`.
+    impact: the fields that describe the impact of a request, by name. A rule reads such a field as
+        ``impact.<name>``. The requests about a kind with these fields are of type `ImpactRequest`.
     """
 
     fields: Mapping[str, PolicyField]
@@ -245,11 +245,11 @@ class PolicyRequest(Protocol):
 
 
 class ImpactRequest(PolicyRequest, Protocol):
-    """A policy request that has facts about its impact; see `PolicyWords.impact`."""
+    """A policy request with fields that describe its impact; see `PolicyWords.impact`."""
 
     @property
     def impact(self) -> object:
-        """The facts, in a form that `PolicyField` reads. Reading an unknown fact denies the request."""
+        """The impact, in a form that `PolicyField` reads. Reading an unknown value denies the request."""
 
 
 class ResourceRequest(PolicyRequest, Protocol):
@@ -428,7 +428,7 @@ class MakesPolicyRequests(HasPolicyWords, Protocol):
     """A kind that creates the policy requests about its own resources."""
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredSubject]:
-        """Return, by name, the resources of this kind that a declared resource of any kind affects."""
+        """Return the resources of this kind, by name, that the given declared resource affects."""
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, PolicyEffect]:
         """Return the effects of an operation on resources of this kind, by resource name."""
@@ -467,7 +467,7 @@ class HasFieldSubjects(Protocol):
     """A kind whose resources can affect several policy subjects, each through different fields."""
 
     def find_field_subject(self, path: str) -> str | None:
-        """Return the name that verdicts use for the policy subject that a field affects.
+        """Return the name of the policy subject that a change to this field affects, for verdicts.
 
         Return None if the policy subject is the resource itself.
         """
@@ -479,7 +479,7 @@ def _find_field_subject_capability(kind: object) -> HasFieldSubjects | None:
 
 
 def find_field_subject(kind: str, path: str) -> str | None:
-    """Return the name that verdicts use for the policy subject that a field affects.
+    """Return the name of the policy subject that a change to this field affects, for verdicts.
 
     Return None if the policy subject is the resource itself.
     """

@@ -21,6 +21,6 @@ OWN_SECRETS = frozenset(
 def build_child_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for another program, without the secrets of kdeclare.
 
-    That program may outlive kdeclare, start other programs, or log its environment.
+    The program can outlive kdeclare, start other programs, or log its environment.
     """
     return {name: value for name, value in environ.items() if name not in OWN_SECRETS}

@@ -1,6 +1,6 @@
 """Registers the secret values that this process knows, and removes them from output.
 
-Messages of brokers, workers and libraries may contain secrets that kdeclare sent. Code that resolves a secret
+Messages of brokers, workers and libraries can contain secrets that kdeclare sent. Code that resolves a secret
 therefore registers the value here. Output and journal entries are scrubbed right before they are written.
 """
 

@@ -86,7 +86,7 @@ class SecretHasher:
         return _hash_with(f"pbkdf2${salt}" if self.key_id is None else f"hmac${self.key_id}${salt}", value)
 
     def is_current(self, stored_hash: str) -> bool:
-        """Whether a hash has the format of new hashes. The salt can still be from a different scope."""
+        """Whether a hash has the format of new hashes. Its salt can still belong to a different scope."""
         scheme, *key_id, salt, _ = stored_hash.split("$")
         return (scheme, key_id) == self._scheme and len(salt) == _SALT_LENGTH
 

@@ -54,9 +54,9 @@ The operation itself does not need the previous secret, which might be unavailab
 """
 
 HIDDEN_FIELD = "hidden"
-"""The dataclass field that contains the value of a setting as a `Secret`, in case the setting is sensitive.
+"""The dataclass field that contains the value of a setting as a `Secret` if the setting can be sensitive.
 
-The path of the secret is the path of the dataclass, without the name of the field.
+The path of the secret is the path of the dataclass, without the name of this field.
 """
 
 _SENSITIVE_KEY = re.compile(

@@ -1,1 +1,1 @@
-"""The interface of the systems in which teams share a state."""
+"""The interface to the storage systems in which teams share a state."""

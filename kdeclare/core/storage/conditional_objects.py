@@ -1,4 +1,4 @@
-"""The interface of a storage for shared states: named objects that are written only under a condition.
+"""The interface of storage backends for shared states: named objects with conditional writes.
 
 Everything that a team shares (the state, journals, plans, the lease) is an object with a key. Each write
 names the version that it replaces, so that two processes never overwrite each other's changes. There are
@@ -25,7 +25,7 @@ class StoredObject:
 class ObjectConflict(Exception):
     """A conditional write was refused, because the object exists or has a different version.
 
-    After a request without a response, the stored object may be the one that this process wrote.
+    After a request without a response, the stored object might be the one that this process wrote.
     `write_certainly` checks this.
     """
 
@@ -73,9 +73,9 @@ class ConditionalObjects(Protocol):
 
 @runtime_checkable
 class ListsProjects(Protocol):
-    """A storage that can list the projects whose objects it contains at the same location.
+    """A storage backend that can list all projects with objects at the same location.
 
-    Storages need not have this method. Without it, plans cannot protect the resources of other projects.
+    This method is optional. Without it, plans cannot protect the resources of other projects.
     """
 
     def list_projects(self) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""The URL of a shared state, and the entry points of the storages that such URLs name."""
+"""The URL of a shared state, and the entry points of the storage backends for such URLs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -12,7 +12,7 @@ from kdeclare.core.provider.connection import References, Target
 from kdeclare.core.storage.conditional_objects import ConditionalObjects
 
 STATE_STORES = "kdeclare.state_stores"
-"""The entry point group of storages. The name of an entry point is the scheme of the URLs."""
+"""The entry point group of storage backends. The name of an entry point is the scheme of its URLs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class StateLocation:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def check_options(self, *known: str) -> None:
-        """Raise KdeclareError for an option in the query that is not ``known``."""
+        """Raise KdeclareError if the query of the URL contains an option that is not in ``known``."""
         for name in self.options:
             if name not in known:
                 allowed = f"Known options are {', '.join(sorted(known))}." if known else "Remove the query."
@@ -77,7 +77,7 @@ def parse_state_location(url: str, project: str, environment: str) -> StateLocat
 
 @dataclass(frozen=True, slots=True)
 class StorageContext:
-    """The data that a storage may need in addition to the URL.
+    """The data that a storage backend can use in addition to the URL.
 
     folder: the folder of the project file. environ: the environment variables of the process.
     timeout_s: how long to wait for a response, in seconds.
@@ -93,15 +93,15 @@ class StorageContext:
 
 
 class OpenStorage(Protocol):
-    """The object of an entry point in the group `STATE_STORES`."""
+    """The function that an entry point in the group `STATE_STORES` refers to."""
 
     def __call__(self, location: StateLocation, context: StorageContext) -> ConditionalObjects:
         """Open the storage. Raises KdeclareError.
 
-        A storage that could lose writes is refused here, with the reason and the remedy.
+        If writes to the storage could be lost, refuse it with an error that contains the reason and a remedy.
         """
 
 
 def build_location_error(detail: str, hint: str) -> KdeclareError:
-    """Return the error about a state location that no store can use."""
+    """Return the error about a location that cannot be used to store a state."""
     return KdeclareError(error("state-location", "The state's location cannot be used", detail, hint=hint))

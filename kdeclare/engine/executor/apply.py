@@ -238,7 +238,7 @@ class Applier:
         return result
 
     def _report_lock_loss(self, run_id: str, operations: Sequence[str]) -> None:
-        """Record which requests may still take effect, although another process may hold the lock now."""
+        """Record which requests might still take effect, although this process no longer holds the lock."""
         if not operations:
             return
         loss = LockLoss(at=format_now(self.clock), who=self.who, operations=list(operations))

@@ -220,10 +220,10 @@ class Attempt:
     ) -> dict[str, OperationResult]:
         """Return results for operations that were refused because their change had already been made.
 
-        If a member of the system may have repeated the request (`OperationType.is_forwarded`), and the view
-        is exactly the planned one, the operation is done. In that case, it is not certain that this run
-        created the object, so the result has no id. Otherwise, another client made the change. Operations are
-        omitted if nothing has changed.
+        If a member of the system might have repeated the request (`OperationType.is_forwarded`), and the view
+        is exactly as planned, the operation succeeded. It is then not certain that this run created the
+        object, so the result has no id. Otherwise, another client made the change. If nothing has changed
+        since planning, the operation has no result.
         """
         faults = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
         causes = {id_: _find_cause(op, faults[id_]) for op in operations if (id_ := op.id) in faults}
@@ -355,7 +355,7 @@ class Attempt:
 
 
 def _find_claimed(op: Operation, temporary: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the expected elements that this run itself has set, with the values that it set."""
+    """Return the temporary values that this run has set for elements in the expectations of ``op``."""
     if not temporary or not op.after:
         return {}
     claims = get_operation_type(op).claims(op)
@@ -365,8 +365,8 @@ def _find_claimed(op: Operation, temporary: Mapping[str, JsonValue]) -> dict[str
 def has_taken_effect(op: Operation, current_view: View) -> bool:
     """Whether the view proves that the operation took effect.
 
-    If the operation does not change its view, the view proves nothing. Some operations on secrets are an
-    example.
+    If the operation does not change its view, the view proves nothing. This is the case for some operations
+    on secrets.
     """
     return current_view == get_operation_type(op).expected_state(op) and bool(
         find_mismatches(op, current_view)

@@ -21,7 +21,7 @@ MAX_EFFECTS = 200
 
 
 class StoredEffects(BaseModel):
-    """The effects of a run, as they are stored. They are only displayed."""
+    """The stored effects of a run. kdeclare only displays them."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
     version: Literal[1] = 1
@@ -31,7 +31,7 @@ class StoredEffects(BaseModel):
 def observe_run_effects(
     store: StateStore, connections: Connections, result: ApplyResult
 ) -> tuple[ObservedEffect, ...]:
-    """Observe and store the effects of a finished run that its plan predicted.
+    """Observe the effects that the plan of a finished run predicted, and store them.
 
     The result is empty if the plan predicted nothing, or if the run was interrupted. The run does not fail if
     an effect cannot be observed or stored.

@@ -117,7 +117,7 @@ class LockLoss(BaseModel):
     The process must not append to the journal anymore, so this report is stored beside the journal.
 
     at: when the process noticed the loss. who: the user and the host.
-    operations: the ids of the operations whose requests may have taken effect at any time up to ``at``.
+    operations: the ids of the operations whose requests might have taken effect at any time up to ``at``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -294,7 +294,7 @@ def read_run(store: StateStore, run_id: str) -> RunRecord:
 def read_lock_losses(store: StateStore, run_id: str) -> tuple[LockLoss, ...]:
     """Read the reports of processes that lost the lock during a run. Raises KdeclareError.
 
-    A report that cannot be parsed is ignored, because it never decides anything.
+    A report that cannot be parsed is ignored, because no decision depends on these reports.
     """
     losses: list[LockLoss] = []
     for report in store.read_losses(run_id):
@@ -318,12 +318,12 @@ class Abandonment(BaseModel):
 
 
 def is_abandoned(store: StateStore, run_id: str) -> bool:
-    """Whether a user abandoned the run. The journal of such a run no longer decides anything."""
+    """Whether a user abandoned the run. No decision depends on the journal of such a run anymore."""
     return run_id in store.list_abandoned()
 
 
 def read_abandonment(store: StateStore, run_id: str) -> Abandonment:
-    """Return the record of an abandoned run. If the record is damaged, return a record without names."""
+    """Return the record of an abandoned run. If the record is damaged, return an empty record."""
     with suppress(ValidationError):
         return Abandonment.model_validate(store.read_abandonment(run_id))
     return Abandonment(at="", who="")

@@ -60,8 +60,8 @@ def compute_next_state(
 ) -> State | None:
     """Return the state to write after a run; None if the run had no effect.
 
-    The serial also increases if the run only reverted drift. A later plan with the same operations then has a
-    different base.
+    The serial also increases if the run only reverted drift, so that a later plan with the same operations is
+    based on a different state and gets a different id.
     """
     resources = compute_owned(plan, results, state.resources if state else {})
     cleanup = update_cleanup(plan, results, state.pending_cleanup if state else {})

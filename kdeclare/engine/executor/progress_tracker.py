@@ -162,7 +162,7 @@ class ProgressTracker:
     def _build_ended_result(
         self, op: Operation, completion: Completion, live: LiveState
     ) -> OperationResult | None:
-        """Return the result of work that has ended; None if the view may still change."""
+        """Return the result of work that has ended; None if the view can still change."""
         if get_operation_type(op).compute_view(op, live) == get_operation_type(op).expected_state(op):
             return build_done_result(op)
         if self._mismatch_counts.setdefault(op.id, 0) >= _MAX_MISMATCHES:

@@ -131,7 +131,7 @@ def _overlay_writes(
     since: datetime,
     limit: timedelta,
 ) -> None:
-    """Add the writes of one run to ``latest``, by claim. These writes replace the writes of earlier runs."""
+    """Add the writes of one run to ``latest``, by claim. Remove the earlier writes that they replace."""
     for op in plan.operations:
         result = record.results.get(op.id)
         operation_type = get_operation_type(op)

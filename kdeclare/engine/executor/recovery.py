@@ -239,8 +239,8 @@ def _recover_run(
 def _find_deadline(record: RunRecord, operation: str, clock: Clock, store: StateStore) -> datetime:
     """Return the time until which the system can execute an operation, by the clock of this machine.
 
-    After a takeover, the previous holder may have run on another machine, whose clock can differ. Its
-    requests were sent before its lease ended, and thus before this process took over.
+    If this process took over the lock, the previous holder might have run on a machine with a different
+    clock. All of its requests were sent before its lease ended, and thus before the takeover.
     """
     deadline = get_deadline(record, operation)
     if not store.is_takeover:

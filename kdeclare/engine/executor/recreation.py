@@ -1,4 +1,4 @@
-"""Report which deleted objects a rollback re-creates without their contents, and which it does not."""
+"""Report which deleted objects a rollback re-creates, without their contents, and which stay deleted."""
 
 from kdeclare.core.diagnostics import Diagnostic, warning
 from kdeclare.core.operations.operation import Operation, Recreation
@@ -20,7 +20,7 @@ def report_recreated(op: Operation, recreation: Recreation) -> Diagnostic:
 
 
 def report_replacement_kept(op: Operation, element: str, *, recreates_deleted: bool) -> Diagnostic:
-    """Return the warning about an object that the run replaced, and that the rollback leaves unchanged.
+    """Return the warning that the run replaced an object, and that the rollback keeps the new object.
 
     op: the deletion of the earlier object. element: what is lost.
     """

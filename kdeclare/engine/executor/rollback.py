@@ -70,10 +70,10 @@ class _UndoStep:
 
     inverse: None if there is nothing to undo or the operation cannot be undone.
     is_pending: whether the created object might exist although the system does not show it.
-    recreation: how the deleted object can be re-created without its contents. If it is, ``inverse`` is
-        the creation.
+    recreation: how the deleted object can be re-created without its contents. If it is re-created,
+        ``inverse`` is the creation.
     unproven: the reason why the created object is not deleted.
-    lost: what the deletion of the object lost, whether or not the object is re-created.
+    lost: what was lost when the object was deleted, whether or not the object is re-created.
     """
 
     original: Operation
@@ -245,13 +245,13 @@ def _build_steps(
 
 
 def _remove_object(op: Operation, live: LiveState) -> LiveState:
-    """Return the live state without the object that an operation deleted. Its kind can be replaced."""
+    """Return the live state without the object that ``op`` deleted, if its kind supports replacement."""
     replaceable = find_replaceable(op.resource.kind)
     return live if replaceable is None else replaceable.remove_from_live(op.resource, live)
 
 
 def _keep_replacements(steps: Sequence[_UndoStep], replacements: Mapping[str, Operation]) -> list[_UndoStep]:
-    """Return the steps without the re-creation of objects whose replacements are not deleted."""
+    """Return the steps. Do not re-create an object if the object that replaced it is not deleted."""
     kept = {
         replacements[step.original.id].id
         for step in steps

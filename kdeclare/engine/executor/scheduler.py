@@ -211,7 +211,10 @@ class Scheduler:
         self._candidates.update(op.id for op in self._dependents.get(result.id, ()))
 
     def _keep_temporary(self, op: Operation, status: Status) -> None:
-        """Track temporary values until they are removed, because views of later operations contain them."""
+        """Remember the temporary values that an operation sets, until a cleanup removes them.
+
+        The views of later operations contain these values.
+        """
         operation_type = get_operation_type(op)
         if operation_type.is_temporary(op) and status not in NOT_BEGUN:
             claims = operation_type.claims(op)

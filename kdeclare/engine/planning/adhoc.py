@@ -29,7 +29,7 @@ _ABOUT_MANIFESTS = "refused-by-cluster"
 
 @dataclass(frozen=True, slots=True)
 class PartialPlan:
-    """The plan for the requested resources that have no errors, and the errors of all others."""
+    """The plan for the requested resources without errors, and the errors about all other resources."""
 
     plan: Plan
     failed: Mapping[str, tuple[Diagnostic, ...]]

@@ -24,7 +24,8 @@ class ComparedRequest:
 
     request: the request without the ignored fields of existing resources.
     selections: the selections of the live state that was read.
-    inputs, hooks, context: the inputs of the plan, the hooks of the providers, and what the kinds share.
+    inputs, hooks, context: the inputs of the plan, the hooks of the providers, and the context that
+        the kinds share.
     compared: the resources in scope, sorted by id.
     """
 

@@ -245,7 +245,7 @@ def _index_absent(request: PlanRequest) -> Mapping[ResourceId, DesiredResource]:
 def _resolve_absent(
     declared: DesiredResource, owned: OwnedRecord | None, difference: Difference
 ) -> Difference:
-    """Delete a resource that a manifest declares as absent, if this project owns it or may adopt it."""
+    """Delete a resource that is declared as absent, if the project owns it or is allowed to adopt it."""
     change = difference.change
     if change is None:
         return Difference(None, diagnostics=difference.diagnostics)
@@ -301,7 +301,7 @@ def _report_orphaned(id_: ResourceId, exclusion: ManifestExclusion | None, env: 
 def _downgrade_diagnostics(changing_ids: Set[str], comparison: ResourceComparison) -> ResourceComparison:
     """Lower the severity of diagnostics about resources that the plan changes.
 
-    Applying the plan may resolve these problems.
+    Applying the plan can resolve these problems.
     """
     difference = comparison.difference
     if not any(d.subject in changing_ids for d in difference.diagnostics if d.subject):

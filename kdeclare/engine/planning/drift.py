@@ -1,4 +1,4 @@
-"""Find what other clients changed since the last apply, without what the manifests change."""
+"""Find what other clients have changed since the last apply, whatever the manifests now declare."""
 
 from collections.abc import Mapping, Sequence
 
@@ -115,7 +115,7 @@ def _find_value(stated: JsonValue, path: str) -> JsonValue:
 
 
 def _find_item(stated: JsonObject, name: str) -> JsonValue:
-    """Return the item of a record or a body. The fields of some objects are in the item ``fields``."""
+    """Return the value of a key in a record or a body. Some kinds store fields under the key ``fields``."""
     if name in stated:
         return stated[name]
     fields = stated.get("fields")

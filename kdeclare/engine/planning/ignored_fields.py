@@ -65,7 +65,7 @@ def report_ignored_fields(
 
 
 def _list_paths(difference: Difference, desired: DesiredResource, live: LiveState) -> frozenset[str]:
-    """Return the paths of the fields that the difference contains, including a field that cannot change."""
+    """Return the paths of all fields that differ, including a field that no operation can change."""
     fields = difference.change.fields if difference.change is not None else ()
     paths = frozenset(field.path for field in fields)
     rules = find_audit_rules(desired.id.kind)

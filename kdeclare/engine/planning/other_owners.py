@@ -119,7 +119,7 @@ def _find_owners(
 
 
 def _review(item: ResourceComparison, owners: Sequence[_Owner], is_adopting: bool) -> ResourceComparison:
-    """Add a diagnostic about the owners. A denial blocks the change, and the record stays as it is."""
+    """Add a diagnostic about the owners. A denial blocks the change and keeps the ownership record."""
     if not owners or (item.desired is None and not _is_deletion(item)):
         return item
     is_allowed = is_adopting or bool(item.desired and getattr(item.desired.body, "adopt", False))

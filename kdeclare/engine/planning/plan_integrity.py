@@ -55,7 +55,7 @@ class _OperationEffect:
 def find_unknown_parts(plan: Plan) -> list[str]:
     """Return the operation types and kinds in the plan that this version of kdeclare does not know.
 
-    A plan with unknown parts can be displayed, but not applied.
+    A plan with unknown types or kinds can be displayed, but not applied.
     """
     verbs = {op.verb for op in plan.operations} - OPERATION_TYPES.keys()
     acting_ids = [c.id for c in plan.changes if c.action is not Action.NO_OP]
@@ -170,7 +170,7 @@ def _dump_effective_arguments(verb: str, args: Arguments) -> dict[str, JsonValue
 
 
 def _group_values_by_path(effects: Iterable[_OperationEffect]) -> Mapping[str, Values]:
-    """Return, by field path, the values that the operations set one after another."""
+    """Return the values that the operations set, in order, by field path."""
     return _join_values((effect.operation.resource, field) for effect in effects for field in effect.fields)
 
 
@@ -259,7 +259,7 @@ def _check_deletion(change: Change, operations: Sequence[Operation]) -> Iterator
 def _check_replacement(
     plan: Plan, change: Change, effects: Sequence[_OperationEffect], shared_values: Mapping[str, Values]
 ) -> Iterator[str]:
-    """Check that the plan shows the deletion of an object, and the fields of its creation."""
+    """Check that the plan shows a replacement: the deletion, and the fields that the creation sets."""
     creations = [e for e in effects if not get_operation_type(e.operation).deletes]
     creation = build_creation(change)
     shown = _join_values((creation.id, field) for field in creation.fields)

@@ -62,7 +62,7 @@ __all__ = [
 CheckSignature = Callable[[SignedContent, str], object]
 """A function that raises KdeclareError if a plan must not be used because of its signature.
 
-It gets the signed content and the name of the file. It is called before any other part of the plan is read.
+The function receives the signed content and the name of the file, before the rest of the plan is read.
 """
 
 _MANIFEST = re.compile(r"^apiVersion\s*:", re.MULTILINE)
@@ -360,7 +360,7 @@ _MANIFEST_SUFFIXES = frozenset({".yaml", ".yml"})
 def is_plan_file(path: Path) -> bool:
     """Whether ``path`` looks like a plan. This does not mean that the plan is valid.
 
-    An empty file looks like a plan that was cut off, unless its name is that of a manifest.
+    An empty file counts as a truncated plan, unless it has the file name of a manifest.
     """
     try:
         with path.open("rb") as file:

@@ -42,10 +42,10 @@ def prune_operations(
 
 
 def is_limited_to_its_resource(op: Operation) -> bool:
-    """Whether the operation changes no other resource, unlike the moves of a reassignment of many topics.
+    """Whether the operation changes only its own resource. Some reassignments also change other topics.
 
-    Such an operation is removed together with the others of its resource, because a plan would otherwise show
-    a change that is made only in part.
+    An operation that changes only its own resource is removed together with all other operations of the
+    resource. Otherwise, a plan would show a change that is made only in part.
     """
     operation_type = get_operation_type(op)
     return not operation_type.is_auxiliary and operation_type.find_changed_resources(op) <= {op.resource}
@@ -72,7 +72,7 @@ def _drop_once(
     denied_subjects: Mapping[ResourceId, Set[ResourceId]],
     dependent_resources: Set[ResourceId],
 ) -> tuple[dict[str, Operation], set[ResourceId]]:
-    """Return the remaining operations, and the resources that lost an operation to a dependency."""
+    """Return the remaining operations, and the resources of dependent operations that were removed."""
     remaining: dict[str, Operation] = {}
     removed_ids: set[str] = set()
     found_resources: set[ResourceId] = set()
@@ -249,7 +249,7 @@ def find_resource_action(operations: Sequence[Operation]) -> Action:
 
 
 def find_deletion_risk(operations: Iterable[Operation]) -> Risk:
-    """Return the lowest risk of a change that deletes a resource with these operations."""
+    """Return the minimum risk of a change whose operations delete a resource."""
     return max((get_operation_type(op).deletion_risk for op in operations), key=list(Risk).index)
 
 
@@ -284,7 +284,7 @@ def evaluate_and_prune(
 def add_needs(
     operations: Sequence[Operation], needs: Mapping[str, Mapping[str, str]]
 ) -> tuple[Operation, ...]:
-    """Return the operations with the dependencies that resulted from evaluating the policies."""
+    """Return the operations with additional dependencies. needs: see `PolicyEvaluation`."""
     if not needs:
         return tuple(operations)
     return tuple(

@@ -56,7 +56,7 @@ class DeletionLimit:
 
 
 def compute_default_count(owned: int) -> int:
-    """Return the default maximum of deletions of one kind: 10 % of ``owned``, at least 3 and at most 50."""
+    """Return the default limit on deletions of one kind: 10 % of ``owned``, at least 3 and at most 50."""
     return min(_MAX_DELETES, max(_MIN_DELETES, owned * _PERCENT // 100))
 
 
@@ -158,7 +158,7 @@ class PlanScope:
     removals: the resources that an ad hoc command deletes, owned or not.
     protected: the removals that manifests protect from deletion.
     visibility_timeout_s: how long to wait for owned objects to appear in the systems, in seconds.
-    options: options for individual systems; each part belongs to one provider.
+    options: the options that individual providers define.
     """
 
     complete: bool = True

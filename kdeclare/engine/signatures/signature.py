@@ -58,7 +58,7 @@ class SignedContent:
 SignMessage = Callable[[bytes], bytes]
 """A function that signs a message, and returns the signature with its public key in OpenSSH format.
 
-It raises KdeclareError.
+The function raises KdeclareError if it cannot sign the message.
 """
 
 

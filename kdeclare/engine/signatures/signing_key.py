@@ -22,7 +22,7 @@ _OPENSSH_MAGIC = b"openssh-key-v1\0"
 def load_signing_key(text: str, file: Path | None, environ: Mapping[str, str]) -> SignMessage:
     """Return a function that signs messages. Raises KdeclareError if the key cannot be used.
 
-    text: a private key in PEM (PKCS#8) or OpenSSH format, or a public key whose private key an agent has.
+    text: a private key in PEM (PKCS#8) or OpenSSH format, or a public key whose private key is in an agent.
     file: the file with this text, which ssh-keygen needs for all keys but Ed25519; None if there is no file.
     environ: the environment variables, with the passphrase of a protected key in `PASSPHRASE_VARIABLE`.
     """

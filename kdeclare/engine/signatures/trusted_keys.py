@@ -26,7 +26,7 @@ class TrustedKey:
     """A public key whose signatures are trusted.
 
     name: the owner, as the list of keys names it. public_key: the key in the encoding of the SSH protocol.
-    valid_after, valid_before: limits on the time of the verification. namespaces: patterns; None allows all.
+    valid_after, valid_before: the period in which the key is trusted. namespaces: patterns; None allows all.
     """
 
     name: str

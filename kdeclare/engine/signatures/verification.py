@@ -32,7 +32,8 @@ def verify_signature(
 ) -> Signer:
     """Return the signer of a plan. Raises KdeclareError if it is not signed by a trusted key.
 
-    key_lists: lists of trusted keys, all of which must contain the key. name: the file, in messages.
+    key_lists: lists of trusted keys, all of which must contain the key.
+    name: the name of the file, for messages.
     """
     signature = content.signature
     if signature is None:

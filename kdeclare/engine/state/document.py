@@ -36,7 +36,7 @@ def migrate_state(document: StateDocument, version: int) -> StateDocument:
 
 
 def mark_unproven_parts(record: JsonValue) -> JsonValue:
-    """Complete an ownership record of kdeclare 0.1, which does not show which list elements kdeclare added.
+    """Complete an ownership record of kdeclare 0.1, which did not record the list elements that it added.
 
     Until version 2, a record of ``{append, subtract}`` contained the declaration of the manifest, whether or
     not the elements already existed. kdeclare can later remove only elements that it added, so no element

@@ -276,7 +276,7 @@ class ObjectKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """See `Kind`. A change has only one operation, but a rollback can restore only some of the fields."""
+        """See `Kind`. If a rollback restored only some of the fields, update only these fields."""
         old_record, new_record = narrow_record(before, ObjectRecord), narrow_record(after, ObjectRecord)
         if all_done or old_record is None or new_record is None or not done:
             return new_record if all_done or done else old_record
@@ -286,7 +286,7 @@ class ObjectKind:
     def select_every(self) -> Selections:
         """Return the selections that read all objects.
 
-        By default, these are the selections for an object whose name is empty.
+        By default, these are the selections that `select` returns for an empty name.
         """
         return self.select("", None, None)
 

@@ -46,7 +46,7 @@ class Lifecycle(BaseModel):
 class ObjectSpec(BaseModel):
     """The base class of object specs.
 
-    Fields have the same names as in the live state. None means no change.
+    Fields have the same names as in the live state. A field that is None is left unchanged.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,7 +57,7 @@ class ObjectSpec(BaseModel):
 class ObjectBody:
     """A declared object, with the fields that its manifest declares.
 
-    ignored: the fields that stay as they are after the object was created.
+    ignored: the fields that kdeclare leaves alone after it has created the object.
     """
 
     fields: Fields
