@@ -1,4 +1,4 @@
-"""Find the action on a resource that exists only as long as one of its settings is set.
+"""Determine the action for a resource that exists only while it has at least one setting.
 
 Kafka stores nothing else about such a resource: a quota entity without limits, or a group or a client metrics
 subscription without configs, is not listed (DescribeClientQuotas, ListConfigResources).

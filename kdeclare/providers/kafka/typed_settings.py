@@ -8,7 +8,7 @@ from kdeclare.providers.kafka.config.catalog import is_secret_config
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 
 _HARMLESS_PART = re.compile(r"\[?(iterations=-?[0-9]*|password=\$\{(env|file)\.[^{}]+\}\]?)")
-"""The beginning of a SCRAM credential (``[iterations=8192``) or a reference to a password."""
+"""A part without secrets: the start of a SCRAM credential (``[iterations=8192``) or a password reference."""
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:

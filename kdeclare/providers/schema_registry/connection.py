@@ -35,7 +35,7 @@ class RegistryClients:
     def __init__(self, names: Collection[str], open_registry: Callable[[str], SchemaRegistry]) -> None:
         """Create the connection without sending a request.
 
-        open_registry: a function that returns the registry with one of the names, or raises KdeclareError.
+        open_registry: a function that returns the registry with a given name, or raises KdeclareError.
         """
         self._names = tuple(sorted(names))
         self._open_registry = open_registry

@@ -1,6 +1,6 @@
 """The names of schema types and compatibility levels, for manifests and options of commands.
 
-This module has no imports of its own, so that the help of commands needs no models.
+This module imports no other modules of kdeclare, so that the help of commands is shown quickly.
 """
 
 from typing import Literal

@@ -74,7 +74,7 @@ class MoveGroup:
     awaits: frozenset[str] = frozenset()
 
     def awaited(self, op: Operation) -> dict[str, str]:
-        """Return the ids in ``awaits`` that a move depends on, and the reason for each."""
+        """Return the steps in ``awaits`` that ``op`` depends on: the id of each step, and the reason."""
         return {id_: why for id_, why in op.needs.items() if id_ in self.awaits}
 
 
@@ -242,7 +242,7 @@ def _with_pace(op: Operation, group: MoveGroup) -> Operation:
 def _select_part(
     op: Operation, names: Sequence[str], part_ids: dict[str, list[str]], used_ids: set[str]
 ) -> Operation:
-    """Return a copy of a move that contains only the partitions ``names``.
+    """Return a copy of a move that contains only the partitions in ``names``.
 
     used_ids: the ids that other moves already have. The copy gets a different id.
     """
@@ -324,10 +324,10 @@ def _with_predecessors(op: Operation, needs: Mapping[str, str]) -> Operation:
 def _find_shared_moves(
     entries: ThrottleEntries, throttle_state: KafkaState, move_cleanup: PendingMoveCleanup
 ) -> Iterable[str]:
-    """Find the unfinished moves of an earlier run if this run changes a rate that the earlier run set.
+    """Return the partitions that an earlier run is still moving, if this run changes a rate of that run.
 
-    Return the partitions of the moves, or no partitions if no such rate changes. The rates are removed once
-    the moves of both runs have finished.
+    If no such rate changes, return no partitions. The rates are removed once the moves of both runs have
+    finished.
     """
     has_changed_rates = any(
         key in throttles.RATE_KEYS and key in move_cleanup.throttles.get(e, {})

@@ -58,7 +58,7 @@ def find_cleanup(request: CleanupRequest) -> Cleanup | None:
 
 
 def _find_relocating_brokers(cluster: Cluster, move_cleanup: PendingMoveCleanup) -> frozenset[int]:
-    """Return the brokers that still move replicas between log directories under a throttle of kdeclare."""
+    """Return the brokers that still move replicas between log directories at a rate set by kdeclare."""
     throttled_brokers = throttles.list_brokers(
         {e: k for e, k in move_cleanup.throttles.items() if throttles.LOG_DIRS_RATE_KEY in k}
     )

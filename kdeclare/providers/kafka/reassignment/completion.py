@@ -1,4 +1,4 @@
-"""The progress of moves in copied bytes, and the completion of reassignments."""
+"""Measure the progress of replica moves in copied bytes, and check whether reassignments are complete."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -218,8 +218,8 @@ class MoveCompletion(Completion):
     def report_started(self, op: Operation) -> OperationResult:
         """Return the result of an operation whose completion the run does not wait for.
 
-        The result says that the move continues in the cluster. For a cleanup step, it also says which command
-        performs the step later.
+        The message states that the move continues in the cluster. For a cleanup step, the message also names
+        the command that performs the step later.
         """
         text = _CLEANUP_LATER if get_operation_type(op).is_cleanup else _MOVE_CONTINUES
         return OperationResult(op.id, Status.STARTED, None, text)

@@ -1,4 +1,4 @@
-"""The diff of a Reassignment: partitions that are not on their target brokers, and problems. Pure."""
+"""Find the partitions of a Reassignment that are not on their target brokers, and report problems. Pure."""
 
 from collections.abc import Mapping, Sequence
 

@@ -57,7 +57,10 @@ _REASSIGN = ReassignPartitions()
 
 
 class ReassignmentKind:
-    """The kind `Reassignment`. A resource owns no fields, and has no changes once its targets are reached."""
+    """The kind `Reassignment`.
+
+    Its resources own no fields, and have no changes once their targets are reached.
+    """
 
     name = "Reassignment"
     spec: type[BaseModel] = ReassignmentSpec
@@ -118,7 +121,7 @@ class ReassignmentKind:
     def find_placement_constraints(
         self, name: str, body: object, topics: Iterable[str]
     ) -> Mapping[str, PlacementConstraint]:
-        """Return the constraints: the brokers of listed partitions, or the rule for each matching topic."""
+        """Return the declared brokers of the listed partitions, or the rule for each matching topic."""
         body = narrow(body, ReassignmentBody)
         rule = PlacementConstraint(
             excluded_brokers=body.drain,

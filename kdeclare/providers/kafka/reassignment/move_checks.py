@@ -1,4 +1,4 @@
-"""Checks of the moves of a plan: disk capacity, the replication factor guard, conflicts with other moves."""
+"""Check the moves of a plan: disk capacity, replication factor guard, and conflicts with other moves."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -128,7 +128,7 @@ def _report_no_room(resource: str, broker: int, needed_bytes: int, free_bytes: i
 
 
 def with_client_guard(op: Operation) -> Operation:
-    """Return a move for which kdeclare checks the replication factor, because the brokers cannot.
+    """Make kdeclare itself check the replication factor of a move, because the brokers cannot.
 
     Operations of other types are returned unchanged.
     """
@@ -145,7 +145,7 @@ def is_unguarded(op: Operation, live: KafkaState) -> bool:
 
 
 def report_unguarded(op: Operation) -> Diagnostic:
-    """Report that the brokers do not support the guard, with the error message that KIP-860 specifies."""
+    """Report, with the error message of KIP-860, that brokers do not support the replication factor guard."""
     return denied(
         "replication-factor-guard",
         "Replication factor guard not supported",

@@ -1,4 +1,4 @@
-"""Replica moves in the pending cleanup of the state: throttles, leader elections and unfinished moves."""
+"""The pending cleanup of replica moves in the state: throttles, leader elections and unfinished moves."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field

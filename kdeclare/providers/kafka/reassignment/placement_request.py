@@ -203,7 +203,7 @@ def check_placement_conflicts(
 
 
 def _list_topic_names(declared: Iterable[DesiredResource], existing_topics: Iterable[str]) -> frozenset[str]:
-    """Return the names of existing topics and of declared resources, which can be new topics."""
+    """Return the names of the existing topics and of all declared resources, including new topics."""
     return frozenset(existing_topics).union(d.id.name for d in declared)
 
 

@@ -25,17 +25,17 @@ RATE_KEYS = ("leader.replication.throttled.rate", "follower.replication.throttle
 LOG_DIRS_RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
 """The config key of a broker's rate for replicas that move between its log directories.
 
-Kafka needs no list for this rate.
+This rate applies without a list of throttled replicas.
 """
 ALL_RATE_KEYS = (*RATE_KEYS, LOG_DIRS_RATE_KEY)
 LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS_KEY = "follower.replication.throttled.replicas"
 REPLICAS_KEYS = (LEADER_REPLICAS_KEY, FOLLOWER_REPLICAS_KEY)
 ALL_REPLICAS = "*"
-"""The element that means all replicas of the topic. The list must then have no other elements."""
+"""The list element for all replicas of the topic. A list with this element must not have other elements."""
 
 _MAX_LIST_LENGTH = 30_000
-"""The maximum length of a list. Longer lists become `ALL_REPLICAS`.
+"""The maximum length of a list of replicas, in characters. Longer lists become `ALL_REPLICAS`.
 
 Kafka stores up to 32,767 characters (KAFKA-19112).
 """

@@ -18,9 +18,9 @@ MAX_ITERATIONS = 16_384
 """The maximum number of iterations that the controller accepts (ScramControlManager.MAX_ITERATIONS)."""
 
 _CHOICES = MIN_ITERATIONS - 1
-"""The number of values to choose from: 4097 to 8191.
+"""How many different numbers of iterations kdeclare can choose: 4,097 to 8,191.
 
-The default of other tools is not one of these values.
+The default of other tools is not in this range.
 """
 
 

@@ -51,9 +51,9 @@ class AppliedCredential(Arguments):
 
 
 _UNKNOWN_CREDENTIAL = AppliedCredential(SecretRef(UNKNOWN_HASH, None), 0)
-"""A credential of another client.
+"""A placeholder for a credential that another client has set.
 
-No live credential has 0 iterations, so operations do not take its password for the live password.
+No live credential has 0 iterations, so operations never mistake the placeholder for the live credential.
 """
 
 
@@ -191,7 +191,7 @@ def find_planned_iterations(
 def assess_credential(field: FieldChange) -> FieldChange:
     """Return the field change with its risk.
 
-    After the change, clients with the previous password cannot log in.
+    Adding a credential is safe. After any other change, new connections with the previous credential fail.
     """
     if field.before is None:
         return replace(field, risk=Risk.SAFE, cause="")
@@ -249,7 +249,7 @@ def _build_change(
 def _diff_undeclared(
     resource: ResourceId, credentials: Credentials, owned: ScramUserRecord | None
 ) -> Difference:
-    """Return the difference of an orphan: the deletion of the owned credentials that still exist."""
+    """Return the diff of an orphan, which deletes the owned credentials that still exist."""
     fields = tuple(
         build_field(mechanism, credentials[mechanism], None)
         for mechanism in Mechanism

@@ -242,7 +242,7 @@ class ScramUserKind:
         return describe_credentials(resource.name, require_visible(live.get(ScramState)).of(resource.name))
 
     def select_every(self) -> Selections:
-        """Return a selection without users, because listing the live users reads all users."""
+        """Return a selection that names no users: kdeclare reads all users anyway to list the live users."""
         return (ScramSelection(),)
 
     def list_live(self, live: LiveState) -> Collection[str]:

@@ -63,7 +63,7 @@ class DeleteScramArgs(ScramArgs):
 
 
 class _ScramOperationType(KafkaOperationType):
-    """The base class of both operation types. The element of the view is the mechanism."""
+    """The base class of the operation types. The only element of the view is the SCRAM mechanism."""
 
     def find_right(self, op: Operation) -> str:
         """Return the required permission."""

@@ -45,9 +45,9 @@ class ScramPlanning(PlanHooks):
         self._connections = inputs.connections
         resources = inputs.state.resources if inputs.by_hand and inputs.state is not None else {}
         self._records = {key: item for key, item in resources.items() if isinstance(item, ScramUserRecord)}
-        """The owned credentials, only in ad hoc commands.
+        """The ownership records of all SCRAM users; empty unless the plan is for an ad hoc command.
 
-        They contain the passwords that a rollback restores.
+        The records contain references to the passwords that a rollback restores.
         """
 
     def withhold(

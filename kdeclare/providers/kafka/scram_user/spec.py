@@ -24,7 +24,7 @@ from kdeclare.core.secrets.secret_refs import Secret, SecretText
 from kdeclare.providers.kafka.scram_user.credential import MAX_ITERATIONS, MIN_ITERATIONS, Mechanism
 
 MECHANISM_FIELD_PREFIX = "mechanisms."
-"""The start of the path of a credential in plans."""
+"""The prefix of the paths of credentials in plans."""
 
 _CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -122,7 +122,7 @@ class ScramUserBody:
     absent: mechanisms whose credentials must not exist. Only ad hoc commands use this field.
     is_requested: whether to set every password, even if the credential looks unchanged. Only ad hoc commands
         use this field.
-    ignored: the paths of credentials that stay as they are once they have been set.
+    ignored: the paths of credentials that kdeclare leaves alone once they have been set.
     """
 
     mechanisms: Mapping[Mechanism, DeclaredCredential] = field(default_factory=dict)

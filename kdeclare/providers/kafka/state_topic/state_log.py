@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.state_topic.topic_settings import (
 )
 
 TRANSACTION_TIMEOUT_S = 10.0
-"""The maximum time for which a transaction can be open. A transaction of kdeclare takes only milliseconds."""
+"""The maximum time for which a transaction can be open. kdeclare's transactions take only milliseconds."""
 
 OPEN_TRANSACTION_S = TRANSACTION_TIMEOUT_S + 10.0 + 5.0
 """How long a transaction whose process died can stay open, in seconds.
@@ -32,7 +32,7 @@ _TOPIC_CHECK_S = 1.0
 
 
 class StateLog:
-    """The topic of a state, and the last committed record of each key with a prefix and a suffix.
+    """The topic of a state, and the last committed record of each key with the given prefix and suffix.
 
     Not thread-safe.
 

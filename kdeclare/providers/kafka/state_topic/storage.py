@@ -12,13 +12,13 @@ _SERVER_OPTION = "bootstrap-server"
 _CONFIG_OPTION = "command-config"
 _FACTOR_OPTION = "replication-factor"
 _LEASE_OPTION = "lease"
-"""The option of every shared state. kdeclare itself reads it."""
+"""An option in the URLs of all shared states. The code for shared states reads it, not this module."""
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def open_storage(location: StateLocation, context: StorageContext) -> ConditionalObjects:
-    """Open the topic of a URL. See `OpenStorage`.
+    """Open the state in the topic that a URL names. See `OpenStorage`.
 
     A missing topic is created by the first write, so that commands that only read need no right to create it.
     """

@@ -58,7 +58,7 @@ _PERMANENT = re.compile(
 _FENCED = frozenset({"PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 
 _STATE_SUFFIX = b"/state.json"
-"""The end of the key of each state."""
+"""The suffix of the record key of every state."""
 
 _FIRST_DELAY_S = 0.02
 _MAX_DELAY_S = 1.0
@@ -236,7 +236,7 @@ class TopicObjects:
 
 @dataclass(slots=True)
 class _Write:
-    """A write, over several attempts.
+    """A write that can take several attempts.
 
     offsets: the offsets of the records in the last transaction for which a commit was requested.
     is_open: whether a transaction may be open that this process can still abort.
@@ -248,7 +248,7 @@ class _Write:
     is_open: bool = False
 
     def is_done(self, log: StateLog) -> bool:
-        """Whether the records are the last ones of their keys, so that the transaction was committed."""
+        """Whether the write was committed: the latest records of its keys are the records of the write."""
         for key, value in self.records.items():
             record = log.get(key)
             if (None if record is None else record.offset) != (None if value is None else self.offsets[key]):

@@ -12,7 +12,7 @@ from kdeclare.providers.kafka.port import TOPIC_EXISTS, Cluster, ConfigQuery, Ne
 from kdeclare.providers.kafka.state_topic.problems import build_setting_problem
 
 MAX_OBJECT_BYTES = 900_000
-"""The largest value. With its key and the overhead of a batch, it fits into `_MIN_MESSAGE_BYTES`."""
+"""The maximum size of a value. With its key and the batch overhead, it fits into `_MIN_MESSAGE_BYTES`."""
 
 _DEFAULT_FACTOR = 3
 _MIN_MESSAGE_BYTES = 1_000_000

@@ -1,4 +1,4 @@
-"""Return batches of records of the in-memory cluster as brokers do in response to Fetch."""
+"""Return the record batches of the in-memory cluster as brokers return them in response to Fetch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -7,16 +7,19 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.port import RecordBatch
 
 RECORD_BYTES = 1000
-"""The size of each record that has no batch of its own."""
+"""The size in bytes of each record for which a test has not set a batch."""
 _SINGLE_BATCH = RecordBatch(size=RECORD_BYTES, records=1, inspected=1)
 _HEADER_BYTES = 61
-"""Brokers can return an incomplete last batch. Its size is known if it includes the header."""
+"""The size of the header of a batch, in bytes.
+
+Brokers can return an incomplete last batch. Clients know its full size if the response includes its header.
+"""
 
 
 def fetch_batches(
     last: Sequence[RecordBatch], bounds: tuple[int, int], position: int, max_bytes: int, max_records: int
 ) -> tuple[RecordBatch, ...]:
-    """Return the batches of a partition, beginning with the one that contains the offset. Raises Fault.
+    """Return the batches of a partition, beginning with the batch at ``position``. Raises Fault.
 
     last: the last batches of the partition. Each earlier record is a batch of its own, without a key.
     bounds: the start and the end of the log.

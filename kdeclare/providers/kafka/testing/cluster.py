@@ -304,7 +304,7 @@ class MemoryCluster(RequestHandler):
     def fetch_batches(
         self, positions: Mapping[TopicPartition, int], *, max_bytes: int, max_records: int
     ) -> Mapping[TopicPartition, tuple[RecordBatch, ...] | Fault]:
-        """See `Cluster.fetch_batches`. In the log of requests, an item is ``orders-0``."""
+        """See `Cluster.fetch_batches`. In the log of requests, items have the form ``orders-0``."""
 
         def fetch(where: TopicPartition) -> tuple[RecordBatch, ...]:
             if not self._access.is_allowed("READ", TOPIC, where.topic):

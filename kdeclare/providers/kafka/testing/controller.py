@@ -1,4 +1,4 @@
-"""The controller's changes to partitions and quotas: moves, elections, effects of time, broker failures.
+"""The controller's changes to partitions and quotas: moves, elections, ticks of time, broker failures.
 
 Modeled on ReplicationControlManager and ClientQuotaControlManager of Apache Kafka. Methods that reject a
 request raise Fault with Kafka's error name and message, without changing anything.

@@ -91,9 +91,9 @@ class ClusterControls:
     seed: the seed for the placement of replicas, the only random choice.
 
     Every broker has one log directory, ``/memory``. A record takes 1000 bytes and has no key (`set_batches`
-    only affects what is fetched), and the records of a topic are
-    spread evenly: each replica has ``records * 1000 // partitions`` bytes. A replica that is being added
-    starts with 0 bytes and grows with each tick. The behavior does not depend on the clock.
+    only affects what is fetched), and the records of a topic are spread evenly: each replica has
+    ``records * 1000 // partitions`` bytes. A replica that is being added starts with 0 bytes and grows with
+    each tick. The behavior does not depend on the clock.
     """
 
     def __init__(

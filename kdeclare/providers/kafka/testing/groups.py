@@ -64,10 +64,11 @@ class GroupRecord:
 class GroupStore:
     """All groups, and the start offsets, record timestamps, producers and batches of logs.
 
-    starts: the first offset of each partition whose first records were deleted. times: the timestamp of each
-    record, from the start of the log. last_times: by topic id, the timestamp of all records in partitions
-    without times; 0 if there is none. producers: the active producers of each partition. batches: the last
-    batches of each partition; every other record is a batch of its own without a key.
+    starts: the first offset of each partition whose first records were deleted. times: for some
+    partitions, the timestamp of each record, from offset 0. last_times: by topic id, the timestamp of all
+    records in partitions that are not in ``times``; the default is 0. producers: the active producers of each
+    partition. batches: the last batches of each partition; every other record is a batch of its own without a
+    key.
     """
 
     groups: dict[str, GroupRecord] = field(default_factory=dict)
@@ -190,7 +191,7 @@ class MemoryGroups:
         }
 
     def alter_offsets(self, changes: Mapping[str, OffsetChanges]) -> Mapping[GroupPartition, Result]:
-        """See `Groups.alter_offsets`. In the log of requests, an item is ``billing/orders-0``."""
+        """See `Groups.alter_offsets`. In the log of requests, items have the form ``billing/orders-0``."""
         items = [(id_, where) for id_, group_changes in changes.items() for where in group_changes]
         with self._cluster._lock:
             return self._cluster._handle_change(

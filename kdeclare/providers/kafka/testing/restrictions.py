@@ -47,7 +47,7 @@ class Restrictions:
             raise Fault(error, "Cluster authorization failed.")
 
     def find_description_fault(self, resource: ConfigResource) -> Fault | None:
-        """Return the fault of describing the configs of a resource; None if it is permitted."""
+        """Return the fault for a request to describe a resource's configs; None if it is permitted."""
         if resource.scope not in self.refused_configs:
             return None
         is_topic = resource.scope is ConfigScope.TOPIC

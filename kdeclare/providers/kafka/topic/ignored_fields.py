@@ -31,9 +31,10 @@ def ignore_topic_fields(body: TopicBody, current: Sequence[Replicas] | None) -> 
 
 
 def _keep_replication_factor(body: TopicBody, current: Sequence[Replicas]) -> TopicBody:
-    """Return the body without a replication factor.
+    """Return the body without the declared replication factor.
 
-    A placement strategy needs a replication factor, and gets that of the topic.
+    A placement strategy needs a replication factor, so it gets the current one of the topic. If the
+    partitions have different replication factors, the strategy is removed as well.
     """
     sizes = {len(replicas) for replicas in current}
     if body.strategy is not None and len(sizes) == 1:
@@ -42,12 +43,12 @@ def _keep_replication_factor(body: TopicBody, current: Sequence[Replicas]) -> To
 
 
 def hide_ignored_shape(owned: TopicRecord | None, body: TopicBody) -> TopicRecord | None:
-    """Return the record without ignored fields other than configs, so that they cannot drift."""
+    """Remove the ignored fields, except configs, from the record, so that they are not reported as drift."""
     return None if owned is None else _copy_shape(TopicRecord(), owned, body)
 
 
 def restore_ignored_shape(record: TopicRecord, owned: TopicRecord | None, body: TopicBody) -> TopicRecord:
-    """Return the new record with the ignored fields of the previous record, because they are not applied."""
+    """Copy the ignored fields from the previous record to the new record, because they are not applied."""
     return _copy_shape(owned or TopicRecord(), record, body)
 
 

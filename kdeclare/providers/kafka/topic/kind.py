@@ -200,7 +200,7 @@ class TopicKind:
         return {name: build_static_topic_state(narrow(body, TopicBody))}
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredTopic]:
-        """Return a mapping from the name of a declared topic to the topic."""
+        """Return the topic that the manifest declares, by its name."""
         return {name: DeclaredTopic(name, state) for name, state in find_static_topic_state(desired).items()}
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, TopicEffect]:

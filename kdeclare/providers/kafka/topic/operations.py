@@ -105,7 +105,7 @@ def _build_deletion(resource: ResourceId, topic: Topic, live: KafkaState) -> Ope
 
 
 def _record_topic(topic: Topic, live: KafkaState) -> NewTopic | None:
-    """Return the creation that restores the replicas and configs of a topic; None if configs are unknown.
+    """Return the arguments for creating a topic again; None if its replicas or configs are unknown.
 
     Throttles are left out, because they belong to reassignments, which end with the topic.
     """

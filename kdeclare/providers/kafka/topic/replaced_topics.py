@@ -12,7 +12,7 @@ from kdeclare.providers.kafka.port import POLICY_VIOLATION, Cluster, NewTopic
 
 _PROBE = "kdeclare-replacement-check"
 _INVALID = "INVALID_"
-"""The beginning of the error codes of settings that brokers refuse for a topic with any name."""
+"""The prefix of the error codes with which brokers refuse the settings of a topic, whatever its name."""
 
 
 def check_replaced_topics(

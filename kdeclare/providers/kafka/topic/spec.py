@@ -52,13 +52,13 @@ EXCLUSIVE_FIELDS: Mapping[str, frozenset[str]] = {
 """Mutually exclusive fields; see `Kind`. Only the strategy ``static`` can be combined with assignments."""
 
 _IGNORABLE_FIELDS = ("partitions", "replicationFactor", "placement", "assignments")
-"""The fields that ``ignoreChanges`` can list. If assignments are declared, other fields follow from them."""
+"""The fields that ``ignoreChanges`` can list, besides configs, if the manifest declares no assignments."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class TopicLifecycle(BaseModel):
-    """The ``lifecycle`` of a topic: protection from deletion, adoption, and fields to leave alone."""
+    """The ``lifecycle`` of a topic: adoption, protection from deletion, and ignored fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     preventDestroy: Annotated[  # noqa: N815
@@ -115,7 +115,7 @@ class TopicSpec(BaseModel):
 class TopicBody:
     """A declared topic. Fields that are not declared are None; a new topic then gets the broker defaults.
 
-    ignored: the paths of fields that stay as they are after the topic was created.
+    ignored: the paths of fields that kdeclare leaves alone once the topic exists.
     """
 
     partitions: int | None = None

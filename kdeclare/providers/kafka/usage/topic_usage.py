@@ -31,7 +31,7 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 from kdeclare.providers.kafka.usage.topic_purpose import TopicPurpose, find_purpose
 
 TOPICS_PER_STEP = 1000
-"""The maximum number of topics that one step reads with common requests."""
+"""The maximum number of topics that one step reads. Each request of a step covers several topics."""
 
 _STEP_LIMIT_S = 60.0
 """The time after which a step starts no more requests about logs, in seconds."""
@@ -90,7 +90,7 @@ class TopicUsage:
     groups: tuple[GroupUsage, ...] | Unknown
 
     def check_unused(self, since_ms: int) -> bool | Unknown:
-        """Return whether no group has members that read the topic, and no client wrote to it since this time.
+        """Return whether no group with members reads the topic, and no client wrote to it since ``since_ms``.
 
         Producers without idempotence are known only from their records. Without the permission to see
         producers, the timestamps of the records decide.
@@ -239,7 +239,7 @@ def _check_logs(topic: Topic, logs: TopicLogs | Fault) -> TopicLogs | Unknown:
 def _build_usage(
     topic: Topic, logs: TopicLogs | Unknown, writes: _Writes, readers: Readers | Unknown, no_size: Unknown
 ) -> TopicUsage:
-    """no_size: why the size is unknown, if it is."""
+    """Return the usage of a topic. no_size: the size to return if brokers did not report all sizes."""
     records: int | Unknown
     size: int | Unknown
     newest: int | Unknown | None
@@ -287,7 +287,8 @@ def _find_last_write(
 ) -> int | Unknown | None:
     """Return the time of the last write; None if no partition ever had a record.
 
-    If a partition has lost all of its records, brokers do not know when they were written.
+    If all records of a partition were deleted, return `Unknown`, because brokers do not know when the records
+    were written.
     """
     if isinstance(newest, Unknown):
         return newest

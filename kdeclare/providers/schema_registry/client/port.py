@@ -117,7 +117,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaReference:
-    """A reference of a schema to a registered version of another subject.
+    """A reference from a schema to a registered version of another subject.
 
     name: the name that the schema text uses: a full name in Avro, an import path in Protobuf, a URI in JSON
         Schema.
@@ -225,10 +225,10 @@ class RegistryInfo:
 class SchemaRegistry(Protocol):
     """One schema registry. Safe to use from several threads.
 
-    Every method can raise Fault. The message of the Fault is the registry's own message, or calls the
-    registry "it". The kind of the Fault is UNKNOWN if a change got no response or HTTP 5xx, and RETRIABLE if
-    a read got no response or HTTP 5xx. If a subject or version does not exist, a read returns None or an
-    empty result, and does not raise a Fault.
+    Every method can raise Fault. The message of the Fault is the registry's own message, or a text that
+    refers to the registry as "it". The kind of the Fault is UNKNOWN if a change got no response or HTTP 5xx,
+    and RETRIABLE if a read got no response or HTTP 5xx. If a subject or version does not exist, a read
+    returns None or an empty result, and does not raise a Fault.
     """
 
     def identify(self) -> RegistryInfo:

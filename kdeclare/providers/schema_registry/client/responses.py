@@ -174,7 +174,7 @@ def parse_compatibility(body: bytes) -> CompatibilityResult:
 
 
 def parse_level(body: bytes) -> CompatibilityLevel | None:
-    """Parse a compatibility level; None if only other settings are set. Raises Fault."""
+    """Parse a compatibility level. Return None if the response has no level. Raises Fault."""
     return _parse(_LEVEL, body).level
 
 
@@ -227,7 +227,7 @@ def shorten(text: str) -> str:
 
 
 def _parse_error(body: bytes) -> tuple[int, str]:
-    """Return the error code and the message of the registry; 0 and an empty message for another format."""
+    """Return the registry's error code and message; 0 and an empty message if the body has no such fields."""
     try:
         response = _ERROR.validate_json(body)
     except ValidationError:

@@ -254,7 +254,7 @@ class RestRegistry:
     def _read_reported_level(self, subject: str) -> CompatibilityLevel | None:
         """Return the level that the registry reports for a subject.
 
-        Remember if the response shows that the registry distinguishes own levels.
+        If the response shows that the registry distinguishes own levels from inherited levels, remember this.
         """
         try:
             return responses.parse_level(self._send("GET", _config_path(subject)))
@@ -266,7 +266,7 @@ class RestRegistry:
             raise
 
     def _probe_levels(self, global_level: CompatibilityLevel) -> None:
-        """Find out whether the registry distinguishes own levels, with a few requests.
+        """Find out, with a few requests, whether the registry distinguishes own levels from inherited levels.
 
         Some registries report that a level is missing even if the subject does not exist. For other
         registries, this method must find a subject without a level of its own.

@@ -1,4 +1,4 @@
-"""A schema in a file that is not registered yet, for `kdeclare schema-registry diff` and `check`."""
+"""Read an unregistered schema from a file, for `kdeclare schema-registry diff` and `check`."""
 
 from collections.abc import Callable
 from pathlib import Path

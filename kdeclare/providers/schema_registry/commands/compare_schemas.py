@@ -194,7 +194,10 @@ def _build_lines(before: SchemaContent, after: SchemaContent) -> tuple[SchemaLin
 def _predict_registration(
     located: LocatedSubject, reader: RegistryReader, candidate: Candidate, latest: LiveVersion | None
 ) -> RegistrationView:
-    """Return what the registration would do. Versions are compared by meaning first, then by the registry."""
+    """Return what the registration would do.
+
+    To find an existing version, kdeclare compares the schemas itself, and then asks the registry.
+    """
     mode = located.client.read_mode(located.name)
     refused_mode = mode.value if mode is not None and not mode.permits_registration else None
     if latest is None:
@@ -210,7 +213,7 @@ def _predict_registration(
 def _find_same_version(
     located: LocatedSubject, reader: RegistryReader, candidate: Candidate, latest: LiveVersion
 ) -> int | None:
-    """Return the newest version with this content; None if the content is new."""
+    """Return the number of an existing version with the same content; None if the content is new."""
     if latest.fingerprint == candidate.fingerprint:
         return latest.number
     versions = read_in_parallel(located.numbers, lambda number: reader.read_version(located.name, number))

@@ -1,4 +1,4 @@
-"""Render the views of `kdeclare schema-registry` as text."""
+"""Render the output of the `kdeclare schema-registry` commands as text."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -38,22 +38,22 @@ _EQUAL = "equal"
 
 
 def render_subject_list(view: SubjectListView, width: int | None = None, style: Style = PLAIN) -> str:
-    """Return the whole text, ending with a newline. width: columns of the terminal; None for no limit."""
+    """Render a list of subjects as text. width: the columns of the terminal; None for no limit."""
     return _join(_render_list(view, width, style))
 
 
 def render_subject(view: SubjectDetailView, style: Style = PLAIN) -> str:
-    """Return the whole text, ending with a newline."""
+    """Render a subject and one of its versions as text."""
     return _join(_render_subject(view, style))
 
 
 def render_schema_diff(view: SchemaDiffView, style: Style = PLAIN) -> str:
-    """Return the whole text, ending with a newline."""
+    """Render the differences between two schemas as text."""
     return _join(_render_diff(view, style))
 
 
 def render_schema_check(view: SchemaCheckView, style: Style = PLAIN) -> str:
-    """Return the whole text, ending with a newline."""
+    """Render the result of checking a schema as text."""
     return _join(_render_check(view, style))
 
 

@@ -1,4 +1,4 @@
-"""The views of the commands of `kdeclare schema-registry`. The JSON output has their structure."""
+"""The results of the `kdeclare schema-registry` commands. The JSON output has the same structure."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -100,7 +100,7 @@ class NamingView:
 
 @dataclass(frozen=True, slots=True)
 class SubjectDetailView:
-    """One version of a subject, and the subject. Version numbers are in ascending order.
+    """A subject and one of its versions. Version numbers are in ascending order.
 
     deleted: whether the version is soft-deleted.
     referrers: the versions that refer to this version; None if the registry does not report them.
@@ -132,7 +132,7 @@ class SubjectDetailView:
 
 @dataclass(frozen=True, slots=True)
 class SchemaSideView:
-    """One side of a comparison: a version of the subject, or a file. One of the two is None."""
+    """One side of a comparison: a version of the subject, or a file. The other field is None."""
 
     schema_name = "SchemaSideDocument"
 
@@ -143,7 +143,7 @@ class SchemaSideView:
 
 @dataclass(frozen=True, slots=True)
 class SchemaLineView:
-    """A row with the lines of both schemas. A line is None if its schema has no line there."""
+    """A row of a side-by-side comparison. If a schema has no line in the row, the line is None."""
 
     schema_name = "SchemaLineDocument"
 

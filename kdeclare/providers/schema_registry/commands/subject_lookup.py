@@ -54,7 +54,7 @@ class LocatedSubject:
 
 
 class SubjectOwners:
-    """The resources that declare and own subjects. Registries have their names in the environment."""
+    """The resources that declare and own subjects. Registries are identified by their names."""
 
     def __init__(self, ownership: ResourceOwnership, clients: RegistryClients) -> None:
         self._declared: dict[tuple[str | None, str], DesiredResource] = {}

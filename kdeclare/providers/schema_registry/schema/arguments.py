@@ -20,12 +20,12 @@ from kdeclare.providers.schema_registry.schema.live import LiveVersion
 from kdeclare.providers.schema_registry.schema.spec import OnDelete
 
 REGISTER_NAME, DELETE_NAME = "schema.register", "schema.delete"
-"""The names of operation types that are the inverses of each other."""
+"""The names of the operation types that register and soft-delete a schema, and that undo each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceArgs(Arguments):
-    """A reference of a schema.
+    """A reference from a schema to a version of another subject.
 
     version: the version of the subject; None for the latest version, if the same plan registers it.
     content: the hash of the referenced content (see `compute_fingerprint`).

@@ -93,7 +93,7 @@ class DeleteSchema(SubjectOperationType):
         return (SchemaSelection(frozenset({query})),)
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """List the only element: all versions of the subject, or the version that is deleted."""
+        """List the only element of the view: all versions of the subject, or the version that is deleted."""
         return (VERSIONS,) if get_arguments(op, DeleteArgs).whole else (_VERSION_ELEMENT,)
 
     def claims(self, op: Operation) -> Mapping[str, str]:
@@ -143,7 +143,7 @@ class DeleteSchema(SubjectOperationType):
         return None
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the registration of the deleted versions.
+        """Return the operation that registers the deleted versions again.
 
         The versions get new numbers and keep their ids.
         """
@@ -192,7 +192,7 @@ class PurgeSchema(SubjectOperationType):
         return select_subject(args, has_deleted=True)
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """List the only element: all versions, including the soft-deleted versions."""
+        """List the only element of the view: all versions, including the soft-deleted versions."""
         return (IDS,)
 
     def view_subject(self, op: Operation, subject: LiveSubject) -> View:

@@ -69,9 +69,10 @@ def find_target_level(body: SchemaBody, owned: SchemaRecord | None) -> DeclaredL
 
 
 def ignore_fields(body: SchemaBody, live: SchemaState) -> SchemaBody:
-    """Return the body of an existing subject with the live schema and without the level, if they are ignored.
+    """Apply ``ignoreChanges`` to the body of an existing subject.
 
-    A new subject gets all fields.
+    Replace an ignored schema with the live schema, and remove an ignored level. A new subject gets all
+    fields.
     """
     if not body.ignored:
         return body
@@ -88,7 +89,7 @@ def ignore_fields(body: SchemaBody, live: SchemaState) -> SchemaBody:
 
 
 def restore_ignored(record: SchemaRecord, body: SchemaBody, owned: SchemaRecord | None) -> SchemaRecord:
-    """Return the new record with the ignored fields of the previous record, because they are not applied.
+    """Copy the ignored fields from the previous record to the new record, because they are not applied.
 
     body: the result of `ignore_fields`.
     """
@@ -266,7 +267,7 @@ def _find_drift(
 
 
 def _diff_undeclared(resource: ResourceId, live: SchemaState, owned: SchemaRecord | None) -> Difference:
-    """Return the difference of an orphan: the deletion of the subject, unless ``onDelete`` is ``keep``."""
+    """Return the diff of an orphan, which deletes the subject unless ``onDelete`` is ``keep``."""
     if owned is None or owned.onDelete == "keep":
         return Difference(None)
     subject = live.get(owned.registry).get(owned.subject)
@@ -291,9 +292,9 @@ def _diff_undeclared(resource: ResourceId, live: SchemaState, owned: SchemaRecor
 
 
 def find_schema_subject(desired: DesiredResource) -> str | None:
-    """Return the subject for diagnostics about a schema in the manifest.
+    """Return the manifest field that diagnostics about the schema refer to.
 
-    Return None for a schema in a file.
+    Return None if the schema is in a file.
     """
     return f"{FIELD_SUBJECT_PREFIX}{TEXT}" if desired.get_body(SchemaBody).file is None else None
 

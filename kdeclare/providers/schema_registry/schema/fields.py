@@ -118,7 +118,7 @@ def describe_shown_fields(type_: SchemaType, before: str, after: str) -> Mapping
 
 
 def _join(values: list[JsonValue]) -> JsonValue:
-    """Return the only value, or a list of the values. Return None if the result would be empty."""
+    """Return a single value unchanged, and several values as a list without None; None for an empty list."""
     present = [value for value in values if value is not None]
     joined: JsonValue = present if len(values) > 1 else values[0]
     return parse_json(dump_canonical_json(joined)) if joined not in (None, []) else None
@@ -127,7 +127,8 @@ def _join(values: list[JsonValue]) -> JsonValue:
 def find_proven_schema_fields(shown: Mapping[str, Values], done: Mapping[str, Values]) -> frozenset[str]:
     """Return the paths of the schema fields if the plan shows exactly the changes that the operations make.
 
-    Otherwise, return no paths. shown, done: the values by path; see `Evidence`.
+    Otherwise, return no paths. shown, done: the values in the plan and in the operations, by path; see
+    `Evidence`.
     """
     if TEXT not in done or TYPE not in done:
         return frozenset()

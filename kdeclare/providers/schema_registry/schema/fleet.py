@@ -112,7 +112,7 @@ class SchemaCodec:
         return False
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return None: the versions of a subject that is created again continue the earlier versions."""
+        """Return None: a subject has no id, and its version numbers continue if it is created again."""
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
@@ -140,7 +140,7 @@ class SchemaAuditRules(AuditRules):
     impossible: frozenset[str] = frozenset({OLDER_VERSION})
 
     def describe_difference(self, desired: DesiredResource, live: LiveState, field: FieldChange) -> str:
-        """Return the differences that a field about the schema shows, as changes that an apply would make."""
+        """Describe, in words, the changes to the schema that an apply would make and that the field shows."""
         body = desired.get_body(SchemaBody)
         latest = live.get(SchemaState).get(body.registry).get(body.subject).latest
         if latest is None or latest.content.type is not body.type or not is_schema_path(field.path):

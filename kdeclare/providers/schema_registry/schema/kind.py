@@ -255,7 +255,7 @@ class SchemaKind:
         return field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return the schema fields if they show exactly the changes that the operations make."""
+        """Return the paths of the schema fields if they show exactly the changes that the operations make."""
         return find_proven_schema_fields(evidence.shown, evidence.done)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
@@ -265,7 +265,7 @@ class SchemaKind:
         return {f"the manifest that declares subject {body.subject}{registry}": f"{SCHEMA}/{name}"}
 
     def list_mentions(self, body: object) -> Footprint:
-        """See `MentionsObjects`. The topic is that of the TopicNameStrategy, the default of serializers."""
+        """See `MentionsObjects`. The TopicNameStrategy, the serializers' default, determines the topic."""
         topic = find_topic(narrow(body, SchemaBody).subject)
         return () if topic is None else (FootprintEntry(TOPIC, topic, Access.MENTIONS),)
 
@@ -387,7 +387,7 @@ def _describe_in(snapshot: RegistrySnapshot, subject: str) -> Mapping[str, objec
 def _merge_with_absent(
     old: SchemaRecord | None, new: SchemaRecord | None, *, is_content_done: bool, is_level_done: bool
 ) -> SchemaRecord | None:
-    """Merge the ownership of a subject that was not owned before, or is not owned afterwards.
+    """Merge the ownership records of a subject if the old record or the new record is None.
 
     kdeclare never owns a level without the content, so the content decides whether the subject is owned.
     """

@@ -17,7 +17,7 @@ _GUARANTEES = {
     CompatibilityLevel.FORWARD_TRANSITIVE: frozenset({"forward", "all forward"}),
     CompatibilityLevel.FULL_TRANSITIVE: frozenset({"backward", "all backward", "forward", "all forward"}),
 }
-"""The guarantees of each level about a new version. A level with more guarantees is stricter."""
+"""What each level guarantees about a new version. A level with more guarantees is stricter."""
 
 
 class LevelChange(StrEnum):

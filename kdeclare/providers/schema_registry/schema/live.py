@@ -221,7 +221,11 @@ class SchemaState:
     registries: Mapping[Endpoint, RegistrySnapshot] = field(default_factory=dict)
 
     def get(self, endpoint: Endpoint) -> RegistrySnapshot:
-        """Return the snapshot of a registry. Operations and records name the only registry explicitly."""
+        """Return the snapshot of a registry.
+
+        endpoint: the name in the manifest, which is None for the only registry; or the name in an operation
+            or a record, which is never None.
+        """
         if endpoint in self.registries:
             return self.registries[endpoint]
         for snapshot in self.registries.values():
@@ -324,10 +328,10 @@ def _list_references(content: SchemaContent, targets: Iterable[str]) -> tuple[st
 def read_schemas(
     connections: Connections, selection: SchemaSelection, *, with_names: bool = False
 ) -> SchemaState:
-    """Read the selected subjects. A registry that does not respond is part of the result.
+    """Read the selected subjects. The result also includes registries that could not be read.
 
-    The result also includes registries whose settings cannot be used, so that other registries are still
-    read.
+    A registry that does not respond, or whose settings cannot be used, does not prevent kdeclare from reading
+    the others.
     with_names: whether to read the names of all subjects, in order to count unmanaged subjects.
     """
     clients = connections.get(RegistryClients)
@@ -395,7 +399,7 @@ def list_subjects(snapshots: Iterable[RegistrySnapshot]) -> list[str]:
 
 
 def read_in_parallel(items: Iterable[_Item], read: Callable[[_Item], _Result]) -> list[_Result]:
-    """Return the results for all items, in order. Raises Fault."""
+    """Call ``read`` for all items in parallel. Return the results in the order of the items. Raises Fault."""
     listed = list(items)
     if len(listed) < 2:
         return list(map(read, listed))

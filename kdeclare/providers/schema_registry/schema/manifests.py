@@ -117,7 +117,7 @@ def _render_references(latest: LiveVersion) -> Iterator[str]:
 
 
 def complete_schema_change(change: Change, operations: Sequence[Operation]) -> Change:
-    """Return the change with the content and the level that the operations set."""
+    """Replace the fields of a change with the content and the level that the operations set."""
     return replace(change, fields=tuple(field for op in operations for field in _list_fields(op)))
 
 
@@ -197,7 +197,7 @@ def render_schema_spec(change: Change) -> Iterator[str]:
 
 
 def is_same_schema(path: SpecPath, text: str, value: object) -> bool:
-    """Whether two texts at a path of the spec are the same schema, in any language, or the same value."""
+    """Whether two values at a path of the spec are equal or, for a schema, equal after normalization."""
     if text == value:
         return True
     return path in (("file",), ("schema",)) and any(
@@ -206,7 +206,7 @@ def is_same_schema(path: SpecPath, text: str, value: object) -> bool:
 
 
 def is_schema_as_changed(before: SchemaBody | None, after: SchemaBody, change: Change) -> bool:
-    """Whether the content and the level are those of the change, and nothing else differs."""
+    """Whether ``after`` has the content and level that the change sets, and otherwise equals ``before``."""
     fields = {field.path: field.after for field in change.fields}
     if TEXT in fields:
         texts = [normalize_text(after.type, text) for text in (after.text, as_text(fields[TEXT]))]

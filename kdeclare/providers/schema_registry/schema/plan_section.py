@@ -95,7 +95,7 @@ def _describe_operation(op: Operation) -> Iterator[SectionLine]:
 
 
 def _find_sign(difference: SchemaDifference) -> Literal["", "+", "-"]:
-    """Return the sign of a difference. A changed part has no sign."""
+    """Return the sign of a difference: ``+`` if it is an addition, ``-`` if it is a removal."""
     if difference.kind.endswith("-added"):
         return "+"
     return "-" if difference.kind.endswith("-removed") else ""

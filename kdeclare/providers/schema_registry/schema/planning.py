@@ -96,12 +96,12 @@ class SchemaPlanning(PlanHooks):
         return diff_schema(resource, desired, live, earlier[1], self._planned)
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Report references to versions that nothing in this plan registers."""
+        """Deny registrations that refer to a new latest version that this plan does not register."""
         self._registering = {op.resource for op in operations if isinstance(op.args, RegisterArgs)}
         return PlanStep(operations, tuple(self._check_planned_references(operations)))
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Block the other changes of schemas whose registration depends on a denied one."""
+        """Block the other changes of schemas whose registration depends on a denied registration."""
         return PlanStep(operations, tuple(self._find_lost_registrations(operations)))
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
@@ -127,9 +127,9 @@ class SchemaPlanning(PlanHooks):
             )
 
     def _check_planned_references(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:
-        """Yield a denial for each missing version that a registration refers to.
+        """Yield denials of registrations that refer to a latest version that the plan does not register.
 
-        A denied registration is missing for the schemas that refer to it, so these are denied, too.
+        If a registration is denied, registrations that refer to its version are denied, too.
         """
         registrations = {op.id: (op, op.args) for op in operations if isinstance(op.args, RegisterArgs)}
         while True:

@@ -47,7 +47,7 @@ from kdeclare.providers.schema_registry.schema.operations import (
 from kdeclare.providers.schema_registry.schema.spec import SCHEMA
 
 VERSION = "schema-registry.version"
-"""The object type of contents that a plan registers. The name is ``REGISTRY/SUBJECT/FINGERPRINT``."""
+"""The type of registered contents in footprints. Their names are ``REGISTRY/SUBJECT/FINGERPRINT``."""
 REFERENCE_CHANGED = "REFERENCE_CHANGED"
 """The error code for a reference whose planned content is not a version of its subject."""
 
@@ -181,7 +181,7 @@ class RegisterSchema(SubjectOperationType):
         return CreatedObject("" if number is None else str(number))
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the soft deletion of the version. The schema can still be read by its id."""
+        """Return the operation that soft-deletes the version. The schema can still be read by its id."""
         before, after = select_elements(op.expect, now), self.expected_state(op)
         if now == before:
             return UndoResult()

@@ -162,9 +162,10 @@ class SchemaBody:
     text: the text of the schema, as it is registered.
     compatibility: None if the manifest does not declare a level.
     file: the file that contains the text; None if the manifest contains the text.
-    ignored: the paths of fields that stay as they are after the subject was created. The type and the
-        references are part of the schema.
-    is_absent: whether the manifest declares that the subject must not exist. It need not contain a schema.
+    ignored: the paths of fields that kdeclare leaves alone once the subject exists. If the schema is ignored,
+        so are its type and its references.
+    is_absent: whether the manifest declares that the subject must not exist. Such a manifest need not contain
+        a schema.
     """
 
     registry: str | None

@@ -407,7 +407,7 @@ class RelocateReplicas(KafkaOperationType):
         return {name: f"log-dir/{name}" for name in _get_paths(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return a different batch key for each operation, so that one request can contain several of them.
+        """Return a key that differs for each operation, so that one request can contain several operations.
 
         No two operations claim the same replica; see `claims`.
         """

@@ -119,7 +119,7 @@ class SetThrottle(ThrottleOperationType):
         return bool(_get_entries(op))
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """Return the brokers and topics that do not show their entries yet. Skip brokers that are down."""
+        """Return the throttle entries that the live configs do not show yet. Skip brokers that are down."""
         state = live.get(KafkaState)
         current_view, expected_view = self.compute_view(op, live), self.expected_state(op)
         described_entities = [e for e in _get_entries(op) if throttles.parse_entity(e) in state.configs]

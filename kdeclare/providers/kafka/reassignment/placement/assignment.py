@@ -41,7 +41,7 @@ class BrokerSet:
 
     @classmethod
     def of(cls, brokers: Sequence[Broker], without: frozenset[int], load: Load) -> "BrokerSet":
-        """Classify the registered brokers."""
+        """Create the set from the registered brokers. Fenced brokers and ``without`` are not usable."""
         ordered = sorted(brokers, key=lambda broker: broker.id)
         usable = frozenset(b.id for b in ordered if not b.fenced and b.id not in without)
         racks = {b.id: b.rack for b in ordered}
@@ -66,7 +66,7 @@ Swap = tuple[int, int, int]
 
 
 TopicRanks = tuple[list[tuple[int, int]], list[tuple[int, int]]]
-"""Two heaps of topics, for one giver and one taker.
+"""Two heaps of topics, for swaps from one broker (giver) to another broker (taker).
 
 The heaps are ordered by the number of replicas of a topic on the taker, minus the number on the giver. The
 second heap contains the topics that only allow swaps of leaders.

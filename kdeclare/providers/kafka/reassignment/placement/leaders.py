@@ -1,4 +1,4 @@
-"""Choose, balance and order leaders."""
+"""Choose and balance preferred leaders, and order the replicas of each partition."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -99,7 +99,7 @@ def _balance_leader_assignment(
 
 
 def _make_rack_filter(broker_set: BrokerSet, assignment: WorkingAssignment) -> TransferFilter:
-    """Build a filter that rejects transfers that make a topic's spread of leaders over racks less even."""
+    """Build a filter that rejects a transfer if it makes the spread of a topic's leaders over racks worse."""
 
     def count_rack_leaders(topic: int, broker: int) -> int:
         topic_counts, rack = assignment.topic_counts[topic], broker_set.racks[broker]

@@ -32,7 +32,7 @@ from kdeclare.providers.kafka.reassignment.placement.slots import (
 from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest, Strategy
 
 _LEADER_WEIGHT = 1 << 32
-"""A number larger than any number of replicas, so that weights compare leaders first and replicas second."""
+"""The weight of a leader: more than any number of replicas, so that leaders are compared before replicas."""
 
 
 def place_replicas(

@@ -13,10 +13,13 @@ from kdeclare.providers.kafka.reassignment.placement.assignment import (
 from kdeclare.providers.kafka.reassignment.placement.swaps import find_best_swap
 
 _ReachedFrom = Mapping[int, tuple[int, int]]
-"""The slot and the giver of the last swap on the path to each broker."""
+"""By broker, the last swap on the path to it: the slot, and the broker that gives up the replica."""
 
 TransferFilter = Callable[[int, int, int], bool]
-"""A function that returns whether a transfer is allowed. Arguments: topic number, giver and taker."""
+"""A function that returns whether a replica can be transferred between two brokers.
+
+The arguments are the number of the topic, the broker that gives up the replica, and the broker that gets it.
+"""
 
 
 def balance_replicas(assignment: WorkingAssignment, brokers: Iterable[int]) -> None:
@@ -67,7 +70,7 @@ def balance_topics(
 def balance_within_topics(
     assignment: WorkingAssignment, brokers: Iterable[int], is_allowed: TransferFilter
 ) -> None:
-    """Balance like `balance_replicas`, but only along paths within one topic that the filter allows."""
+    """Balance like `balance_replicas`, but only with swaps within one topic that the filter allows."""
     broker_ids = set(brokers)
     counts = assignment.count
     has_changed = True

@@ -369,9 +369,9 @@ def fill_slots(assignment: WorkingAssignment) -> None:
 
 
 def _group_pool(assignment: WorkingAssignment, slot: Slot) -> _CostGroups:
-    """Group the brokers of a pool that always have equal costs.
+    """Divide the brokers in the pool of a slot into groups whose members always have the same cost.
 
-    Return the rack and base cost of each group.
+    Return the rack, the base cost and the brokers of each group.
     """
     groups: dict[tuple[Rack, int], set[int]] = {}
     for broker in sorted(slot.pool):

@@ -106,7 +106,7 @@ def _find_first_topic(
 
 
 def _rank_topics(assignment: WorkingAssignment, giver: int, taker: int) -> list[tuple[int, int]]:
-    """Build a heap of the giver's topics. The first topic is the one with the best rank for a swap.
+    """Build a heap of the topics with replicas on ``giver``. The first topic is the best one for a swap.
 
     The rank is the taker's number of replicas minus the giver's number of replicas. Building the heap is
     slow, so the heap is used for several swaps, until it is empty.
