@@ -29,7 +29,7 @@ class FleetRunner:
     clusters: dict[str, MemoryCluster] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.clusters = {name: MemoryCluster({1: "a"}) for name in NAMES}
+        self.clusters = {name: MemoryCluster({1: "a"}, cluster_id=name) for name in NAMES}
 
         def connect(servers: str, config: object, timeout_s: float, attempts: int) -> Cluster:
             return self.clusters[servers.partition(":")[0]]

@@ -355,7 +355,7 @@ def test_deprecated_policies_mix_only_with_rules_for_other_kinds(kdeclare: Comma
         (
             "resource == null",
             "'resource' cannot be used without a field",
-            "Use resource.kind, resource.labels or resource.name.",
+            "Use resource.kind, resource.labels, resource.name or resource.owner.",
         ),
         (
             "after.extras.a.b == ''",

@@ -18,7 +18,7 @@ from kdeclare.manifests.project import Project
 from tests.unit.manifests.small_kinds import KINDS
 
 ROOT = Path(__file__).parents[3]
-CASES = (Path(__file__).parent / "cases" / "formatting.txt").read_text().split("=== ")[1:]
+CASES = Path(__file__).with_name("formatting_cases.txt").read_text().split("=== ")[1:]
 
 
 def format_text(text: str) -> str:

@@ -61,7 +61,8 @@ def read_documents(kdeclare: CommandLine) -> tuple[str, str, dict[str, Any]]:
 
 def normalize_page(page: str) -> str:
     """Return the sections of a page."""
-    return page[page.index('<div id="sections">') : page.index('<section class="panel" id="times-panel"')]
+    start = page.index('id="sections">')
+    return page[page.rindex("<div", 0, start) : page.index('<section class="panel" id="moves-panel"')]
 
 
 def test_pages_and_comments_show_the_schema_before_and_after(
