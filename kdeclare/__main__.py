@@ -29,8 +29,8 @@ def run() -> None:
 def _replace_closed_streams() -> None:
     """Open the null device for each standard stream that was closed when the process started.
 
-    Otherwise, the next file that is opened, such as a state, gets the descriptor of the stream. A program
-    that this process starts would then write its messages to the file.
+    Otherwise, the next file that is opened, such as the state file, gets the file descriptor of the closed
+    stream. A program that this process starts would then write its messages to that file.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:

@@ -185,7 +185,7 @@ def roll_back(
     recreates_deleted: whether to re-create the topics that the run deleted, without their records.
     sign: signs the saved plan; None saves it without a signature.
     writes_manifests: whether to also write the restored values to the manifests.
-    shows_impact: whether to read what the changes mean for records and clients.
+    shows_impact: whether to read the data that shows how the changes affect records and clients.
     Values that another client changed after the run are left unchanged and reported in the plan's
     diagnostics.
     Also return None if ``apply_options.confirm`` declines.
@@ -297,7 +297,7 @@ def prune_denied_operations(
 
 
 def _decide_on_denials(workspace: Workspace, apply_options: ApplyOptions) -> ApplyOptions:
-    """Return the options with the decision of the project, unless the options contain a decision."""
+    """Return the options, with ``stops_on_denial`` taken from the project file if it is None."""
     stops = apply_options.stops_on_denial
     stops = workspace.project.stops_on_denial if stops is None else stops
     return replace(apply_options, options=replace(apply_options.options, stop_on_denial=stops))
@@ -318,9 +318,9 @@ def _recover(
 def is_manifest_rollback(workspace: Workspace, apply_result: ApplyResult) -> bool:
     """Return whether a run undid changes that the manifests may still declare.
 
-    This is the case if the run rolled back an apply of manifests, or an ad hoc command that also wrote its
-    change into the manifests. It is not the case for other ad hoc commands, or if the run rolled back another
-    rollback, because undoing a rollback restores the values of the manifests. Raises KdeclareError.
+    Return True if the run rolled back an apply of manifests, or an ad hoc command that also wrote its change
+    into the manifests. Return False if the run rolled back any other ad hoc command, or another rollback:
+    undoing a rollback restores the values that the manifests declare. Raises KdeclareError.
     """
     undone_run_id = apply_result.plan.undoes
     has_effect = any(result.is_good for result in apply_result.results.values())
@@ -347,8 +347,8 @@ def confirm_and_apply(
     """Ask for confirmation and run the plan. Return None if the user declines. The caller holds the lock.
 
     active_policies: the policies, which are evaluated again before the run.
-    notices: diagnostics from before the plan was made. identity: the plan's id if the plan was read from a
-    file.
+    notices: diagnostics that were created before the plan. identity: the plan's id if the plan was read from
+    a file.
     clean_up: whether to run the pending cleanup of this run and of earlier runs afterwards.
     Raises KdeclareError.
     """
@@ -412,8 +412,8 @@ def _announce_losses(connections: Connections, plan: Plan) -> tuple[Diagnostic, 
 def handle_interrupts(stop: Event, on_stop: Callable[[], None]) -> Iterator[None]:
     """Handle Ctrl-C in the block.
 
-    The first Ctrl-C stops the run gracefully. The second one interrupts the run like a crash. The other
-    `STOP_SIGNALS` have the same effect, but a second SIGHUP has none: a terminal that is closed sends two.
+    The first Ctrl-C stops the run gracefully. A second Ctrl-C interrupts the run, as a crash would. The other
+    `STOP_SIGNALS` work like Ctrl-C, but a second SIGHUP is ignored, because a closing terminal sends two.
     """
 
     def handle_signal(number: int, _: object) -> None:

@@ -47,7 +47,7 @@ class ProjectReferences:
         return resolve_reference(reference, self.folder, self.environ, self.limits)
 
     def resolve_beside(self, file: Path, reference: str) -> str:
-        """Resolve a reference in a settings file, relative to that file. Raises KdeclareError."""
+        """Resolve a reference in a settings file. Paths are relative to that file. Raises KdeclareError."""
         return resolve_reference(reference, file.parent, self.environ)
 
 
@@ -62,11 +62,11 @@ class ConnectionKeeper(Protocol):
 class Opener:
     """Opens the connection of one provider.
 
-    makes, is_always_needed: see `ConnectionType`. open: a function that opens the connection or raises
-    KdeclareError.
-    is_kept: whether a `Keepable` connection stays open for later commands. The `ConnectionKeeper` that opened
-    the connection then closes it.
-    is_named: False if the system is optional, see `find_openers`.
+    makes, is_always_needed: see `ConnectionType`. open: opens the connection; raises KdeclareError if that
+    fails.
+    is_kept: whether a `Keepable` connection stays open for later commands. If so, the `ConnectionKeeper` that
+    opened the connection closes it.
+    is_named: False if the system is optional; see `find_openers`.
     """
 
     makes: type[object]

@@ -43,7 +43,7 @@ from kdeclare.report.run.views import (
 )
 
 _MAX_LOST = 5
-"""The number of operations that a warning about late requests names."""
+"""The maximum number of operations that a warning about late requests lists."""
 
 
 def list_runs(workspace: Workspace, limit: int | None = None) -> tuple[RunSummary, ...]:

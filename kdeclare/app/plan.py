@@ -168,10 +168,10 @@ def load_valid_manifests(
 
 
 def leave_out_unresolved(loaded: LoadedManifests, targets: Set[ResourceId]) -> LoadedManifests:
-    """Replace errors about references of resources that are not in ``targets`` with warnings.
+    """Turn errors about unresolved references into warnings, for resources that are not in ``targets``.
 
-    Without targets, every resource is needed. Policies and defaults are always needed, because they apply to
-    the targets, too.
+    If ``targets`` is empty, every resource is needed. Policies and defaults are always needed, because they
+    also apply to the targets.
     """
     if not targets:
         return loaded
@@ -262,7 +262,7 @@ def _build_request(
 
 
 def _warn_about_denials(plan: Plan) -> tuple[Diagnostic, ...]:
-    """Return a warning if the project makes apply refuse this plan."""
+    """Return a warning if the plan has denials and the project file makes denials stop apply."""
     if not plan.is_partly_denied:
         return ()
     return (

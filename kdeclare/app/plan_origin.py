@@ -40,9 +40,9 @@ def find_plan_origin(folder: Path, environ: Mapping[str, str], created_at: datet
 
 
 def _has_local_changes(folder: Path) -> bool:
-    """Whether a tracked file is changed, or a file that can be a manifest is not tracked.
+    """Whether git reports a changed file, or an untracked file that can be a manifest.
 
-    Other untracked files are ignored, such as the plan file and the page of the plan itself.
+    Other untracked files are ignored, such as the saved plan and its HTML page.
     """
     changed = _run_git(folder, "status", "--porcelain", "--untracked-files=no", "--", ".")
     untracked = ("ls-files", "--others", "--exclude-standard", "--", "*.yaml", "*.yml", "*.json")

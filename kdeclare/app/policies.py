@@ -20,7 +20,7 @@ from kdeclare.policy.configured_policy import ConfiguredPolicy
 _KIND = PolicyKind()
 
 RULES = {_KIND.name: _KIND}
-"""The kinds of manifests that declare policies instead of resources, by the name of the kind."""
+"""The kinds of manifests that declare policies and not resources, by name."""
 
 _log = logging.getLogger(__name__)
 

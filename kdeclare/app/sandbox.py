@@ -1,4 +1,4 @@
-"""Start, stop and inspect a sandbox. Settings that a request leaves out keep their current values."""
+"""Start, stop and inspect a sandbox. Settings that are not given keep their current values."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Open the state store that a location names: a folder, or a storage that a team shares."""
+"""Open the state store at a location, which is a local folder or shared storage."""
 
 import re
 from collections.abc import Callable
@@ -20,10 +20,10 @@ from kdeclare.engine.state.location import find_shared_scheme, parse_folder
 from kdeclare.engine.state.port import StateStore
 
 LEASE_OPTION = "lease"
-"""The option in the query of a location that sets the duration of the lease, in seconds."""
+"""The option in the query string of a location that sets the duration of the lease, in seconds."""
 
 ENCRYPT_OPTION = "encrypt"
-"""The option that lists the keys of the state: ``env.NAME`` or ``file.PATH``, separated by commas."""
+"""The option with the encryption keys of the state: ``env.NAME`` or ``file.PATH``, comma-separated."""
 
 MIN_LEASE_S, MAX_LEASE_S = 5.0, 3600.0
 
@@ -68,7 +68,7 @@ def check_state_location(location: str) -> None:
 
 
 def is_shared_location(location: str) -> bool:
-    """Whether a location names a storage that a team shares, and not a local folder."""
+    """Whether a location is shared storage, and not a local folder."""
     return find_shared_scheme(location) is not None
 
 
@@ -79,9 +79,10 @@ def list_projects(
     context: ConnectionContext,
     find_target: Callable[[str], Target],
 ) -> tuple[tuple[str, str], ...]:
-    """Return the projects and environments that have a state at a location; none if it cannot be listed.
+    """Return the projects and environments that have a state at a location.
 
-    project, environment: those of the command, with which the storage is opened. Raises KdeclareError.
+    The result is empty if the storage cannot list projects. project, environment: the project and environment
+    of the command, which are needed to open the storage. Raises KdeclareError.
     """
     scheme = find_shared_scheme(location)
     if scheme is None:
@@ -123,7 +124,7 @@ def _check_duration(location: StateLocation, duration_s: float) -> float:
 def _open_storage(
     entry_point: InstalledEntryPoint, location: StateLocation, context: StorageContext
 ) -> ConditionalObjects:
-    """Open a storage, with the encryption that the location asks for."""
+    """Open shared storage. Encrypt its objects if the location contains the option ``encrypt``."""
     keys = _resolve_keys(location, context)
     opened = _open_plain_storage(entry_point, location, context)
     if not keys:
@@ -156,7 +157,7 @@ def _open_plain_storage(
 
 
 def _resolve_keys(location: StateLocation, context: StorageContext) -> dict[str, str]:
-    """Return the texts of the keys by reference. Raises KdeclareError."""
+    """Resolve the encryption keys. Return each key by its reference. Raises KdeclareError."""
     option = location.options.get(ENCRYPT_OPTION)
     if option is None:
         return {}

@@ -100,12 +100,12 @@ class Workspace:
     find_other_stores: Callable[[], Mapping[tuple[str, str], StateStore]] = dict
 
     def __post_init__(self) -> None:
-        """Read the keys for hashes of secrets. Raises KdeclareError for a weak key."""
+        """Check the keys that are used to hash secrets. Raises KdeclareError for a weak key."""
         read_keys(self.environ)
 
     @property
     def secret_key_id(self) -> str | None:
-        """The id of the key for hashes of secrets, if there is one."""
+        """The id of the key that is used to hash secrets; None if there is no key."""
         return read_keys(self.environ)
 
     @contextmanager
@@ -132,7 +132,7 @@ class Workspace:
 
     @property
     def request_deadline_s(self) -> float:
-        """How long a system may work on a request that has no timeout of its own, in seconds."""
+        """How long a request without its own timeout can still take effect, in seconds."""
         deadline_s = self.project.environment.request_deadline_s
         return REQUEST_DEADLINE_S if deadline_s is None else deadline_s
 

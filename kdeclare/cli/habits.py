@@ -1,7 +1,7 @@
 """Recognize command lines of Terraform, kubectl and Kafka's own tools, and name the command to type instead.
 
-kdeclare never runs such a command line itself: an option with the same name can mean something else in
-another tool, and a plan that is applied by mistake cannot be taken back by reading the message.
+kdeclare never runs the suggested command itself, because an option with the same name can mean something
+else in another tool, and a plan that is applied by mistake cannot simply be taken back.
 """
 
 import shlex
@@ -31,7 +31,7 @@ _OTHER_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "refresh": ("plan", "--refresh-only"),
     "topics": ("topic",),
 }
-"""Commands of other tools, and the words that replace them. Names of own commands have no effect."""
+"""Commands of other tools, and the words that replace them. kdeclare's own commands take precedence."""
 
 _EXPLAINED_COMMANDS: Mapping[str, str] = {
     "destroy": "kdeclare deletes what leaves the manifests. Remove the manifests, then type: "
@@ -46,7 +46,7 @@ _EXPLAINED_COMMANDS: Mapping[str, str] = {
     "get": "To see what exists, type, for example: kdeclare topic list",
     "describe": "To see one object, type, for example: kdeclare topic describe NAME",
 }
-"""Commands of other tools without a counterpart that takes the same arguments."""
+"""Commands of other tools that no command of kdeclare can replace directly, and what to do instead."""
 
 _OTHER_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "auto-approve": ("--yes",),
@@ -61,15 +61,15 @@ _OTHER_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "input": (),
     "compact-warnings": (),
 }
-"""Options of other tools by name without dashes, and the words that replace them."""
+"""Options of other tools, without their dashes, and the words that replace them."""
 
 _VALUES_TO_DROP = frozenset({"auto-approve", "assume-yes", "json", "input", "compact-warnings"})
-"""Options whose values, such as ``=false``, do not become arguments."""
+"""Options of other tools whose values, such as ``=false``, are dropped together with the option."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What to type instead of a command line.
+    """A suggestion for a user who typed a command line of another tool.
 
     reason: what is different in kdeclare. message: the command to type, or what to do.
     """
@@ -79,7 +79,7 @@ class Suggestion:
 
 
 def suggest_command(root: Any, arguments: Sequence[str]) -> Suggestion | None:
-    """Return what to type instead of a command line in the style of another tool; None if it is not one.
+    """Suggest what to type instead of a command line of another tool; None for any other command line.
 
     root: the Click group of all commands, or of the one command that the command line names.
     """

@@ -16,7 +16,7 @@ HELP_GROUPS = (WORKFLOW, INSPECT, AD_HOC, PROJECT, TOOLS)
 
 
 UNLISTED: Mapping[str, str] = {"convert": "import", "catalog": "show-manifest", "fmt": "validate"}
-"""Commands that are not listed, so that the help fits on one screen. Another command names them."""
+"""Commands that ``kdeclare --help`` omits to save space, and the listed command whose summary names each."""
 
 
 def get_help_group(command: Any) -> str:

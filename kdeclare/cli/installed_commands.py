@@ -88,7 +88,7 @@ def find_commands(reserved: frozenset[str], group: str = GROUP) -> InstalledComm
 
 
 def remove_options(app: typer.Typer) -> None:
-    """Replace the commands of an application by commands without options and subcommands, for a listing."""
+    """Replace the commands of an application with commands that have no options, to list them quickly."""
     for group in app.registered_groups:
         if group.typer_instance is not None:
             empty_group = typer.Typer()

@@ -178,7 +178,7 @@ def build_application(command_name: str = "", *, is_listing: bool = False) -> Ap
 
 
 def _keep_options(app: typer.Typer) -> None:
-    """Leave the commands as they are."""
+    """Keep all options. This is the default for ``adapt``, which can change the registered commands."""
 
 
 def _build_root(modules: Iterable[str], adapt: Callable[[typer.Typer], None] = _keep_options) -> Any:

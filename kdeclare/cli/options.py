@@ -166,8 +166,8 @@ def parse_variables(
 class ProviderOptionsMarker:
     """Marks a parameter or dataclass field that is replaced by the plan options of installed providers.
 
-    The value of the parameter or field is a mapping of option names to given values. deletions: whether only
-    options about deletions are included (True), or only options that are not about deletions (False).
+    The value of the parameter or field is a mapping of option names to given values. deletions: True to
+    include only the options that are about deletions, False to include only the other options.
     provider: if set, only the options of this provider are included.
     """
 

@@ -133,7 +133,7 @@ def _show_result(
 def _render_page(
     workspace: "Workspace", result: "ApplyResult", identity: str | None, origin: "PlanOrigin | None"
 ) -> str:
-    """Render the HTML page of the run, or of the plan if the plan had no operations to run."""
+    """Render the HTML page of the run, or of the plan if the plan had no operations."""
     from kdeclare.app.history import show_run
     from kdeclare.report.plan.plan_page import render_plan_page, render_run_page
 

@@ -19,7 +19,7 @@ STREAM_ARGUMENT = "-"
 
 @dataclass(frozen=True, slots=True)
 class ManifestInput:
-    """The manifests that a command line names.
+    """The manifests that are given on a command line.
 
     paths: the files and folders. stream: the content of standard input, if the command line contains ``-``.
     """

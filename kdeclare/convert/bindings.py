@@ -46,7 +46,7 @@ _PERMISSIONS = {"": "allow", "allow": "allow", "deny": "deny"}
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """One permission or denial. resource_type: the field of a binding in an Acl manifest."""
+    """One ACL binding. resource_type: the field for the resource in an Acl manifest, such as ``topic``."""
 
     principal: str
     resource_type: str
@@ -58,7 +58,7 @@ class Binding:
 
 
 class AclCollector:
-    """The bindings of all files. Bindings that occur several times are written once."""
+    """Collects the bindings of all files. A binding that occurs several times is written once."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -82,7 +82,7 @@ class AclCollector:
         permission: str = "",
         host: str = "",
     ) -> None:
-        """Add a binding with the terms of the other tool. Report a binding that cannot be declared."""
+        """Add a binding, given in the terms of the other tool. Report it if an Acl cannot declare it."""
         type_ = _TYPES.get(_keep_letters(resource_type).lower())
         operation_ = _OPERATIONS_BY_LETTERS.get(_keep_letters(operation).upper())
         pattern_ = _PATTERNS.get(pattern.lower())
@@ -173,7 +173,7 @@ def build_free_name(text: str, taken: set[str]) -> str:
 
 
 def _find_role(key: tuple[str, str, str, str, str], operations: list[str]) -> SpecPath | None:
-    """Return the role that consists of exactly these operations on a resource; None if there is none."""
+    """Return the field of the role that grants exactly these operations; None if there is no such role."""
     resource_type, name, pattern, permission, host = key
     if permission != "allow" or host != ANY_HOST or (pattern == LITERAL and name != "*" and "*" in name):
         return None

@@ -62,7 +62,7 @@ def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """A resource. labels: the labels of the list that contains the resource."""
+    """A resource of Jikkou. labels: the labels of the list resource that contains it, if any."""
 
     version: str
     kind: str
@@ -71,7 +71,7 @@ class _Object:
 
 
 def _unpack(document: object, findings: Findings) -> Iterator[_Object]:
-    """Yield the objects of a document. The items of a list have no kind of their own."""
+    """Yield the resources of a document. Items of a list resource get the kind of the list."""
     if not isinstance(document, MappingNode):
         return
     fields = get_fields(document)
@@ -94,7 +94,10 @@ def _unpack(document: object, findings: Findings) -> Iterator[_Object]:
 
 
 class _Converter:
-    """Converts objects. Topics wait for the config maps, and authorizations for the roles, of all files."""
+    """Converts resources.
+
+    Topics and authorizations are converted last, because they can refer to config maps and roles in any file.
+    """
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -106,7 +109,7 @@ class _Converter:
         self._quota_names: set[str] = set()
 
     def add(self, source: SourceFile, item: _Object) -> None:
-        """Convert an object, or report it."""
+        """Convert a resource. Report a resource that cannot be converted."""
         version, kind, node = item.version, item.kind, item.node
         fields = get_fields(node)
         name = get_text(get_fields(fields["metadata"]).get("name")) if "metadata" in fields else ""
@@ -155,7 +158,7 @@ class _Converter:
             section.report_all(reason)
 
     def finish(self) -> None:
-        """Convert the objects that refer to other objects."""
+        """Convert the topics and authorizations, which refer to other resources."""
         for spec, name, labels in self._topics:
             self._convert_topic(spec, name, labels)
         rules = {name: [_read_rule(rule) for rule in role] for name, role in self._roles.items()}
@@ -296,7 +299,7 @@ class _Converter:
 
 
 def _read_rule(rule: Section) -> tuple[Section, list[str], Mapping[str, str]]:
-    """Return a rule with its operations and the other fields of its bindings."""
+    """Return an ACL rule, the operations that it lists, and the fields that its bindings have in common."""
     resource = rule.take_section("resource")
     words = {
         "resource_type": resource.take_text("type") if resource is not None else "",

@@ -1,7 +1,7 @@
-"""Convert topologies of JulieOps: topics, rights, quotas, connectors and schemas.
+"""Convert topologies of JulieOps: topics, ACLs, quotas, connectors and schemas.
 
-Names of topics have JulieOps' default format: context, other attributes, project, topic and data type, with
-dots. The rights are those that JulieOps generates with its default settings.
+Topic names have JulieOps' default format: context, other attributes, project, topic and data type, separated
+by dots. The ACLs are those that JulieOps generates with its default settings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ _QUOTA_KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
 
 
 def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
-    """Convert topologies, with the plans in other files. Raises KdeclareError if a file is neither."""
+    """Convert topologies. Raises KdeclareError if a file contains neither topologies nor topic plans."""
     converter = _Converter(findings)
     topologies: list[tuple[SourceFile, MappingNode]] = []
     for source in sources:
@@ -64,7 +64,7 @@ def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
 
 
 class _Converter:
-    """Converts topologies, and collects the rights of all of them."""
+    """Converts topologies, and collects the ACL bindings of all of them."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -73,7 +73,7 @@ class _Converter:
         self._quota_names: set[str] = set()
 
     def read_plans(self, section: Section) -> None:
-        """Read the configs of plans."""
+        """Read topic plans, which are named sets of topic configs that topics refer to."""
         plans = section.take_section("plans")
         for name in plans.keys if plans is not None else ():
             plan = plans.take_section(name, f"plan {name}") if plans is not None else None
@@ -82,14 +82,14 @@ class _Converter:
                 self._plans[name] = take_configs(plan.take_section("config"))[0]
 
     def finish(self) -> None:
-        """Write the rights."""
+        """Add the Acl resources with the collected bindings."""
         for resource in self._acls.build():
             self._findings.add(resource)
 
     def convert_topology(self, source: SourceFile, node: MappingNode) -> None:
         """Convert a topology.
 
-        The prefix of its topics consists of its attributes, in the order of the file.
+        The names of its topics start with the values of its attributes, in the order of the file.
         """
         section = Section(node, "topology", self._findings)
         context = section.take_text("context")
@@ -173,7 +173,7 @@ class _Converter:
         configs: dict[str, JsonValue],
         places: Mapping[SpecPath, SourcePosition],
     ) -> int | None:
-        """Remove a number that JulieOps declares in the configs, and return it."""
+        """Remove a number, such as ``num.partitions``, from the configs, and return it."""
         value = configs.pop(key, None)
         if value is not None and not isinstance(value, int):
             reason = f"'{value}' is not a whole number."
@@ -335,7 +335,7 @@ class _Converter:
 
 
 def _ignore_user_fields(user: Section) -> None:
-    """Mark the fields of a user as read. They apply to every topic, so they are read several times."""
+    """Mark the fields of a producer or consumer as read, after they were read for every topic."""
     user.ignore("principal", "group", "transactionId", "idempotence")
     user.report(
         "metadata",

@@ -1,6 +1,6 @@
 """Convert the desired state files of kafka-gitops: topics, services, users and custom ACLs.
 
-The rights of services and users are those that kafka-gitops generates.
+The ACLs of services and users are those that kafka-gitops generates.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ def _build_error(source: SourceFile) -> Exception:
 
 
 class _Converter:
-    """Converts the sections of all files. Settings of one file apply to the topics of the others."""
+    """Converts the sections of all files. The settings in any file apply to the topics in all files."""
 
     def __init__(self, findings: Findings, paths: set[str]) -> None:
         self._findings = findings
@@ -59,7 +59,7 @@ class _Converter:
         self._principals: dict[str, str] = {}
 
     def convert(self, sections: Sequence[Section]) -> None:
-        """Convert settings first, because they change the meaning of the other sections."""
+        """Convert the sections. Read the settings first, because the other sections depend on them."""
         for section in sections:
             self._read_settings(section.take_section("settings", "settings"))
         for section in sections:
@@ -132,7 +132,7 @@ class _Converter:
         section.report("group-id", "A service that consumes nothing gets no permissions for a group.")
 
     def _add_topics(self, section: Section, principal: str) -> bool:
-        """Add the rights on topics, and return whether the service consumes."""
+        """Add the ACL bindings for topics. Return whether the service consumes from any topic."""
         consumed = section.take_texts("consumes")
         for topic, place in section.take_texts("produces"):
             self._add(place, section, principal, "topic", topic, "WRITE", *self._describe())
@@ -217,7 +217,7 @@ class _Converter:
 
 
 def _take_named(section: Section, key: str, subject: str) -> Iterable[tuple[str, Section]]:
-    """Yield the mappings of a map by name. key: the field with the map; ``""`` for the section itself."""
+    """Yield the entries of a mapping by name. key: the field with the mapping; ``""`` for the section."""
     named = section.take_section(key, subject) if key else section
     if named is None:
         return

@@ -38,7 +38,7 @@ def _render_mapping(mapping: Mapping[str, JsonValue], indent: str) -> Iterator[s
 
 
 def _render_key(key: str) -> str:
-    """Return a key. The keys of assignments are numbers of partitions, and are written without quotes."""
+    """Return a key as YAML. Numeric keys, which are the partition numbers of assignments, get no quotes."""
     return scalar(key, text=not key.isdigit())
 
 

@@ -1,4 +1,4 @@
-"""The result of a conversion: resources with their specs, and gaps with their positions and reasons."""
+"""The result of a conversion: the resources, and what could not be converted, with position and reason."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -21,7 +21,7 @@ class Reference(str):
 class ConvertedResource:
     """A resource that was found in the source, as the content of a manifest.
 
-    place: where the source declares the resource. places: the positions of parts of the spec, by path.
+    place: where the source declares the resource. places: the positions of fields of the spec, by path.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class ConvertedResource:
 class Gap:
     """A part of the source that the manifests do not contain, or contain in a different form.
 
-    subject: the object and the field. reason: full sentences.
+    subject: the object and the field in the source. reason: full sentences.
     """
 
     place: SourcePosition

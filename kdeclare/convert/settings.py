@@ -1,4 +1,4 @@
-"""Build the parts of specs that several tools have in common: configs, quotas, passwords and connectors."""
+"""Build what several tools have in common: configs, topics, quotas, SCRAM users and connectors."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _SECRET = re.compile(
 
 
 def take_configs(section: Section | None) -> tuple[dict[str, JsonValue], dict[SpecPath, SourcePosition]]:
-    """Return the configs of a topic, and the positions of the keys. Null declares "no override"."""
+    """Return the configs of a topic, and the positions of their keys. Null means "no override"."""
     configs: dict[str, JsonValue] = {}
     places: dict[SpecPath, SourcePosition] = {}
     for key, value, place in section.take_values() if section is not None else ():
@@ -36,7 +36,7 @@ def build_topic(
     labels: Mapping[str, str] | None = None,
     more: Mapping[str, JsonValue] | None = None,
 ) -> ConvertedResource:
-    """Return a Topic. Numbers that the source leaves to the broker are left out."""
+    """Return a Topic. ``partitions`` and ``replication_factor`` are None if the broker chooses them."""
     spec: dict[str, JsonValue] = {}
     if partitions is not None:
         spec["partitions"] = partitions
@@ -62,16 +62,16 @@ def build_quota(
 
 
 def build_variable_name(*parts: str) -> str:
-    """Return the name of an environment variable."""
+    """Join the parts to the name of an environment variable."""
     name = re.sub(r"[^A-Z0-9]+", "_", "_".join(parts).upper()).strip("_")
     return f"_{name}" if name[:1].isdigit() else name
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A password of a user for one mechanism.
+    """The password of a user for one SCRAM mechanism.
 
-    subject: the name of the password in gaps. iterations: None if not declared.
+    subject: the name of the password in reports. iterations: None if not declared.
     """
 
     place: SourcePosition
@@ -85,9 +85,9 @@ def add_scram_user(
     credentials: Mapping[str, Credential],
     labels: Mapping[str, str] | None = None,
 ) -> None:
-    """Add a ScramUser, and a gap for each password. The passwords become environment variables.
+    """Add a ScramUser whose passwords are references to environment variables, and report each variable.
 
-    credentials: by mechanism.
+    credentials: the passwords by SCRAM mechanism.
     """
     mechanisms: dict[str, JsonValue] = {}
     for mechanism, credential in credentials.items():
@@ -141,7 +141,7 @@ def build_connector(
     more: Mapping[str, JsonValue] | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> ConvertedResource:
-    """Return a Connector. Class and number of tasks are taken from the config if they are not given."""
+    """Return a Connector. If the class or the number of tasks is not given, take it from the config."""
     rest = dict(config)
     declared_class = rest.pop("connector.class", None)
     declared_tasks = rest.pop("tasks.max", None)
@@ -157,7 +157,7 @@ def build_connector(
 
 
 def parse_schema(text: str, schema_type: str) -> JsonValue:
-    """Return a schema in JSON as data, so that the manifest is readable; other schemas as text."""
+    """Parse a schema that is JSON, so that the manifest is readable. Return any other schema unchanged."""
     if schema_type == "PROTOBUF":
         return text
     try:

@@ -1,4 +1,4 @@
-"""Read the documents of other tools with positions, and report every field that no format reads."""
+"""Read the documents of other tools with positions, and report every field that was not converted."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ _INT_TAG, _BOOL_TAG, _NULL_TAG = (f"tag:yaml.org,2002:{name}" for name in ("int"
 
 
 class Findings:
-    """The resources and gaps of a conversion, in the order in which they were found."""
+    """The converted resources, and what could not be converted (`Gap`), in the order of the source."""
 
     def __init__(self) -> None:
         self.resources: list[ConvertedResource] = []
@@ -36,7 +36,7 @@ class Findings:
         self.resources.append(resource)
 
     def report(self, place: SourcePosition, subject: str, reason: str) -> None:
-        """Add a gap."""
+        """Report something that cannot be converted, or that the manifests contain in a different form."""
         self.gaps.append(Gap(place, subject, reason))
 
     def watch(self, section: "Section") -> None:
@@ -44,7 +44,7 @@ class Findings:
         self._sections.append(section)
 
     def report_unread_fields(self) -> None:
-        """Add a gap for each field of each section that no format has read."""
+        """Report each field of each section that the conversion has not read."""
         for section in self._sections:
             section.report_rest(NO_COUNTERPART)
         self._sections.clear()
@@ -53,8 +53,9 @@ class Findings:
 class Section:
     """A mapping in a source file.
 
-    Each field has to be taken, ignored or reported. `Findings.report_unread_fields` reports all others, so
-    that a conversion loses nothing silently. subject: names the mapping in gaps, such as ``KafkaTopic/a``.
+    Each field must be taken, ignored or reported. `Findings.report_unread_fields` reports all other fields,
+    so that a conversion loses nothing silently. subject: the name of the mapping in reports, such as
+    ``KafkaTopic/a``.
     """
 
     def __init__(self, node: MappingNode, subject: str, findings: Findings, path: str = "") -> None:
@@ -74,12 +75,12 @@ class Section:
         return tuple(self._fields)
 
     def rename(self, subject: str) -> None:
-        """Change the subject, once the name of the object is known."""
+        """Change the name that reports use for the mapping, after the name of the object has been read."""
         self.subject = subject
         self._path = ""
 
     def find_place(self, key: str) -> SourcePosition:
-        """Return the position of a field that has not been taken; of the section if it does not exist."""
+        """Return the position of a field, or that of the section if the field does not exist or was taken."""
         pair = self._fields.get(key)
         return get_position(pair[0]) if pair else self.place
 
@@ -122,7 +123,7 @@ class Section:
             return None
 
     def take_section(self, key: str, subject: str = "") -> "Section | None":
-        """Return a field as a section. subject: the subject of the section, by default that of this one."""
+        """Return a field as a section. subject: its name in reports; by default the name of this section."""
         place = self.find_place(key)
         node = self.take(key)
         if node is None:
@@ -153,7 +154,7 @@ class Section:
         return sections
 
     def take_texts(self, key: str) -> list[tuple[str, SourcePosition]]:
-        """Return the texts of a list, or a single text, with their positions."""
+        """Return the strings of a list, or a single string, each with its position."""
         node = self.take(key)
         items = node.value if isinstance(node, SequenceNode) else [] if node is None else [node]
         texts = []
@@ -165,7 +166,7 @@ class Section:
         return texts
 
     def take_lists(self, key: str) -> list[list[str]]:
-        """Return the texts of a list of lists."""
+        """Return a list of lists of strings. Items of other types are left out."""
         node = self.take(key)
         rows = node.value if isinstance(node, SequenceNode) else []
         return [
@@ -177,7 +178,7 @@ class Section:
     def take_values(self) -> Iterator[tuple[str, JsonValue, SourcePosition]]:
         """Yield the keys, values and positions of all remaining fields, such as the configs of a topic.
 
-        A list becomes a string with commas, as in Kafka configs. Mappings are reported as gaps.
+        A list becomes a comma-separated string, as in Kafka configs. Mappings are reported.
         """
         for key in self.keys:
             place = self.find_place(key)
@@ -190,17 +191,17 @@ class Section:
                 yield key, None if node is None else read_value(node), place
 
     def take_labels(self, key: str) -> dict[str, str]:
-        """Return a mapping of texts, such as labels."""
+        """Return a field as a mapping of strings, such as labels."""
         section = self.take_section(key)
         return {} if section is None else {k: _to_text(v) for k, v, _ in section.take_values()}
 
     def ignore(self, *keys: str) -> None:
-        """Mark fields as read that declare nothing, such as the status of an object."""
+        """Mark fields that declare nothing as read, for example the status of an object."""
         for key in keys:
             self._fields.pop(key, None)
 
     def report(self, key: str, reason: str) -> None:
-        """Report a field, if it exists, with a specific reason."""
+        """Report a field with the given reason if the field exists and was not taken."""
         if key in self._fields:
             place = self.find_place(key)
             del self._fields[key]
@@ -212,7 +213,7 @@ class Section:
             self.report(key, reason)
 
     def report_all(self, reason: str) -> None:
-        """Report the whole section as one gap."""
+        """Report the whole section as one item, and none of its fields."""
         self._fields.clear()
         self.findings.report(self.place, self.subject, reason)
 
@@ -222,7 +223,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of another tool. documents: its documents that are not empty."""
+    """A file of another tool. documents: its non-empty documents."""
 
     path: str
     documents: tuple[Node, ...]
@@ -290,12 +291,12 @@ def is_null(node: Node) -> bool:
 
 
 def read_text(node: ScalarNode) -> str:
-    """Return the text that the other tool reads from a scalar: numbers in decimal, Booleans in lower case."""
+    """Return a scalar as the other tool reads it, as text: decimal numbers, and Booleans in lower case."""
     return _to_text(read_value(node))
 
 
 def read_value(node: Node) -> JsonValue:
-    """Return the value that YAML 1.1, which most tools use, gives to a scalar. Dates remain text."""
+    """Return the value of a scalar according to YAML 1.1, which most tools use. Dates remain text."""
     if not isinstance(node, ScalarNode):
         return None
     text = str(node.value)

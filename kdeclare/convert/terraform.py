@@ -129,7 +129,7 @@ class _Converter:
         }
 
     def add(self, instance: _Instance) -> None:
-        """Convert an instance, or report it."""
+        """Convert a resource instance. Report an instance that cannot be converted."""
         convert_type = self._convert_by_type.get(instance.type)
         place = get_position(instance.attributes)
         if not instance.is_managed:

@@ -51,7 +51,7 @@ def parse_time(text: str) -> datetime:
 def check_time(moment: datetime) -> datetime:
     """Return the time. Raises ValueError if it has no UTC offset, or is not in the years from 1970 to 8999.
 
-    Other times fail later, when they are converted to UTC, compared, or added to a duration.
+    Any other time would cause an error later, when it is converted to UTC, compared, or added to a duration.
     """
     if moment.tzinfo is None or not _EARLIEST <= moment < _LATEST:
         raise ValueError(f"{moment} is not a time from 1970 to 8999 with a UTC offset")

@@ -16,9 +16,9 @@ UNKNOWN_SETTING = "unknown-config"
 
 
 DENIED_CHANGES = "denied-changes"
-"""The code of the refusal of a whole plan because a policy or a guard denies a change."""
+"""The error code of a plan that is refused as a whole because a policy or a guard denies a change."""
 STOPS_ON_DENIAL = "stops-on-denial"
-"""The code of the warning that the project makes apply refuse a plan with denials."""
+"""The warning code of a plan with denials that apply would refuse because of ``onDenied: stop``."""
 ENDPOINT_UNREACHABLE = "endpoint-unreachable"
 """The error code for a resource whose endpoint did not respond.
 

@@ -1,4 +1,4 @@
-"""Modules that are missing from some installations, and the extra or the operating system that has them."""
+"""Explain a missing Python module: it needs an extra of kdeclare, or a different operating system."""
 
 from collections.abc import Mapping
 
@@ -30,13 +30,13 @@ _EXTRAS: Mapping[str, tuple[str, Extra]] = {
     "pyarrow": ("pyarrow", _FLEET),
     "pyspark": ("pyspark", _FLEET),
 }
-"""The package and the extra of each optional module, by its top-level name."""
+"""The package and the extra that install each optional module, by the module's top-level name."""
 
 
 def explain_missing_extra(problem: ImportError) -> Diagnostic | None:
-    """Return the error about a missing optional package; None if something else cannot be imported.
+    """Return the error to show for a failed import; None if the cause is not known.
 
-    It can also be the error about a module that Python does not have on this operating system.
+    Known causes are a missing optional package, and Windows, where Python has no module ``fcntl``.
     """
     package, extra = _EXTRAS.get((problem.name or "").partition(".")[0], ("", None))
     if problem.name == "fcntl":

@@ -216,7 +216,7 @@ def _forbid_deletion(self: object, name: str) -> None:
 
 
 def _is_frozen_attribute(cls: type, name: str) -> bool:
-    """Whether a change of the attribute must fail, because it is a field or the class is a dataclass.
+    """Whether setting or deleting the attribute must fail: it is a field, or the class is a dataclass.
 
     A subclass that is not a dataclass can still set and delete attributes that are not fields.
     """

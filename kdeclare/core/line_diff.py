@@ -65,7 +65,7 @@ class LineDiff:
     def shorten(self, context: int = CONTEXT) -> "LineDiff":
         """Return the diff with at most ``context`` equal lines before and after each difference.
 
-        A single line is not replaced.
+        A row with the change ``skipped`` replaces other equal lines if there are at least two in succession.
         """
         rows: list[DiffRow] = []
         for is_far, block in self.split(context):

@@ -33,8 +33,8 @@ def read_impact(
 ) -> PredictedImpact:
     """Plan a hypothetical change, and read its impact. Raises KdeclareError.
 
-    The state is not read, so that no resource counts as owned. Policies do not evaluate the change, and the
-    systems do not validate it, because that would require the permission to make it.
+    The state is not read, so no resource counts as owned. Policies do not evaluate the change. The systems do
+    not validate it either, because a validation requires the same permissions as the change itself.
 
     build_request: builds the request from the live state. It raises KdeclareError or Fault.
     """

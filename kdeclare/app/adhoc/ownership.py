@@ -27,7 +27,7 @@ class ResourceOwnership:
 
     declared: the declared resources, by id. owned: the records in the state, by resource id.
     unread: whether some manifests cannot be read.
-    exclusions: why the manifests of undeclared resources are not present in the environment, by resource.
+    exclusions: the field that excludes a manifest from the environment, by resource.
     """
 
     declared: Mapping[str, DesiredResource]
@@ -36,11 +36,11 @@ class ResourceOwnership:
     exclusions: Mapping[ResourceId, ManifestExclusion] = field(default_factory=dict)
 
     def with_labels(self, desired: Iterable[DesiredResource]) -> tuple[DesiredResource, ...]:
-        """Add labels to the resources, for policies. The labels come from the manifests or the state."""
+        """Return the resources with the labels that policies need, taken from the manifests or the state."""
         return tuple(replace(item, labels=self._find_labels(str(item.id))) for item in desired)
 
     def protected(self, removals: Iterable[ResourceId]) -> frozenset[ResourceId]:
-        """Return the resources whose manifests set ``preventDestroy``, including settings not applied yet."""
+        """Return the resources whose manifests set ``preventDestroy``, whether or not it was applied."""
         return frozenset(id_ for id_ in removals if self._encode_declared(str(id_)).get("preventDestroy"))
 
     def _find_labels(self, resource: str) -> Mapping[str, str]:

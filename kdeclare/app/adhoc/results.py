@@ -26,7 +26,7 @@ _WORST_FIRST = {
 def build_result_without_plan(
     failed: Mapping[str, tuple[Diagnostic, ...]], left_out: Mapping[str, str]
 ) -> AdhocResult:
-    """Build the result of a command without a plan, because every resource failed or was skipped earlier."""
+    """Build the result of a command that made no plan, because every resource failed or was skipped."""
     return AdhocResult(None, (*_build_unplanned_items(failed, left_out),), failed)
 
 

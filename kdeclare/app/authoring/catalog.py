@@ -41,7 +41,7 @@ def build_project_catalog(
 
 
 def build_fleet_catalog(file: Path, environ: Mapping[str, str]) -> Catalog:
-    """Return the catalog of a fleet, in which a resource that many clusters declare alike is one entry.
+    """Return the catalog of a fleet. A resource that many clusters declare identically has one entry.
 
     Raises KdeclareError if the fleet file, a project or a manifest has errors.
     """

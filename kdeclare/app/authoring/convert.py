@@ -25,14 +25,14 @@ _PROJECT = (
     "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: converted}\nspec: {manifests: [manifests]}\n"
 )
 _MAX_ROUNDS = 10
-"""How often manifests are checked again after parts that kdeclare refuses were removed."""
+"""The maximum number of times that fields with errors are removed and the manifests validated again."""
 
 _EMPTY = frozenset({"entity", "principal"})
-"""The fields that remain if a spec declares nothing: only who or what it is about."""
+"""The fields that identify a subject. A spec that has only these fields declares nothing."""
 
 
 def convert(source_format: str, paths: Sequence[Path]) -> ConversionView:
-    """Convert files. Parts of the result that kdeclare would refuse are removed, and reported as gaps.
+    """Convert files. Fields that kdeclare would reject are removed, and listed in the result with the reason.
 
     Raises KdeclareError if a file cannot be read, cannot be parsed or has another format.
     """
@@ -80,7 +80,7 @@ def _remove_duplicates(resources: Sequence[ConvertedResource], gaps: list[Gap]) 
 
 
 def _remove_refused(resources: Sequence[ConvertedResource], gaps: list[Gap]) -> list[ConvertedResource]:
-    """Return the resources without the parts that kdeclare refuses, and add gaps for these parts."""
+    """Return the resources without the fields that kdeclare rejects. Add a `Gap` for each removed field."""
     errors = _find_errors(resources)
     kept = []
     for resource in resources:
@@ -105,7 +105,7 @@ def _remove_refused(resources: Sequence[ConvertedResource], gaps: list[Gap]) -> 
 def _find_errors(
     resources: Sequence[ConvertedResource],
 ) -> Mapping[str, list[tuple[SpecPath, Diagnostic]]]:
-    """Return the errors of `kdeclare validate` about each resource, with the paths of the refused values."""
+    """Return the errors of `kdeclare validate` about each resource, with the paths of the rejected values."""
     manifests = {str(number): _build_manifest(resource) for number, resource in enumerate(resources)}
     variables = {name: "unknown" for item in manifests.values() for name in _VARIABLE.findall(item.text)}
     errors: dict[str, list[tuple[SpecPath, Diagnostic]]] = {}
@@ -133,7 +133,8 @@ def _find_errors(
 def _locate(text: str, place: SourcePosition) -> SpecPath:
     """Return the path in the spec of the value or key at a position; () if it is not in the spec.
 
-    A mapping in block style begins where its first key begins. The longest path is therefore the right one.
+    In block style, a mapping has the same position as its first key. If several paths match, return the
+    longest, which is the path of the key.
     """
     paths = [
         path[1:]
@@ -157,7 +158,7 @@ def _walk(node: Node, path: SpecPath) -> Iterator[tuple[SpecPath, Node]]:
 
 
 def _find_removable(path: SpecPath) -> SpecPath:
-    """Return the part of a spec to remove for an error at a path; () for the whole resource."""
+    """Return the path of the field to remove because of an error at ``path``; () to remove the resource."""
     match path:
         case (("configs" | "config" | "limits" | "bindings" | "produce") as field, step, *_):
             return field, step
@@ -182,7 +183,7 @@ def _remove(spec: Any, path: SpecPath) -> Any:
 
 
 def _move_places(places: Mapping[SpecPath, Any], removed: Mapping[SpecPath, Any]) -> dict[SpecPath, Any]:
-    """Return the positions of what is left. Items after a removed item have a smaller index."""
+    """Return the positions of the remaining fields. Removing a list item shifts the indexes after it."""
     moved = {}
     for path, place in places.items():
         if path in removed:
@@ -205,5 +206,5 @@ def _explain(problem: Diagnostic) -> str:
 
 
 def _format_path(path: SpecPath) -> str:
-    """Return a path without the indexes of lists, because they differ from those in the source."""
+    """Format a path without list indexes, because these can differ from the indexes in the source."""
     return ".".join(step for step in path if isinstance(step, str))

@@ -19,7 +19,7 @@ MANIFESTS_WRITTEN = "manifests-written"
 
 
 def list_restored_changes(plan: Plan, done: Collection[str] | None = None) -> list[Change]:
-    """Return the changes of a rollback with all values that manifests can declare.
+    """Return the changes of a rollback. Each change has all restored fields that a manifest can declare.
 
     done: the ids of the operations that succeeded; None for all. A change is left out if one of its
         operations did not succeed.

@@ -182,7 +182,7 @@ def create_manifest(
 
 
 def _is_in_file(path: str, diagnostic: Diagnostic) -> bool:
-    """Return whether a diagnostic has a position in the file, which YAML errors have, too."""
+    """Return whether the position of a diagnostic is in the file. YAML errors also have positions."""
     return diagnostic.place is not None and diagnostic.place.file == path
 
 

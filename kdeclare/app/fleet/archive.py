@@ -40,9 +40,9 @@ _READABLE_BY_OWNER = 0o600
 
 
 class TaskNeeds(StrEnum):
-    """The data about each cluster that the tasks of a command need.
+    """What the tasks of a command need to know about each cluster.
 
-    LIVE: the connections. DECLARED: also the manifests, policies and states. PLAN: also the last runs.
+    LIVE: the connection settings. DECLARED: also the manifests, policies and states. PLAN: also the last run.
     """
 
     LIVE = "live"
@@ -65,8 +65,8 @@ def pack(
     - the fleet file, the project files, and the files for connections to systems
     - unless the needs are LIVE: the manifests, overlays and policies, the files that manifests name in their
       fields, and the states
-    - if the needs are PLAN: the journal of each last run, which may be unfinished after a crash, and its plan
-      if the run can still matter
+    - if the needs are PLAN: the journal of the last run of each cluster, which may be unfinished after a
+      crash, and the plan of this run if new plans can still need it
     - the files referenced by ``${file.PATH}`` and the variables of ``environ`` that these files reference
 
     command_config, state: settings for all clusters, see `ClusterLocator`. Raises KdeclareError.
@@ -195,7 +195,7 @@ class _ArchiveContents:
             self._add_named_files(file, project)
 
     def _add_named_files(self, manifest: Path, project: Project) -> None:
-        """Add the files that the manifests in a file name, such as the file of a schema."""
+        """Add the files to which the fields of manifests refer, such as schema files."""
         if manifest.is_file():
             generator = Generator(build_reader(project, self._environ), project.folder)
             data = manifest.read_bytes()
@@ -212,7 +212,7 @@ class _ArchiveContents:
 
 
 def _is_settled(store: LocalStore, run_id: str) -> bool:
-    """Whether the plan of a run can no longer matter for new plans.
+    """Whether no new plan needs the plan of a run.
 
     This is the case if the run is finished, the state includes its results, and all brokers show them.
     """

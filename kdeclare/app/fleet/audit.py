@@ -40,7 +40,10 @@ def audit_fleet(
 
 
 def _check_local_folders(options: FleetOptions, audit_options: AuditOptions) -> None:
-    """Check local folders before Spark starts, because starting Spark is slow. Raises KdeclareError."""
+    """Check the chosen audit and snapshot in local folders before the slow start of Spark.
+
+    Raises KdeclareError.
+    """
     results_storage = find_local_storage(options.out)
     if results_storage is not None:
         list_audits(results_storage, audit_options.since)

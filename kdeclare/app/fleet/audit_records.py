@@ -30,7 +30,7 @@ from kdeclare.report.fleet.team_audits import TEAMS, render_team_reports
 DECLARED_TABLE = ClusterTable("declared", DECLARED, "Reading manifests", by_cluster=False)
 
 LATEST = "latest"
-"""Names the latest audit of a folder."""
+"""The id that users can pass for the latest audit in a folder."""
 
 ReadTable = Callable[[str], list[Row]]
 """Reads a table of an audit; the path is relative to the folder of audits."""
@@ -138,7 +138,7 @@ def describe_comparison(unchanged: int, total: int) -> str:
 
 
 def build_missing_rows(job: FleetRun, record: SnapshotRecord) -> list[Row]:
-    """Return rows that mark clusters as unreachable, one for each cluster that the snapshot omits."""
+    """Return one row for each cluster that is missing from the snapshot, to mark it as unreachable."""
     known_names = {cluster.name for cluster in record.clusters}
     reason = f"Snapshot {record.snapshot_id} does not include this cluster."
     return [
@@ -149,7 +149,7 @@ def build_missing_rows(job: FleetRun, record: SnapshotRecord) -> list[Row]:
 
 
 def publish_audit(job: FleetRun, tables: UnfinishedTables, audit: Audit, *, by_team: bool) -> Audit:
-    """Publish the tables of an audit, and write its reports and its record. Return the timed audit.
+    """Publish the tables of an audit, and write its reports and record. Return the audit with its duration.
 
     by_team: see `AuditOptions`.
     """

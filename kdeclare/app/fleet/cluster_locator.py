@@ -99,7 +99,7 @@ class ClusterLocator:
         return build_workspace(project, options, environ, attempts=_ATTEMPTS)
 
     def _find_archive(self) -> UnpackedArchive | None:
-        """Return the archive in which this process currently works, or None if no archive is used."""
+        """Return the archive that this process entered last; None if the files are not in an archive."""
         return None if self.archive is None else get_entered_archive()
 
     def _open_fleet(self) -> "_OpenedFleet":

@@ -1,6 +1,7 @@
-"""Functions that Spark tasks run: they read one cluster, or its project, into rows of a table.
+"""Functions that Spark tasks run to read one cluster, or its project, into rows of a table.
 
-If reading fails, the cluster's own row contains the error, so that other clusters are not affected.
+Each table has one row for the cluster itself, and one row for each of its resources or live objects. If the
+cluster cannot be read, the row for the cluster contains the error, so that other clusters are not affected.
 """
 
 import os
@@ -60,8 +61,8 @@ def read_live(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
 def read_declared(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
     """Read the declared and owned resources of one cluster as batches of `rows.DECLARED`, with their hashes.
 
-    If the project or its state is invalid, the only row is the cluster's own row, with the error. If the
-    project has policies, ``always`` is set in the cluster's own row, because policies must be evaluated for
+    If the project or its state is invalid, the only row is the row for the cluster, with the error. If the
+    project has policies, ``always`` is set in the row for the cluster, because policies must be evaluated for
     all resources.
     """
     return batch_rows(_generate_declared_rows(locator, name), DECLARED)

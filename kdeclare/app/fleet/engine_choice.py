@@ -23,10 +23,10 @@ def choose_engine(
 ) -> Engine:
     """Return the engine that begins the command.
 
-    With ``auto``, this is the local engine if all folders are local, and neither an option nor Spark's own
-    settings select a master.
+    With ``auto``, this is the local engine if all folders are local and no Spark master is selected, neither
+    by an option nor by the settings of Spark.
 
-    snapshot_folder: a folder that is read in addition to ``options.out``, or None.
+    snapshot_folder: the folder of the snapshot that the command also reads, or None.
     """
     if options.engine is not Engine.AUTO:
         return options.engine
@@ -37,7 +37,7 @@ def choose_engine(
 
 
 def has_spark_master(environ: Mapping[str, str]) -> bool:
-    """Whether the environment variables or the settings file of Spark select a master or a server."""
+    """Whether Spark's environment variables or settings file select a master or a Spark Connect server."""
     if environ.get("SPARK_REMOTE"):
         return True
     arguments = environ.get("PYSPARK_SUBMIT_ARGS", "")

@@ -119,7 +119,7 @@ def open_fleet_job(
 
     Raises KdeclareError for an invalid fleet before Spark is started.
     needs: which files are sent to tasks on other machines.
-    snapshot_folder: a folder that is read in addition to ``options.out``, or None.
+    snapshot_folder: the folder of the snapshot that the command also reads, or None.
     """
     from kdeclare.fleet.spark.hadoop import open_storage
     from kdeclare.fleet.spark.settings import has_local_tasks
@@ -227,8 +227,8 @@ class ClusterTable:
 
     doing: the label of the progress display.
     by_cluster: whether the table is partitioned by cluster, so that one cluster can be read alone.
-    of_resources: whether the table has rows about resources, in addition to each cluster's own row (of kind
-    `CLUSTER`).
+    of_resources: whether the table has rows for resources, in addition to one row for each cluster itself (of
+    kind `CLUSTER`).
     size_column: the column with the number of resources that a row describes; None if each row describes one.
     """
 
@@ -251,7 +251,7 @@ def collect_table(
 
     remaining: the names of the clusters to add to a table that already has the other clusters of the fleet;
         None to write a new table with all clusters.
-    Raises KdeclareError, for example if a cluster does not have exactly one row of its own in the table.
+    Raises KdeclareError, for example if the table does not have exactly one row for each cluster itself.
     """
     from kdeclare.fleet.spark.audit_counts import count_rows_by_cluster
     from kdeclare.fleet.spark.tables import select_cluster_rows
@@ -269,7 +269,7 @@ def collect_rows(
     read_cluster: ReadCluster,
     remaining: Sequence[str] | None = None,
 ) -> None:
-    """Like `collect_table`, but do not check whether the table is complete, which needs another Spark job."""
+    """Like `collect_table`, but skip the check for completeness, which requires another Spark job."""
     from kdeclare.fleet.spark.progress import report_progress
     from kdeclare.fleet.spark.tasks import read_clusters
 

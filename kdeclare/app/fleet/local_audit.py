@@ -79,7 +79,7 @@ def _open_snapshot(job: LocalJob, audit_options: AuditOptions) -> _Snapshot | No
 
 
 def _collect_live(job: LocalJob, snapshot: _Snapshot | None, declared: LocalTable) -> LocalTable:
-    """Read the clusters, unless there is a snapshot or Spark must continue."""
+    """Read the live state of the clusters, unless the audit uses a snapshot or needs Spark."""
     if snapshot is not None:
         return LocalTable(sum(c.rows for c in snapshot.record.clusters if c.name in job.names))
     limit = MAX_LOCAL_ROWS - declared.size

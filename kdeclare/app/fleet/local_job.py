@@ -64,7 +64,7 @@ def open_local_job(
 def require_local_storage(option: str, location: str) -> LocalStorage:
     """Return the storage for a local folder. Raises KdeclareError for any other location.
 
-    option: the option that names the folder, for the error.
+    option: the command-line option that sets the folder; the error names this option.
     """
     storage = find_local_storage(location)
     if storage is None:
@@ -107,8 +107,8 @@ class LocalTable:
 def collect_locally(job: LocalJob, table: ClusterTable, read_cluster: ReadCluster, limit: int) -> LocalTable:
     """Read the clusters with threads, and write the table.
 
-    The fleet file limits how many clusters are read at the same time. Raises KdeclareError, for example if a
-    cluster does not have exactly one row of its own in the table.
+    The fleet file limits how many clusters are read at the same time. Raises KdeclareError, for example if
+    the table does not have exactly one row for each cluster itself.
 
     limit: the number of resources after which the remaining clusters are not read. It applies only if the
         command continues on Spark.

@@ -72,9 +72,9 @@ def notify_fleet(
 ) -> FleetNotifications:
     """Send a message about a stored audit to each webhook in the fleet file.
 
-    A message is sent once, and reports what has changed since the previous message for the same target. A
-    target that fails does not affect the others; the result contains its error. The next message for this
-    target reports what the failed one would have reported.
+    A message is sent once, and reports what has changed since the previous message for the same target. If a
+    message cannot be sent, the result contains the error, and messages for other targets are still sent. The
+    next message for the same target then also reports the changes of the failed message.
 
     options: ``fleet`` is the fleet file, and ``out`` the folder of audits. sleep: waits before a retry.
 
@@ -144,7 +144,7 @@ def require_notifications(fleet_file: Path, environ: Mapping[str, str]) -> None:
 
 
 def build_recipients(fleet: Fleet) -> Mapping[str, Recipient]:
-    """Return, by name, which findings each notification target is interested in.
+    """Return, by name of the notification, which findings its messages can contain.
 
     Raises KdeclareError if conditions are invalid.
     """

@@ -1,7 +1,7 @@
-"""Find the resources of a project that refer to a live object, whose key can differ from their names.
+"""Find the resources of a project that manage a live object.
 
-The key of a connector contains its Connect cluster, for example, and the elements of an Acl have keys of
-their own.
+The key of the live object can differ from the name of the resource. For example, the key of a connector
+contains its Connect cluster, and each element of an Acl resource has its own key.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,24 +29,24 @@ from kdeclare.manifests.load_manifests import find_manifests_of, load_project_ma
 
 @dataclass(frozen=True, slots=True)
 class ObjectResources:
-    """The names of the resources that refer to a live object.
+    """The names of the resources that manage a live object.
 
-    is_complete: whether the object of each resource of the kind is known.
+    is_complete: False if a resource of the kind may manage the object although it is not in ``names``.
     """
 
     names: frozenset[str]
     is_complete: bool
 
     def merge(self, other: "ObjectResources") -> "ObjectResources":
-        """Return the names in both values, as one value."""
+        """Combine the names of both values. The result is complete only if both values are."""
         return ObjectResources(self.names | other.names, self.is_complete and other.is_complete)
 
 
 def find_by_key(key: LiveKey) -> ObjectResources:
     """Return the resource whose name is the key of the object.
 
-    Findings about undeclared objects have this name. The result is complete if the kind of the object has no
-    resources with other names.
+    Audits use this name in findings about undeclared objects. The result is complete if every resource of the
+    kind has the key of its object as its name.
     """
     return ObjectResources(
         frozenset({key.key}), is_object_of(ResourceId(key.sort, key.key), key, None) is True
@@ -62,7 +62,7 @@ def build_subject(
 
 
 def find_by_records(key: LiveKey, records: Mapping[ResourceId, Sequence[OwnedRecord]]) -> ObjectResources:
-    """Return the resources whose ownership records refer to an object. records: also those of other kinds."""
+    """Return the resources that manage an object according to ``records``. Other kinds are ignored."""
     found = {
         id_: [is_object_of(id_, key, record) for record in some]
         for id_, some in records.items()
@@ -94,7 +94,7 @@ def find_by_manifests(workspace: Workspace, key: LiveKey, state: State | None) -
 def is_object_of(
     resource: ResourceId, key: LiveKey, owned: OwnedRecord | None, body: object | None = None
 ) -> bool | None:
-    """Whether a resource of the kind ``key.sort`` refers to a live object; None if this is unknown.
+    """Whether a resource of the kind ``key.sort`` manages the live object ``key``; None if unknown.
 
     owned, body: the ownership record and the declared body of the resource; None if unknown.
     """
@@ -118,7 +118,7 @@ def list_element_keys(
 
 
 def _list_declared(workspace: Workspace, kind: str) -> Iterator[DesiredResource]:
-    """Yield the declared resources of a kind. Secrets are not resolved: keys do not depend on them."""
+    """Yield the declared resources of a kind. Secrets are not resolved, because keys do not contain them."""
     project = workspace.project
     paths = find_manifests_of(project, [kind])
     if not paths:

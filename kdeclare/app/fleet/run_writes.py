@@ -38,7 +38,7 @@ from kdeclare.manifests.policies import TOPIC
 
 @dataclass(frozen=True, slots=True)
 class ObjectRuns:
-    """The runs of a project that changed an object, and the resources that refer to the object.
+    """The runs of a project that changed an object, and the resources that manage the object.
 
     writes: oldest first.
     """
@@ -120,7 +120,7 @@ class _Target:
     """The object whose changes are looked up.
 
     fields: the values of the object by path, if it is an element of a set.
-    records: all known ownership records of each resource, for changes whose plan contains none.
+    records: all known ownership records of each resource, for plans that do not contain a record.
     """
 
     key: LiveKey
@@ -176,9 +176,10 @@ def _list_writes(record: RunRecord, plan: Plan, target: _Target) -> Iterator[Run
 def _is_about(
     resource: ResourceId, before: OwnedRecord | None, after: OwnedRecord | None, target: _Target
 ) -> bool | None:
-    """Whether a changed resource refers to the object; None if this is unknown.
+    """Whether a changed resource manages the object; None if this is unknown.
 
-    If the plan does not change the ownership, all other records of the resource count.
+    If the plan does not change the ownership of the resource, decide by the records of all other runs and of
+    the state.
     """
     planned = [record for record in (before, after) if record is not None]
     known: Sequence[OwnedRecord | None] = planned or target.records.get(resource) or (None,)
@@ -191,7 +192,7 @@ def _is_about(
 def _find_element_action(
     change: Change, before: OwnedRecord | None, after: OwnedRecord | None, target: _Target
 ) -> Action | None:
-    """Return the effect of a change to the set on the object, which is one of its elements."""
+    """Return whether a change to a set, such as an Acl, adds (CREATE) or removes (DELETE) the object."""
     was_owned, is_owned = (
         record is not None and target.key in list_element_keys(change.id, record)
         for record in (before, after)
@@ -212,7 +213,8 @@ def _find_element_action(
 def _list_values(change: Change, key: LiveKey, *, is_itself: bool) -> Iterator[tuple[str, JsonValue]]:
     """Yield the fields of the object that a change sets, with their new values.
 
-    is_itself: whether the change affects the object itself, and not a resource that moves its replicas.
+    is_itself: whether the changed resource manages the object. If not, it can only move the replicas of the
+    object.
     """
     prefix = f"replicas.{key.key}-"
     for field in change.fields:

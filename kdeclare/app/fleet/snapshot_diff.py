@@ -25,7 +25,7 @@ from kdeclare.fleet.tables.snapshots import SnapshotRecord
 from kdeclare.fleet.tables.storage import LocalStorage, Storage
 
 PREVIOUS = "previous"
-"""Names the snapshot before the later one."""
+"""The id that users can pass for the snapshot before the later one of the compared snapshots."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,10 +107,10 @@ def _build_tables(
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
-    """The findings of an audit.
+    """The findings of a stored audit.
 
-    found: the table ``findings``. every: all findings, including earlier ones that the audit did not check
-        again.
+    found: the table ``findings``. every: all findings, including findings of earlier audits that this audit
+        did not check again.
     fingerprints: the fingerprint of the findings of each cluster.
     """
 
@@ -159,7 +159,7 @@ def _read_remembered(job: FleetJob, summary: AuditSummary) -> _Remembered:
 def _read_live_table(
     job: FleetJob, bench: "Workbench", declared: "DataFrame", audit_options: AuditOptions
 ) -> "tuple[DataFrame, FleetOverview]":
-    """Return the live table, and the overview of the clusters. Raises KdeclareError if rows are missing."""
+    """Return the live table, and data about each cluster. Raises KdeclareError if rows are missing."""
     from kdeclare.fleet.spark.audit import require_written_counts
     from kdeclare.fleet.spark.hadoop import open_storage
     from kdeclare.fleet.spark.overview import read_counts

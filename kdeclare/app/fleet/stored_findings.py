@@ -25,7 +25,7 @@ from kdeclare.fleet.tables.storage import Storage
 class StoredFindings:
     """The findings of a stored audit.
 
-    since: the audit that they are compared with; None without ``--since``.
+    since: the audit with which the findings are compared; None without ``--since``.
     """
 
     summary: AuditSummary
@@ -44,8 +44,8 @@ def read_stored_findings(
     """Read the findings of an audit, and compare them with those of an earlier audit.
 
     audit_id: the id of the audit, or ``latest``.
-    since: see `find_earlier_id`; None to show the status that the audit itself has found.
-    is_selected: whether to return a finding of the audit.
+    since: see `find_earlier_id`; None to show the status that the audit itself recorded for each finding.
+    is_selected: returns whether the result includes a finding.
 
     Raises KdeclareError.
     """

@@ -104,12 +104,12 @@ def find_state_folder(location: str) -> Path | None:
 _unpacked_archives: dict[bytes, UnpackedArchive] = {}
 """The archives that this process has unpacked, by hash."""
 _entered_archives: list[UnpackedArchive] = []
-"""The archives in which this process currently works (see `enter_archive`), innermost last."""
+"""The archives that this process has entered and not left yet (see `enter_archive`), innermost last."""
 
 
 @contextmanager
 def enter_archive(archive: bytes) -> Iterator[None]:
-    """A context in which the working folder is the unpacked archive.
+    """Return a context manager that makes the unpacked archive the working folder.
 
     Relative paths are therefore the same as on the driver. An archive is unpacked once per process. Raises
     KdeclareError if it cannot be unpacked, for example because the disk is full.
@@ -128,7 +128,7 @@ def enter_archive(archive: bytes) -> Iterator[None]:
 
 
 def get_entered_archive() -> UnpackedArchive:
-    """Return the archive in which this process currently works. Raises KdeclareError if there is none."""
+    """Return the archive that this process entered last. Raises KdeclareError if there is none."""
     if _entered_archives:
         return _entered_archives[-1]
     raise KdeclareError(

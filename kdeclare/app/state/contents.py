@@ -19,7 +19,7 @@ from kdeclare.engine.state.problems import is_corruption
 from kdeclare.report.run.state_views import OwnershipChange
 
 Confirm = Callable[[OwnershipChange], bool]
-"""Asks whether a change of the state may be written."""
+"""Asks the user whether to write a change to the state."""
 
 
 def move_ownership(
@@ -67,10 +67,11 @@ def release_ownership(
 
 
 def read_current_state(workspace: Workspace) -> tuple[State | None, tuple[Diagnostic, ...]]:
-    """Return the state before a change, with notices; None if there is none. Requires the lock.
+    """Return the state that is about to be changed, with notices; None if there is no state yet.
 
-    An outdated state is first updated from the journals, because the change would otherwise hide that the
-    state is outdated. Raises KdeclareError if a run is unfinished, or if the state was lost.
+    The caller holds the lock. An outdated state is first updated from the journals, because the change would
+    otherwise hide that the state is outdated. Raises KdeclareError if a run is unfinished, or if the state
+    was lost.
     """
     store = workspace.store
     require_finished_runs(store)

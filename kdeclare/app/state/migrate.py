@@ -18,9 +18,9 @@ def migrate_state(
 ) -> tuple[State, tuple[str, ...]]:
     """Copy a state and its runs. Return the state, and the damaged runs, which cannot be copied.
 
-    The source stays as it is. Plans, entries of journals, summaries, reports and abandonments are copied as
-    they are, and read back from the target. The state is written last, so that an interrupted copy is never
-    taken for a complete one. After an error, the copied runs are removed from the target.
+    The source is not changed. All data of the runs is copied unchanged, and read back from the target. The
+    state is written last, so that an interrupted copy is never mistaken for a complete copy. After an error,
+    the copied runs are removed from the target.
     Raises KdeclareError if there is no state, if a run is unfinished, or if the target is not empty.
     """
     with source.lock(command, progress), target.lock(command, progress):

@@ -12,7 +12,7 @@ _MAX_NAMED = 3
 
 
 class OtherStatesReader:
-    """Reads the states of other projects once, and remembers what it could not read.
+    """Reads the states of other projects once, and remembers which ones could not be read.
 
     A plan does not need these states, so a state that cannot be read is only reported.
     """

@@ -1,6 +1,6 @@
 """Read the state: the owned resources, their records, and the whole document.
 
-This module imports little, so that these commands are quick.
+This module has few imports, so that the commands that use it start quickly.
 """
 
 from pathlib import Path

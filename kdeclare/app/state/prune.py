@@ -16,7 +16,7 @@ from kdeclare.engine.state.port import StateStore
 from kdeclare.report.run.views import PrunedRuns
 
 MIN_AGE = timedelta(minutes=10)
-"""Younger runs are kept: systems may not show their changes yet, and commands read their plans to wait."""
+"""The minimum age of removed runs. The plans of younger runs can still be needed to await their changes."""
 
 READING = "Reading the recorded runs"
 REMOVING = "Removing runs"

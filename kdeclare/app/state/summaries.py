@@ -25,7 +25,7 @@ from kdeclare.report.outcome import count_adopted, run_outcome
 from kdeclare.report.run.views import RunSummary
 
 _FIRST_CHUNK, _CHUNK = 4, 100
-"""The number of summaries that are read at once: `status` needs one, and `history` needs many."""
+"""The sizes of the first and of all later batches of summaries: `status` needs few, `history` many."""
 
 
 _Moment = Annotated[datetime, AfterValidator(check_time)]

@@ -27,9 +27,9 @@ def transfer_ownership(
 ) -> OwnershipTransfer:
     """Move ownership records from the state of one project to the state of another. No system is contacted.
 
-    Both states are locked. The record is written to the target first: after a crash in between, both
-    projects own the resources, and the same command completes the transfer. If the target has no state yet,
-    it gets one.
+    Both states are locked. The records are written to the target first. After a crash between the two writes,
+    both projects own the resources, and the same command completes the transfer. If the target has no state
+    yet, it is created.
 
     confirm: asks whether to write the transfer.
     Raises KdeclareError if a resource is not owned, if the target owns it already or is not permitted to own
@@ -78,8 +78,8 @@ def transfer_ownership(
 def _protect(name: str, record: OwnedRecord) -> OwnedRecord:
     """Return the record with ``preventDestroy``, if its kind has this option.
 
-    The new owner may not declare the resource yet, and would then delete it with ``--allow-deletes``. As soon
-    as it applies a manifest of the resource, the manifest decides about the protection.
+    If the new owner does not declare the resource yet, an apply with ``--allow-deletes`` would delete it. As
+    soon as the new owner applies a manifest of the resource, the manifest determines whether it is protected.
     """
     protected = protect_record(ResourceId.parse(name).kind, record)
     return record if protected is None or isinstance(protected, UnboundRecord) else protected

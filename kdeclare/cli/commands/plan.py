@@ -137,7 +137,7 @@ def plan(
 
 
 def _check_refresh_options(output: str, given: "Mapping[str, bool]") -> None:
-    """Raise BadParameter for an option or a format that is only about plans."""
+    """Raise BadParameter for an option or a format that applies only to plans."""
     for option, is_given in given.items():
         if is_given:
             raise typer.BadParameter(
@@ -246,7 +246,7 @@ def show_plan(
 ) -> None:
     """Write a plan to stdout in the chosen format.
 
-    identity: the plan's id if it was read from a file. origin: its time and commit, for an HTML page.
+    identity: the plan's id if it was read from a file. origin: the plan's time and commit, for an HTML page.
     """
     if console.output == "json":
         console.write_plan(plan)

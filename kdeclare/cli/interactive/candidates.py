@@ -43,14 +43,14 @@ CompletionRule = Callable[[CursorContext, Names], CompletionOffer]
 def make_plain_rule(
     list_values: Callable[[CursorContext, Names], Iterable[CompletionValue]],
 ) -> CompletionRule:
-    """Return a completion rule for values that replace everything typed so far for the parameter."""
+    """Return a completion rule whose values replace everything that the user typed for the parameter."""
     return lambda place, names: CompletionOffer(list_values(place, names), place.text)
 
 
 _LOG = logging.getLogger(__name__)
 
 GROUP = "kdeclare.completions"
-"""The entry point group for functions of providers that complete the parameters of their own commands."""
+"""The entry point group for the functions with which providers complete parameters of their commands."""
 
 ProviderCompletion = Callable[[CursorContext, Names], CompletionOffer | None]
 """A provider's completion function. It returns None for commands and parameters that it does not complete."""

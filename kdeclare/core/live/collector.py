@@ -32,7 +32,7 @@ class WaitPolicy:
     sleep: Callable[[float], None] = time.sleep
 
     def less(self, seconds: float) -> "WaitPolicy":
-        """Return a copy with a limit that is ``seconds`` lower, but not below 0."""
+        """Return a copy whose time limit is ``seconds`` shorter, but not below 0."""
         return replace(self, limit_s=max(0.0, self.limit_s - seconds))
 
 
@@ -72,7 +72,7 @@ class ExpectedObjects:
     """Objects that should exist. A read waits until the system shows these objects.
 
     patience: the maximum time to wait. objects: the objects that should exist.
-    owned: the owned resources. A selected resource that is owned should also exist.
+    owned: the owned resources. If an owned resource is selected, its object should also exist.
     reads_all_names: whether to read the names of all objects. Plans need the names to count unmanaged
     objects.
     await_unverifiable: whether to also wait for objects whose existence cannot be checked.

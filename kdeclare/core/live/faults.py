@@ -38,7 +38,7 @@ class Fault(Exception):
 
 
 class UnsupportedFault(Fault):
-    """The failure to read objects that the system does not support, so that clients cannot manage any."""
+    """Raised when reading a type of object that the system does not support, such as ACLs."""
 
 
 class FaultCause(StrEnum):

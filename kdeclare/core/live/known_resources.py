@@ -1,4 +1,4 @@
-"""Systems that kdeclare can read only with data from a project, such as the addresses in its manifests."""
+"""Codecs for systems that can be read only with data from a project, such as addresses in manifests."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, runtime_checkable

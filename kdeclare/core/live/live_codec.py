@@ -42,9 +42,9 @@ class DeclaredFacts:
     """Conditions for a live object. If the object meets all of them, it matches its declared resource.
 
     need: facts that the object must have. forbid: facts that the object must not have.
-    keys: the declared keys. An audit that reports unmanaged keys requires that the object has no other keys.
-    gone: keys that the object must not have, for an audit that does not report unmanaged keys. None means
-        that such an audit must always compare the object.
+    keys: the declared keys. In an audit that reports unmanaged keys, the object must not have any other key.
+    gone: keys that the object must not have in an audit that does not report unmanaged keys. None means that
+        such an audit must always compare the object.
     """
 
     need: Sequence[int]
@@ -81,13 +81,13 @@ class LiveObject:
 class UnreadPart:
     """A part of a system that could not be read, such as one of several named endpoints.
 
-    A listing may lack the objects of the part, or contain them incompletely. Audits therefore do not report
-    earlier findings about undeclared objects of the part as fixed, and the changes of its objects are
-    unknown. For declared and owned resources, `Kind.diff` decides: it reports `ENDPOINT_UNREACHABLE`.
+    The objects of such a part can be missing from a listing, or be incomplete. Audits therefore do not report
+    earlier findings about undeclared objects of the part as fixed, and treat changes to its objects as
+    unknown. For declared and owned resources, `Kind.diff` reports `ENDPOINT_UNREACHABLE`.
 
     sort: the type of the objects. A part with objects of several types is listed once for each type.
     prefix: the string with which the keys and groups of these objects begin, which is not itself a key. Empty
-        if keys do not show to which part an object belongs; the part then concerns all objects of the type.
+        if keys do not show to which part an object belongs. Any object of the type can then belong to it.
     reason: why the part could not be read, as a sentence.
     """
 
@@ -180,7 +180,7 @@ class DescribesFields(Protocol):
     """
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
-        """Return the fields of an object by path. Plans use the same paths, except for `HasOwnPaths`."""
+        """Return the fields of an object by path: the same path as in plans, except for `HasOwnPaths`."""
 
     def format_field_name(self, sort: str, path: str) -> str | None:
         """Return the name to display instead of a path; None to display the path itself."""

@@ -33,8 +33,8 @@ class UnusedObject:
 class UnusedListing:
     """The unused objects of a system.
 
-    undetermined: the objects whose usage is unknown, by the reason, which is a clause without a period.
-    warnings: sentences about problems that make the whole list less certain.
+    undetermined: the objects whose usage is unknown, by reason. A reason is a clause without a period.
+    warnings: sentences about problems that make the whole list less reliable.
     """
 
     unused: Sequence[UnusedObject]
@@ -54,7 +54,8 @@ class ListsUnusedObjects(Protocol):
     unused_sorts: frozenset[str]
 
     def list_unused(self, connections: Connections, unused_for_s: float, read_at: datetime) -> UnusedListing:
-        """Return the objects that have been unused for this long. Raises Fault.
+        """Return the objects that have been unused for at least ``unused_for_s``. Raises Fault.
 
-        An object is unused only if this is certain. unused_for_s: in seconds. read_at: the current time.
+        An object is returned only if it is certainly unused. unused_for_s: the minimum time without use, in
+        seconds. read_at: the current time.
         """

@@ -274,7 +274,8 @@ class OperationType(Protocol):
     is_forwarded: bool = False
     """Whether a member that forwards the request repeats it if the other member fails.
 
-    The response can then be about the repetition: the object already exists, because the request created it.
+    The response can then belong to the second request: it reports that the object already exists, although
+    the first request has just created it.
     """
     manner: frozenset[str] = frozenset()
     """The names of arguments that affect how the work is done, but not its result.
@@ -363,7 +364,7 @@ class OperationType(Protocol):
         return False
 
     def is_temporary(self, op: Operation) -> bool:
-        """Whether ``op`` creates a temporary setting, which is removed even if the system shows it late."""
+        """Whether ``op`` creates a temporary setting, such as a throttle, which a later operation removes."""
         return False
 
     def find_pause_s(self, op: Operation) -> float:
@@ -392,34 +393,34 @@ class OperationType(Protocol):
         """
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """Return ``op`` without its effects on the given policy subjects; None if no effect remains."""
+        """Return ``op`` without its effects on the given policy subjects; None if it then has no effect."""
         changed = {op.resource, *self.find_changed_resources(op)}
         return op if self.is_auxiliary or changed.isdisjoint(subjects) else None
 
     def count_ongoing_parts(self, op: Operation) -> Mapping[ResourceId, int]:
-        """For each policy subject, return the number of parts on which the system still works.
+        """Return how many parts of each policy subject the system is still working on.
 
-        For example, a topic's parts are its partitions. After the response to a reassignment, the system
-        still moves their replicas.
+        For example, the parts of a topic are its partitions. After the response to a reassignment, the system
+        still moves the replicas of these partitions.
         """
         return {}
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the view element for a path in the arguments.
+        """Return the view element that the argument at the path ``at`` belongs to.
 
         By default, the element is the path joined with dots.
         """
         return ".".join(map(str, at))
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return ``op`` without the given view elements; None if the rest cannot be executed."""
+        """Return ``op`` so that it leaves the given view elements unchanged; None if that is not possible."""
         return None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """Return the claims of ``op``: for each element of its view, a name that is unique in the system."""
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the key of ``op`` within a request. A request can contain each key only once."""
+        """Return the key of the item for ``op`` in a batch request, which can contain each key only once."""
         return str(op.resource)
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:

@@ -104,10 +104,10 @@ def apply_fleet(
 def _build_signature_check(
     locator: ClusterLocator, name: str, apply_options: FleetApplyOptions
 ) -> CheckSignature | None:
-    """Return the check of the signature of a cluster's plan; None if the plan needs no signature.
+    """Return a function that checks the signature of a cluster's plan; None if none is required.
 
-    All plans are checked before the first one is applied. If the project of a cluster cannot be read, its
-    plan is applied later, which fails with this error.
+    All plans are checked before the first plan is applied. Also return None if the project of the cluster
+    cannot be read: applying its plan then fails with the same error.
     """
     try:
         project = locator.workspace(name).project
@@ -162,7 +162,7 @@ def _check_adoption(fleet_plan: FleetPlan, plans: Mapping[str, Plan], *, adopt: 
 
 
 def _check_deletions(clusters: Sequence[PlannedCluster], max_deletes: int) -> None:
-    """Raise KdeclareError if the plans that were not applied yet delete too many resources together."""
+    """Raise KdeclareError if the plans that are not applied yet delete too many resources in total."""
     counts = {cluster.name: cluster.summary.delete for cluster in clusters if cluster.summary.delete}
     total = sum(counts.values())
     if total <= max_deletes:

@@ -16,7 +16,7 @@ _FILE = "rollout.json"
 
 
 class RolloutRequest(StrEnum):
-    """A user's request for a rollout."""
+    """What a user has requested: to pause a rollout, or to abort it for good."""
 
     PAUSE = "paused"
     ABORT = "aborted"
@@ -50,7 +50,7 @@ class RolloutStop:
 def read_stop(storage: Storage, planned_at: str) -> RolloutStop | None:
     """Return the request to stop the rollout of these plans; None if there is none. Raises KdeclareError.
 
-    planned_at: when the fleet was planned. Requests about other plans are ignored.
+    planned_at: when the fleet was planned. Requests for other plans are ignored.
     """
     if not storage.exists(_FILE):
         return None
@@ -100,7 +100,7 @@ def stop_rollout(storage: Storage, request: RolloutRequest, reason: str) -> Roll
 
 
 def resume_rollout(storage: Storage) -> bool:
-    """Withdraw the request to pause the rollout. Return whether there was one.
+    """Withdraw the request to pause the rollout. Return whether there was such a request.
 
     Raises KdeclareError if the rollout was aborted.
     """

@@ -26,7 +26,7 @@ class HealthGate:
     """Checks the clusters of a rollout between waves.
 
     folder: the folder of the fleet file, in which the command runs.
-    stop: ends the waiting.
+    stop: an event that ends the wait.
     """
 
     locator: ClusterLocator
@@ -41,7 +41,7 @@ class HealthGate:
         """Wait until the clusters are healthy. Return the problems that remain after the time limit.
 
         wave: the number of the wave that is about to begin.
-        names: its clusters, and those of the wave before.
+        names: the clusters of this wave and of the previous wave.
         """
         if self.health.is_empty:
             return None

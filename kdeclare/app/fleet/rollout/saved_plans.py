@@ -70,12 +70,12 @@ def plan_fleet(
     command: str,
     sign: SignMessage | None = None,
 ) -> FleetPlan:
-    """Plan every cluster like ``kdeclare plan``, and save the plans and an overview.
+    """Plan every cluster like ``kdeclare plan``. Save the plans, and list them in ``overview.json``.
 
     sign: signs the plans; None saves them without signatures. This process signs all plans, so that the key
         is never on another machine.
 
-    A cluster that cannot be planned is in the overview with its error, and the cluster's earlier plan is
+    If a cluster cannot be planned, ``overview.json`` contains the error, and the cluster's earlier plan is
     deleted. Raises KdeclareError.
     """
     plan_one_cluster = partial(plan_cluster, scope=scope, command=command)
@@ -124,7 +124,7 @@ def _plan_on_spark(
 
 
 def _save_plans(job: FleetRun, scope: PlanScope, rows: Iterable[Row], sign: SignMessage | None) -> FleetPlan:
-    """Save the plan of each row. Write the overview last, so that it exists only if all plans are written."""
+    """Save the plan of each row. Write ``overview.json`` last, so that it exists only with all plans."""
     job.storage.remove(OVERVIEW_FILE)
     clusters_by_name = {row["cluster"]: _save_plan_row(job, row, sign) for row in rows}
     clusters = tuple(clusters_by_name[name] for name in job.names)
@@ -206,7 +206,7 @@ _APPLIED_FILE = "applied.json"
 
 
 def read_overview(storage: Storage) -> FleetPlan:
-    """Return the overview of the plans in a folder. Raises KdeclareError."""
+    """Read ``overview.json``, which lists the plans in a folder. Raises KdeclareError."""
     location = f"{storage.uri}/{OVERVIEW_FILE}"
     if not storage.exists(OVERVIEW_FILE):
         raise KdeclareError(
@@ -221,10 +221,11 @@ def read_overview(storage: Storage) -> FleetPlan:
 
 
 def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[str]) -> FleetPlan:
-    """Return the overview of the plans, limited to the clusters of ``fleet``.
+    """Read ``overview.json``, and return the plans of the clusters in ``fleet``.
 
     requested_names: the clusters that the user selected by name, or an empty sequence.
-    Raises KdeclareError if the overview has none of the fleet's clusters, or not all requested clusters.
+    Raises KdeclareError if the file is for a different fleet, lists none of the fleet's clusters, or does not
+    list all requested clusters.
     """
     fleet_plan = read_overview(storage)
     location = f"{storage.uri}/{OVERVIEW_FILE}"
@@ -262,7 +263,7 @@ def read_cluster_plan(
     """Read the plan of a cluster.
 
     check_signature: see `CheckSignature`; None accepts all plans.
-    Raises KdeclareError, for example if the plan id in the overview is a different one.
+    Raises KdeclareError, for example if ``overview.json`` lists a different plan id for the cluster.
     """
     file_name = build_plan_file_name(cluster.name)
     location = f"{storage.uri}/{file_name}"
@@ -285,7 +286,7 @@ def read_cluster_plan(
 def read_applied_plans(storage: Storage, planned_at: str) -> dict[str, str]:
     """Return, by cluster, the ids of the plans that an earlier fleet apply finished.
 
-    planned_at: when the fleet was planned. Records about other plans are ignored. Raises KdeclareError.
+    planned_at: when the fleet was planned. A record for other plans is ignored. Raises KdeclareError.
     """
     if not storage.exists(_APPLIED_FILE):
         return {}
@@ -309,6 +310,6 @@ def read_applied_plans(storage: Storage, planned_at: str) -> dict[str, str]:
 
 
 def write_applied_plans(storage: Storage, planned_at: str, applied_plan_ids: Mapping[str, str]) -> None:
-    """Record the finished plans, for `read_applied_plans` to return. Raises KdeclareError."""
+    """Record which plans were applied; `read_applied_plans` returns this record. Raises KdeclareError."""
     document = {"format_version": FORMAT_VERSION, "planned_at": planned_at, "done": dict(applied_plan_ids)}
     storage.write(_APPLIED_FILE, json.dumps(document, indent=1) + "\n")

@@ -119,7 +119,7 @@ def find_canaries(fleet: Fleet, rollout: Rollout) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class WaveRunner:
-    """A fleet apply in progress. halted: an event that is set when no further plans may be applied."""
+    """A fleet apply in progress. halted: when this event is set, no further plans are applied."""
 
     locator: ClusterLocator
     plans: Mapping[str, PlanFile]
@@ -160,7 +160,7 @@ class WaveRunner:
     def _explain_refusal(self, number: int, waves: Waves) -> str | None:
         """Return why a wave must not begin: a request to stop, or a cluster that is not healthy.
 
-        A wave whose plans were all applied earlier begins in any case, because it changes nothing.
+        Return None for a wave whose plans were all applied earlier, because it changes nothing.
         """
         wave = waves[number - 1]
         if all(self.rollout.done.get(name) == self.plans[name].plan_id for name in wave):

@@ -301,7 +301,7 @@ class _WaveOptions:
     max_failures: int | None
 
     def over(self, stated: "Rollout") -> "Rollout":
-        """Override ``stated``, the rollout of the fleet file, with the options given on the command line."""
+        """Return the rollout settings ``stated`` in the fleet file, overridden by the given options."""
         from kdeclare.manifests.fleet import Rollout
 
         return Rollout(
