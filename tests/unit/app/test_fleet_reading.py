@@ -121,7 +121,7 @@ def test_read_declared_covers_workers(locator: ClusterLocator) -> None:
 def test_read_live_reports_missing_permission(
     locator: ClusterLocator, connected_cluster: MemoryCluster
 ) -> None:
-    connected_cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "not you"), nth=None, method="moves")
+    connected_cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "not you"), nth=None, method="topics")
     found = read_rows(read_live, locator, "eu-1")
     assert list(found) == ["Cluster/eu-1"]
     assert found["Cluster/eu-1"]["error"] == (
