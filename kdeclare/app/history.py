@@ -133,8 +133,8 @@ def report_lock_losses(store: StateStore, run_id: str) -> Iterator[Diagnostic]:
         yield warning(
             "late-requests",
             "Requests may have arrived late",
-            f"The process of {loss.who} lost the lock of the state while requests of run {run_id} were in "
-            f"flight, and noticed it at {loss.at}. These operations may have taken effect at any time until "
+            f"The process of {loss.who} lost the state lock while requests of run {run_id} were in flight, "
+            f"and noticed the loss at {loss.at}. These operations may have taken effect at any time until "
             f"then: {names}{f' and {more} more' if more > 0 else ''}.",
             hint="Run kdeclare plan to see whether the live state differs from the manifests.",
         )

@@ -123,8 +123,8 @@ def _report_incomplete_listing() -> Diagnostic:
     return error(
         "incomplete-project",
         "Only part of the project was loaded",
-        "--list-unmanaged requires that all manifests are loaded, because the others may declare the "
-        "resources.",
+        "--list-unmanaged requires that all manifests are loaded, because a manifest that is not loaded may "
+        "declare the resources.",
         hint="Run the command without PATH, so that all manifests of the project are loaded.",
     )
 

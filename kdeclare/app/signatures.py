@@ -26,9 +26,10 @@ def load_signer(key: str, environ: Mapping[str, str]) -> SignMessage:
         raise KdeclareError(
             error(
                 "no-signing-key",
-                "No signing key",
-                "The value of --sign is the text of a key. The process list shows it to other users.",
-                hint="Replace this key, and pass the path of its file, or ${env.NAME} with its text.",
+                "Signing key on the command line",
+                "The value of --sign is the text of a key. Other users can see the key in the process list.",
+                hint="Create a new key, because this key is no longer secret. Pass the path of its file, or "
+                "'${env.NAME}' to read the key from an environment variable.",
             )
         )
     reference = _REFERENCE.fullmatch(key)

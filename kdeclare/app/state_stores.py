@@ -143,10 +143,10 @@ def _open_plain_storage(
         raise KdeclareError(
             error(
                 "state-storage-missing",
-                "The storage of the state is not installed",
+                "Package for the state storage is not installed",
                 f"'{location.url}' needs a Python package that is not installed: {cause}.",
-                hint=f"Install {entry_point.origin} with the extra for this storage. See the documentation "
-                "of the storage for the name of the extra.",
+                hint=f"Install the extra of {entry_point.origin} that includes this package. See the "
+                "documentation of the storage for the name of the extra.",
             )
         ) from cause
     if not callable(open_storage):

@@ -249,7 +249,7 @@ def read_source(path: str, *, template_hint: str = "") -> SourceFile:
             error(
                 "template-not-rendered",
                 "File contains templates",
-                f"'{path}' contains templates, which only the other tool can render.",
+                f"'{path}' contains templates, which kdeclare cannot render.",
                 hint=template_hint,
                 place=SourcePosition(path, line, match.start() - data.rfind(b"\n", 0, match.start())),
             )
@@ -266,7 +266,7 @@ def build_wrong_file_error(source: SourceFile, expected: str, hint: str) -> Kdec
     return KdeclareError(
         error(
             "wrong-source",
-            "File has another format",
+            "File has a different format",
             f"'{source.path}' does not contain {expected}.",
             hint=hint,
             place=place,

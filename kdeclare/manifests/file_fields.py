@@ -77,8 +77,8 @@ class FileFields:
                 "unreadable-file",
                 "File cannot be read",
                 f"'{location}' cannot be read: {reason}.",
-                hint="Correct the path. A relative path starts at the folder of the file that contains the "
-                "field.",
+                hint="Correct the path. Relative paths are resolved from the folder of the file that "
+                "contains the field.",
                 place=position,
             )
         self._cached[location] = FileText(location, text)

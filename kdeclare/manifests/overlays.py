@@ -135,7 +135,8 @@ def _check_overlay(root: Node, resource: ResourceId | None, reader: NodeReader) 
             error(
                 "bad-for-each",
                 "Overlay cannot have forEach",
-                "'forEach' generates manifests. An overlay changes one manifest, which can be generated.",
+                "'forEach' generates manifests. An overlay can only change one manifest, for example a "
+                "generated manifest.",
                 hint="Remove 'forEach', and write an overlay for each resource that differs.",
                 place=find_position(root, ("forEach",), key=True),
                 resource=name,
@@ -170,7 +171,7 @@ def _build_duplicate_error(resource: ResourceId, first: Node, second: Node) -> D
     first_position = find_position(first, ("metadata", "name"))
     return error(
         "duplicate-resource",
-        "Resource twice in one overlay",
+        "Duplicate resource in an overlay",
         f"{resource} is already in this overlay, at {first_position}.",
         hint="Combine the two documents into one.",
         place=find_position(second, ("metadata", "name")),

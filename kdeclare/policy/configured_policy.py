@@ -98,7 +98,7 @@ def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
         diagnostic = error("kind-not-judged", "Kind not supported by policies", detail, hint=hint)
         return SpecProblem(("selector", "kind"), diagnostic)
     if kind != TOPIC and tuple(topics):
-        detail = f"'topics' takes names of topics, but this policy checks resources of kind {kind}."
+        detail = f"'topics' takes topic names, but this policy checks resources of kind {kind}."
         hint = "Use 'names' instead of 'topics'."
         diagnostic = error("not-topics", "Topic names in a policy for a different kind", detail, hint=hint)
         return SpecProblem(("selector", "topics"), diagnostic)

@@ -191,8 +191,8 @@ class GitBranchObjects:
                 error(
                     "state-old-layout",
                     "The state on the branch has an old layout",
-                    f"{self.get_location('')} contains a copy of a local state folder, which earlier CI "
-                    "scripts stored.",
+                    f"{self.get_location('')} contains a copy of a local state folder. Earlier CI scripts "
+                    "stored the state in this form.",
                     hint="Run `kdeclare state migrate` once, or use another branch with ?branch=NAME; see "
                     "docs/state-git.md.",
                 )
@@ -275,8 +275,8 @@ def _build_corruption_error(location: str) -> KdeclareError:
         error(
             "state-corrupt",
             "Stored state is damaged",
-            f"{location}: its first line is not 'kdeclare-object' and a number, so kdeclare did not write "
-            "it.",
+            f"{location}: the first line of the file is not 'kdeclare-object' followed by a number, so "
+            "kdeclare did not write the file.",
             hint="Restore the file: revert the commit on the branch that changed it, and push.",
         )
     )

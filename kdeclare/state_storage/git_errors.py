@@ -127,4 +127,4 @@ def build_access_error(detail: str, hint: str) -> KdeclareError:
 
 def build_storage_error(detail: str, hint: str) -> KdeclareError:
     """Return the error about a repository that cannot be used."""
-    return KdeclareError(error("state-storage", "The storage of the state failed", detail, hint=hint))
+    return KdeclareError(error("state-storage", "State storage failed", detail, hint=hint))

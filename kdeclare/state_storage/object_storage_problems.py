@@ -102,7 +102,7 @@ def build_storage_error(
     if failure.is_about_credentials:
         return _build_error(
             "state-no-access",
-            "No credentials for the storage of the state",
+            "No credentials for the state storage",
             f"{place}: credentials for {service.name} are not set, and a request for temporary ones failed: "
             f"{_describe(failure, timeout_s)}.",
             f"Set credentials: {service.credentials}.",
@@ -112,7 +112,7 @@ def build_storage_error(
     if failure.is_redirect or failure.service_code in _WRONG_REGION:
         return _build_error(
             "state-storage",
-            "The storage of the state is in another region",
+            "State storage is in another region",
             f"{place}: the {service.container} '{settings.container}' is in a different region.",
             "Add ?region=NAME to the URL of the state, or set AWS_REGION.",
         )
@@ -129,7 +129,7 @@ def build_storage_error(
     if failure.has_untrusted_certificate:
         return _build_error(
             "state-storage",
-            "The storage of the state cannot be trusted",
+            "State storage cannot be trusted",
             f"{place}: {_describe(failure, timeout_s)}.",
             f"Check {_describe_address(settings)}. If a private authority issued its certificate, set "
             "SSL_CERT_FILE to a file with the certificate of this authority.",
@@ -142,12 +142,12 @@ def build_storage_error(
     if failure.status.startswith("4"):
         return _build_error(
             "state-storage",
-            "The storage of the state refused a request",
+            "State storage refused a request",
             f"{place}: {_describe(failure, timeout_s)}.",
             f"Check the URL of the state, and the settings of the {service.container} "
             f"'{settings.container}' at {_describe_address(settings)}.",
         )
-    no_response, failed = "The storage of the state did not respond", "The storage of the state failed"
+    no_response, failed = "State storage did not respond", "State storage failed"
     return _build_error(
         "state-storage",
         no_response if failure.http_kind else failed,
@@ -202,7 +202,7 @@ def build_missing_library_error(scheme: str) -> KdeclareError:
     """Return the error about an installation without the client library."""
     return _build_error(
         "state-storage",
-        "A package for the storage of the state is missing",
+        "Package for the state storage is missing",
         f"A state at '{scheme}://…' needs the Python package 'obstore', which is not installed.",
         "Install it with `pip install 'kdeclare[object-storage]'`.",
     )

@@ -45,4 +45,4 @@ def write_restored_manifests(workspace: Workspace, result: ApplyResult) -> tuple
         return problem.diagnostics
     files = ", ".join(edit.file for edit in prepared.files)
     detail = f"Written: {files}." if files else "The manifests already declare the restored values."
-    return (info(MANIFESTS_WRITTEN, "Manifests are in line with the rollback", detail),)
+    return (info(MANIFESTS_WRITTEN, "Manifests declare the restored values", detail),)

@@ -264,9 +264,7 @@ def _build_zip(archive_contents: _ArchiveContents) -> bytes:
         reason = (problem.strerror or "it cannot be written").lower()
         detail = f"'{problem.filename}' cannot be packed: {reason}."
         hint = "Check the permissions of the file."
-        raise KdeclareError(
-            error("not-packed", "Files of the fleet cannot be packed", detail, hint=hint)
-        ) from None
+        raise KdeclareError(error("not-packed", "Fleet files cannot be packed", detail, hint=hint)) from None
     return archive.getvalue()
 
 

@@ -167,7 +167,7 @@ def _explain_spark() -> Diagnostic:
     return info(
         "large-fleet",
         "Fleet is large",
-        "The fleet has so many resources that kdeclare continues on Spark, to limit its memory.",
+        "The fleet has so many resources that kdeclare continues on Spark to limit its memory use.",
         hint="Pass --engine local to process the fleet without Spark.",
     )
 

@@ -86,7 +86,7 @@ def _reject_spark_options(options: FleetOptions) -> None:
             error(
                 "engine-mismatch",
                 "Option requires Spark",
-                f"The local engine does not use {' and '.join(names)}.",
+                f"The local engine does not support {' and '.join(names)}.",
                 hint=f"Pass --engine spark, or leave out {' and '.join(names)}.",
             )
         )

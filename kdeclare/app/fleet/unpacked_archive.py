@@ -134,7 +134,7 @@ def get_entered_archive() -> UnpackedArchive:
     raise KdeclareError(
         error(
             "no-archive",
-            "Files of the fleet are missing",
+            "Fleet files are missing",
             "The archive with the fleet's files has not been unpacked on the machine that runs this task.",
             hint="Report this as a bug in kdeclare.",
         )
@@ -188,8 +188,8 @@ def _build_unpack_error(cause: OSError) -> KdeclareError:
     return KdeclareError(
         error(
             "not-unpacked",
-            "Files of the fleet cannot be unpacked",
-            f"The files of the fleet cannot be unpacked on the machine that runs the task: {reason}.",
+            "Fleet files cannot be unpacked",
+            f"The fleet's files cannot be unpacked on the machine that runs the task: {reason}.",
             hint="Check the temporary folders of Spark's executors (spark.local.dir).",
         )
     )

@@ -124,9 +124,9 @@ def _build_difference_error(subject: str) -> KdeclareError:
     return KdeclareError(
         error(
             "state-copy-differs",
-            "The copy of the state differs from the state",
+            "Copied state differs from the original",
             f"The target did not return exactly what was copied: {subject} differs. The state at the "
             "current location is unchanged.",
-            hint="Keep using the current location, and check the storage of the target.",
+            hint="Keep using the current location, and check the storage at the target.",
         )
     )

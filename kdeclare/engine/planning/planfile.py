@@ -209,7 +209,7 @@ def write_plan(
                 "plan-not-written",
                 "The plan file cannot be written",
                 f"{path}: {problem.strerror or problem}.",
-                hint="Choose another path with --out, or free some space.",
+                hint="Choose another path with --out, or free up disk space.",
             )
         )
     return identity

@@ -47,8 +47,8 @@ def check_replacements(request: PlanRequest) -> Iterator[Diagnostic]:
         elif not request.scope.covers(declared[id_]):
             yield error(
                 "contradicting-options",
-                "Replaced, but not planned",
-                f"--replace names {id_}, which --target or --selector leaves out.",
+                "Resource to replace is not in the plan",
+                f"--replace names {id_}, but --target or --selector excludes it.",
                 hint=f"Add --target {id_}, or leave out --replace {id_}.",
             )
 
@@ -149,8 +149,8 @@ def _report_foreign(desired: DesiredResource) -> Diagnostic:
     return denied(
         ADOPTION,
         "Adoption not allowed",
-        f"--replace names {desired.id}, but this project never applied the existing one. kdeclare does not "
-        "delete a resource that may belong to another team.",
+        f"--replace names {desired.id}, but this project never applied the existing resource. kdeclare does "
+        "not delete a resource that may belong to another team.",
         hint="To replace the resource, pass --adopt or set lifecycle.adopt: true.",
         place=desired.source,
         resource=str(desired.id),
@@ -172,8 +172,8 @@ def _warn_unmanaged(desired: DesiredResource, difference: Difference) -> Diagnos
     return warning(
         "unmanaged-removed",
         "Unmanaged settings are removed",
-        f"{desired.id} has settings that the project neither declares nor owns. The new resource does not "
-        f"have them: {', '.join(difference.unmanaged)}.",
+        f"{desired.id} has settings that the project neither declares nor owns. The replacement "
+        f"removes these settings: {', '.join(difference.unmanaged)}.",
         hint="To keep a setting, declare it in the manifest.",
         place=desired.source,
         resource=str(desired.id),

@@ -132,7 +132,7 @@ def build_lease_ended_error(duration_s: float) -> KdeclareError:
         "The lease on the state ended",
         f"This run did not renew its lease on the state for {duration_s:g} s, so another run may have taken "
         "over. Nothing more is sent or written.",
-        "Check whether the machine was suspended, and whether the storage of the state responds. Then run "
+        "Check whether the machine was suspended, and whether the state storage responds. Then run "
         "`kdeclare status` to see what is unfinished.",
         ExitCode.LOCKED,
     )

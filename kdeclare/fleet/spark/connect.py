@@ -248,8 +248,8 @@ def _reject_server_settings(conf: Mapping[str, str]) -> None:
                 "Spark setting cannot be changed",
                 f"{format_alternatives(rejected)} cannot be set in a Spark Connect session, because the "
                 "Spark server is already running.",
-                hint="Set it where the Spark Connect server is started, and leave out --conf. Only settings "
-                "that start with spark.sql. can be passed.",
+                hint="Configure it when you start the Spark Connect server, not with --conf. Only settings "
+                "that start with spark.sql. can be passed with --conf.",
             )
         )
 

@@ -76,8 +76,8 @@ def _get_manifest_folder(project: Project) -> Path:
             error(
                 "no-manifests-folder",
                 "No folder for a new manifest",
-                "The project's 'manifests' lists only single files, so there is no folder for a new "
-                "manifest.",
+                "The 'manifests' field of the project file lists only individual files, so there is no "
+                "folder for a new manifest.",
                 hint="Add a folder to 'manifests' in the project file, or write the manifest yourself.",
             )
         )

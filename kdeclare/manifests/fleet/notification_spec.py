@@ -64,7 +64,7 @@ def _check_name(
         yield error(
             "illegal-name",
             "Illegal name",
-            f"The name {spec.name!r} of a notification cannot be used as the name of a folder.",
+            f"The notification name {spec.name!r} cannot be used as a folder name.",
             hint="Use up to 100 letters, digits, dots, hyphens and underscores.",
             place=position,
             subject=spec.name,
@@ -87,7 +87,7 @@ def _check_references(spec: NotificationSpec, n: int, root: Node) -> Iterator[Di
             yield error(
                 "bad-value",
                 "Bad value",
-                f"'{name}' is not the name of an HTTP header.",
+                f"'{name}' is not a valid HTTP header name.",
                 hint="Correct the name of the header.",
                 place=find_position(root, (*path, "headers", name), key=True),
             )
@@ -141,7 +141,7 @@ def _check_template(spec: NotificationSpec, n: int, root: Node) -> Iterator[Diag
             "bad-value",
             "Bad value",
             f"'template' of '{spec.name}' cannot be used: {reason}",
-            hint="Correct the template. docs/fleet-audits.md lists the values.",
+            hint="Correct the template. docs/fleet-audits.md lists the values that templates can use.",
             place=find_position(root, (*path, "template")),
             subject="template",
         )

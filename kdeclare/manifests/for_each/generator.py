@@ -150,7 +150,7 @@ def _build_duplicate_error(key: Node) -> Diagnostic:
         "duplicate-key",
         "Duplicate key",
         f"The field '{FOR_EACH}' occurs more than once in the manifest.",
-        hint="Remove all but one of them.",
+        hint=f"Remove all but one '{FOR_EACH}'.",
         place=get_position(key),
     )
 
@@ -160,8 +160,8 @@ def _build_size_error(node: Node, item_count: int, template_size: int) -> Diagno
         "too-many-items",
         "Too many generated manifests",
         f"This forEach has {item_count:,} items, and its manifest has {template_size:,} YAML nodes. The "
-        f"limits are {MAX_ITEMS:,} items, {MAX_NODES:,} nodes in the generated manifests, and "
-        f"{MAX_PROJECT_NODES:,} nodes in all generated manifests of a project.",
+        f"limits are {MAX_ITEMS:,} items, {MAX_NODES:,} nodes in the manifests that one forEach generates, "
+        f"and {MAX_PROJECT_NODES:,} nodes in all generated manifests of a project.",
         hint="Use fewer or smaller items, or split them between several projects.",
         place=get_position(node),
     )

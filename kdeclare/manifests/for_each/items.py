@@ -117,7 +117,8 @@ class ItemReader:
                 "unreadable-file",
                 "File cannot be read",
                 f"'{file}' cannot be read: {reason}.",
-                hint="Correct the path in forEach. A relative path starts at the folder of the manifest.",
+                hint="Correct the path in forEach. Relative paths are resolved from the folder of the "
+                "manifest.",
             )
         problems: list[Diagnostic] = []
         documents = list(compose(file, data, problems))

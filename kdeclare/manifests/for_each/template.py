@@ -180,7 +180,7 @@ class _Expander:
         self._problems.append(
             error(
                 "bad-reference",
-                "Value of the item is not a string",
+                "Item value is not a string",
                 f"'${{{reference}}}' is used inside a string, but its value is a list, a mapping or null.",
                 hint="Use a field with a string or a number, or make the reference the whole value.",
                 place=get_position(node),
@@ -259,7 +259,7 @@ def _build_place_error(node: Node, place_text: str) -> Diagnostic:
     return error(
         BAD_FOR_EACH,
         "Reference is not allowed here",
-        f"A reference to the item of forEach cannot be in {place_text}.",
-        hint="Write the text itself, or write a manifest for each case.",
+        f"References to a forEach item are not allowed in {place_text}.",
+        hint="Write the value itself, or write a separate manifest for each item.",
         place=get_position(node),
     )

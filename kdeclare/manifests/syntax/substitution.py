@@ -178,9 +178,10 @@ def _resolve_match(match: re.Match[str], context: ReferenceContext) -> str:
         raise UnresolvedReference(
             error(
                 "bad-reference",
-                "Reference to an item outside of forEach",
+                "Reference to a forEach item outside forEach",
                 f"'${{{name}}}' has a value only in a manifest with forEach.",
-                hint="Add forEach to the manifest. Overlays, Defaults, policies and items cannot use it.",
+                hint="Add forEach to the manifest. Overlays, Defaults, policies and the items of forEach "
+                "cannot use this reference.",
             )
         )
     raise UnresolvedReference(

@@ -242,7 +242,8 @@ def warn_moves_not_visible(fault: Fault) -> Diagnostic:
             "The brokers do not support ListPartitionReassignments, so kdeclare cannot see in-flight "
             "reassignments. For a topic that is being reassigned, the plan also shows the replicas that the "
             "reassignment will remove.",
-            hint="Do not change replicas while another client or the service reassigns partitions.",
+            hint="Do not change replicas while another client, such as a managed Kafka service, reassigns "
+            "partitions.",
         )
     return warning(
         "not-authorized",

@@ -190,8 +190,8 @@ def test_groups_that_can_read_any_topic_are_named(shop: CommandLine, monkeypatch
     monkeypatch.setattr(type(shop.cluster), "find_cluster_rights", lambda _: frozenset())
     ran = shop("usage", "legacy", "--unused")
     assert "kdeclare does not know which topics 2 groups read (audit, queue)." in ran.err
-    assert "share groups, groups of an unknown type" in ran.err
-    assert "Other groups may read these topics: without the permission Describe on the cluster" in ran.err
+    assert "share groups, of groups of an unknown type" in ran.err
+    assert "Groups that are not shown may also read these topics: without the permission" in ran.err
     assert "  legacy: the members of group 'audit' have no partitions at the moment\n" in ran.out
     document = read(shop, "legacy")
     assert (document["all_groups_visible"], document["unknown_groups"]) == (False, ["audit", "queue"])

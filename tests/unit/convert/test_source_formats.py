@@ -145,11 +145,11 @@ def test_schema_is_published() -> None:
     ("text", "message"),
     [
         ("a: [1, 2", "YAML syntax error"),
-        ("", "File has another format"),
-        ("just text", "File has another format"),
-        ("- a\n- b\n", "File has another format"),
-        ("42: {a: b}\n", "File has another format"),
-        ("? [a]\n: b\n", "File has another format"),
+        ("", "File has a different format"),
+        ("just text", "File has a different format"),
+        ("- a\n- b\n", "File has a different format"),
+        ("42: {a: b}\n", "File has a different format"),
+        ("? [a]\n: b\n", "File has a different format"),
     ],
 )
 def test_other_file_is_refused(kdeclare: CommandLine, source_format: str, text: str, message: str) -> None:

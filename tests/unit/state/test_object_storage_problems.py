@@ -59,7 +59,7 @@ def test_server_that_never_responds_is_reported(credentials: None, request_name:
     with listen_without_answer() as endpoint:
         diagnostic = fail(f"s3://bucket/team?endpoint={endpoint}", request_name, TIMEOUT_S)
     assert diagnostic.code == "state-storage"
-    assert diagnostic.summary == "The storage of the state did not respond"
+    assert diagnostic.summary == "State storage did not respond"
     assert f"there was no response within {TIMEOUT_S:g} s" in diagnostic.detail
     assert "s3://bucket/team/payments/prod/" in diagnostic.detail
     assert endpoint in diagnostic.hint
@@ -101,7 +101,7 @@ def test_server_with_constant_errors_is_reported(
     with run_proxy(s3_server, refuse) as proxy:
         diagnostic = fail(f"s3://bucket?endpoint={proxy}", request_name, 1.0)
     assert diagnostic.code == "state-storage"
-    assert diagnostic.summary == "The storage of the state failed"
+    assert diagnostic.summary == "State storage failed"
     assert "503 Service Unavailable (SlowDown: Reduce your request rate.)" in diagnostic.detail
 
 
@@ -157,7 +157,7 @@ def test_missing_credentials_are_reported(
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     diagnostic = fail(f"s3://{bucket}?endpoint={s3_server}", request_name, TIMEOUT_S)
     assert diagnostic.code == "state-no-access"
-    assert diagnostic.summary == "No credentials for the storage of the state"
+    assert diagnostic.summary == "No credentials for the state storage"
     assert "AWS_ACCESS_KEY_ID" in diagnostic.hint
 
 

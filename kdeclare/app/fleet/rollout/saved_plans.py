@@ -214,7 +214,7 @@ def read_overview(storage: Storage) -> FleetPlan:
                 "no-overview",
                 "No plans found",
                 f"{location} does not exist.",
-                hint="Run kdeclare fleet plan FLEET --out DIR to make the plans.",
+                hint="Run kdeclare fleet plan FLEET --out DIR to create the plans.",
             )
         )
     return parse_overview(storage.read(OVERVIEW_FILE), location)

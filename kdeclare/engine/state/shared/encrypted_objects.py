@@ -45,8 +45,8 @@ def parse_encryption_key(text: str, reference: str) -> EncryptionKey:
         raise KdeclareError(
             error(
                 "state-key",
-                "The key of the state cannot be used",
-                f"The value of '{reference}' is not a key of 32 bytes in Base64.",
+                "Encryption key of the state cannot be used",
+                f"The value of '{reference}' is not a Base64-encoded key of 32 bytes.",
                 hint="Create a key with `openssl rand -base64 32`. Only kdeclare should be able to read it.",
             )
         )

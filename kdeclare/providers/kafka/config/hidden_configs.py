@@ -73,7 +73,8 @@ def warn_unreadable_configs(live: KafkaState, compared: Sequence[ResourceCompari
             "configs-unknown",
             "Configs not visible",
             f"The brokers do not describe the configs of {format_count(len(names), 'topic')} ({listed}). No "
-            "manifest declares them, so the plan does not need them, but it cannot list them as unmanaged.",
+            "manifest declares these configs, so the plan does not need them. However, it cannot list them "
+            "as unmanaged.",
             hint="Grant kdeclare the DescribeConfigs permission on the topics.",
         )
     ]

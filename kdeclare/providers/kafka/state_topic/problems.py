@@ -12,13 +12,13 @@ def build_fault_error(fault: Fault, topic: str, transactional_id: str) -> Kdecla
     reason = f"{fault.message or 'no reason given'} ({fault.error})"
     if fault.error.endswith("AUTHORIZATION_FAILED"):
         is_about_id = fault.error.startswith("TRANSACTIONAL_ID")
-        name = f"the transactional id '{transactional_id}'" if is_about_id else f"the topic '{topic}'"
+        name = f"transactional id '{transactional_id}'" if is_about_id else f"topic '{topic}'"
         rights = _ID_RIGHTS if is_about_id else _TOPIC_RIGHTS
         return KdeclareError(
             error(
                 "state-no-access",
                 "No access to the state",
-                f"The cluster does not permit a request about {name} of the state: {reason}.",
+                f"The cluster does not permit kdeclare to use the state's {name}: {reason}.",
                 hint=f"Grant kdeclare's principal {rights}. docs/state-kafka.md lists all permissions.",
             )
         )

@@ -102,10 +102,10 @@ def _warn_ignored_counts(request: AdhocTopicRequest) -> list[Diagnostic]:
     return [
         warning(
             "counts-ignored",
-            "Requested counts ignored",
+            "Partition count or replication factor ignored",
             f"The replica assignment of topic '{request.topic}' takes precedence, so kdeclare ignores the "
             f"requested {' and '.join(names)}.",
-            hint="Request either a replica assignment or counts, not both.",
+            hint="Request either a replica assignment, or a partition count and a replication factor.",
             resource=str(request.resource),
         )
     ]

@@ -50,9 +50,9 @@ def check_replaced_topics(
             yield warning(
                 "replacement-unchecked",
                 "A broker policy may deny the new topic",
-                f"A policy of the brokers denies a topic with the settings of {op.resource} and another "
-                f"name: {reason}. If it also denies the real name, the topic is deleted and not created "
-                "again.",
+                f"The policy of the brokers denies a topic with the settings of {op.resource} and a "
+                f"different name: {reason}. If the policy also denies the real name, apply deletes the topic "
+                "but cannot create it again.",
                 hint="Check the policy of the brokers before you apply the plan.",
                 resource=str(op.resource),
             )

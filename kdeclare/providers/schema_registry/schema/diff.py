@@ -312,9 +312,10 @@ def _check_level(desired: DesiredResource, info: RegistryInfo) -> Iterator[Diagn
     if level is not None and find_storable_level(level, info) is None and info.level is not level:
         yield warning(
             "level-not-stored",
-            "Registry does not store the level NONE",
-            f"{desired.id} declares the level NONE, but the registry removes the level of a subject instead "
-            f"of setting it to NONE. The global level {info.level.value} applies to the subject.",
+            "Registry does not store the compatibility level NONE",
+            f"{desired.id} declares the compatibility level NONE, but the registry removes the level of a "
+            f"subject instead of setting it to NONE. The global level {info.level.value} applies to the "
+            "subject.",
             hint="Set the global level of the registry to NONE, or declare another level.",
             place=desired.source,
             resource=str(desired.id),

@@ -172,7 +172,7 @@ def _report_incompatible(
         "schema-incompatible",
         "Schema is not compatible",
         "\n".join([detail, *lines]),
-        hint="Change the schema so that it is compatible, or declare a looser 'compatibility'.",
+        hint="Change the schema so that it is compatible, or declare a less strict level in 'compatibility'.",
         resource=str(op.resource),
     )
 

@@ -408,8 +408,8 @@ def _await_dirs(
             "dirs-not-started",
             "Log directory moves not started",
             render_dirs_not_started(late_states),
-            hint="Run kdeclare reassign --verify later to check again. A broker that does not have the "
-            "replica yet creates the replica in the requested directory, unless the broker restarts first.",
+            hint="Run kdeclare reassign --verify later to check again. If a broker does not have the "
+            "replica yet, it will create the replica in the requested directory, unless it restarts first.",
         ),
     )
 

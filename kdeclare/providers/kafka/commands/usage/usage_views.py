@@ -231,8 +231,8 @@ def _report_unknown(usage: ClusterUsage) -> Iterator[Diagnostic]:
         yield warning(
             "hidden-groups",
             "Some groups may be hidden",
-            "Other groups may read these topics: without the permission Describe on the cluster, kdeclare "
-            "sees only the groups that it is permitted to describe.",
+            "Groups that are not shown may also read these topics: without the permission Describe on the "
+            "cluster, kdeclare sees only the groups that it is permitted to describe.",
             "Grant kdeclare the Describe permission on the cluster.",
         )
     if usage.unknown_groups:
