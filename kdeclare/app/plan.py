@@ -124,7 +124,7 @@ def _report_incomplete_listing() -> Diagnostic:
         "incomplete-project",
         "Only part of the project was loaded",
         "--list-unmanaged requires that all manifests are loaded, because a manifest that is not loaded may "
-        "declare the resources.",
+        "declare resources that look unmanaged.",
         hint="Run the command without PATH, so that all manifests of the project are loaded.",
     )
 

@@ -54,7 +54,7 @@ class Checkout:
 
 
 NO_CHECKOUT = Checkout()
-"""The paths for source positions that are already relative to the top folder of the checkout."""
+"""Leaves the paths of source positions unchanged, because they are relative to the root of the checkout."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,18 +102,20 @@ def test_growth_with_a_single_record() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "shown"),
-    [(["flink"], "group 'flink'"), (["flink", "spark"], "groups flink, spark")],
+    ("ids", "shown", "noun"),
+    [(["flink"], "group 'flink'", "group"), (["flink", "spark"], "groups flink, spark", "groups")],
 )
-def test_growth_names_groups_whose_clients_choose_their_partitions(ids: list[str], shown: str) -> None:
+def test_growth_names_groups_whose_clients_choose_their_partitions(
+    ids: list[str], shown: str, noun: str
+) -> None:
     """Clients that join a group get new partitions, whether the group has members at the moment or not."""
     world = build_world()
     for id_ in (*ids, "joined"):
         world.cluster.add_group(id_, protocol="consumer" if id_ == "joined" else "")
         world.cluster.groups.alter_offsets({id_: {FIRST: CommittedOffset(0)}})
     assert [line for line in list_lines(observe(world, partitions=4)) if "joining" in line] == [
-        f"effect: Clients commit offsets for {shown} without joining. If they choose their partitions "
-        "themselves, they do not read the new partitions."
+        f"effect: Clients commit offsets for {shown} without joining the {noun}. If they choose their "
+        "partitions themselves, they do not read the new partitions."
     ]
 
 

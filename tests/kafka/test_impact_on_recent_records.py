@@ -212,7 +212,7 @@ def test_growth_names_groups_whose_clients_choose_their_partitions(project: Proj
         consumer.close()
     project.topics("assigned", partitions=2)
     text = find(plan(project), topic, "own-assignments")["text"]
-    assert text.startswith(f"Clients commit offsets for group '{topic}-assigns' without joining.")
+    assert text.startswith(f"Clients commit offsets for group '{topic}-assigns' without joining the group.")
 
 
 def test_sample_needs_read_permission(secured_sandbox: SandboxStatus, tmp_path: Path) -> None:

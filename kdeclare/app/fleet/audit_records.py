@@ -45,7 +45,8 @@ class AuditOptions:
     since: the id of the audit to compare with; None is the latest audit in the folder.
     unmanaged_keys: whether undeclared config keys of declared resources are findings.
     by_team: whether to write a report for each team, too.
-    accepted: the accepted drift of the fleet. `audit_fleet` reads it from the files in the fleet file.
+    accepted: the accepted drift of the fleet. `audit_fleet` reads it from the files that the fleet file
+    lists.
     full: whether to compare all clusters, including those that have not changed since the latest audit.
     """
 

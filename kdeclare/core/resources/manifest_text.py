@@ -30,7 +30,7 @@ def render_manifest(kind: str, name: str, spec: Sequence[str], comments: Sequenc
 
 
 def add_labels(manifest: str, labels: Mapping[str, str]) -> str:
-    """Return a manifest with these labels added. `render_manifest` must have created the manifest."""
+    """Add these labels to a manifest that `render_manifest` created, and return the result."""
     if not labels:
         return manifest
     lines = [

@@ -92,7 +92,7 @@ def select_notes(rows: Iterable[Row]) -> list[Row]:
 
 
 def build_snapshot_diff(before: SnapshotSide, after: SnapshotSide, pairs: Iterable[RowPair]) -> SnapshotDiff:
-    """Build the difference between two snapshots. pairs: see `find_differing_rows`."""
+    """Compute the differences between two snapshots. pairs: see `find_differing_rows`."""
     unread = _index_parts(_list_unread(before, after))
     unsupported = _index_parts(_list_unsupported(before, after))
     single_objects = {(part.cluster, part.kind, part.name): part for part in unread.values()}

@@ -73,7 +73,7 @@ class AcceptedDrift:
 
 
 def select_valid(accepted: Iterable[AcceptedDrift], taken_at: datetime) -> tuple[AcceptedDrift, ...]:
-    """Return the drift that has not expired at the time of an audit."""
+    """Return the accepted drift whose acceptance has not expired at the time of an audit."""
     return tuple(item for item in accepted if not item.is_expired(taken_at))
 
 

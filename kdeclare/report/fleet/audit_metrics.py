@@ -37,7 +37,7 @@ def render_audit_metrics(audit: Audit) -> str:
         ),
         *_render_gauge(
             "accepted_findings",
-            "The findings that an AcceptedDrift accepts, and that no other metric counts.",
+            "Findings that an AcceptedDrift accepts. No other metric counts them.",
             ((fleet | {"accepted": item.name}, item.count) for item in summary.accepted),
         ),
         *_render_gauge(

@@ -284,7 +284,8 @@ class _BindingsEditor:
             "principals-shared",
             "Manifest declares other principals",
             f"{self._resource} declares {declared}, {reason}.",
-            hint="Write a separate manifest for the principal, or name all principals of the manifest.",
+            hint=f"Write a separate manifest for {format_names(principals)}, or name all principals of this "
+            "manifest in the command.",
             resource=str(self._resource),
         )
         return SpecProblem(path, diagnostic)

@@ -14,8 +14,8 @@ After a pause, a broker can send as much at once as the throttle permits in this
 ``replication.quota.window.num`` times ``replication.quota.window.size.seconds``.
 """
 _SAME_VOLUME = 1000
-"""Directories share a volume if their free space differs by less than the total size divided by this number.
-"""
+"""If the free space of directories differs by less than their size divided by this number, kdeclare assumes
+that they share a volume."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,11 @@ def build_own_assignments(resource: str, path: str, groups: Sequence[str]) -> Ob
 
     groups: at least one.
     """
+    noun = "group" if len(groups) == 1 else "groups"
     shown = f"group '{groups[0]}'" if len(groups) == 1 else f"groups {format_names(groups)}"
     text = (
-        f"Clients commit offsets for {shown} without joining. If they choose their partitions themselves, "
-        "they do not read the new partitions."
+        f"Clients commit offsets for {shown} without joining the {noun}. If they choose their partitions "
+        "themselves, they do not read the new partitions."
     )
     figures = {"groups": list[JsonValue](groups)}
     return Observation(resource, "own-assignments", ObservationLevel.EFFECT, text, path, figures)

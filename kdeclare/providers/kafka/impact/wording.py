@@ -92,7 +92,7 @@ def build_compaction(resource: str, path: str | None) -> Observation:
 
 
 def build_unread(resource: str, path: str | None, group: str, unread: Bounds, members: int) -> Observation:
-    """Return the observation that a group has not read deleted records, or reads a deleted topic."""
+    """Return the observation that a change deletes unread records of a group, or a topic that it reads."""
     figures: dict[str, JsonValue] = {
         "group": group,
         "unread_at_least": unread.least,

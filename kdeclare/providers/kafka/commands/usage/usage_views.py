@@ -61,7 +61,7 @@ class TopicUsageView:
     name: str
     purpose: Annotated[
         TopicPurpose | None,
-        Field(description="The system that uses the topic for its own data, according to its name."),
+        Field(description="The system that stores its own data in the topic, by the topic's name."),
     ]
     partition_count: int
     records: Annotated[int | None, Field(description="The number of offsets; null if unknown.")]
