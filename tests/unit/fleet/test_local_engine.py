@@ -234,7 +234,7 @@ def test_large_fleet_without_java_names_the_local_engine(
     ("arguments", "detail"),
     [
         (["--out", "s3a://bucket/audits"], "--out s3a://bucket/audits"),
-        (["--out", "audits", "--master", "local[2]"], "does not use --master"),
+        (["--out", "audits", "--master", "local[2]"], "does not support --master"),
     ],
 )
 def test_local_engine_rejects_options_of_spark(

@@ -84,11 +84,11 @@ class _KerberosMechanism(SaslMechanismGSSAPI):  # type: ignore[misc]
 
 @contextmanager
 def _explain_errors(service: str) -> Iterator[None]:
-    import gssapi
+    from gssapi.raw.misc import GSSError  # gssapi.exceptions does not re-export it for type checkers
 
     try:
         yield
-    except gssapi.exceptions.GSSError as exc:
+    except GSSError as exc:
         text = exc.gen_message()
         cause = _MINOR.search(text)
         raise KerberosError(f"{service}: {cause[1] if cause else text}") from exc
