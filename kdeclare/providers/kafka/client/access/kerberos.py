@@ -48,7 +48,7 @@ class KerberosLogin:
 
         if not self._store and self._principal is None:
             return None
-        store = dict(self._store)
+        store: dict[bytes | str, bytes | str] = dict(self._store.items())
         if "client_keytab" in store:  # tickets from a keytab stay in memory
             store["ccache"] = self._memory_cache
         name = self._principal and gssapi.Name(self._principal, gssapi.NameType.kerberos_principal)
