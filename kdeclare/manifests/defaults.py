@@ -73,7 +73,7 @@ class DefaultsSpec(BaseModel):
     defaults: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DefaultsBody:
     """The selector and the priority of a Defaults manifest."""
 
@@ -86,7 +86,18 @@ class DefaultsBody:
         """Return whether the defaults apply to a resource with these labels."""
         if resource.kind != self.kind or not self.labels.items() <= labels.items():
             return False
-        return not self.names or any(_is_name_match(resource.name, text) for text in self.names)
+        if not self.names or resource.name in self._exact_names:
+            return True
+        return any(_is_name_match(resource.name, pattern) for pattern in self._patterns)
+
+    @cached_property
+    def _exact_names(self) -> frozenset[str]:
+        # an import can write Defaults with thousands of names
+        return frozenset(self.names).difference(self._patterns)
+
+    @cached_property
+    def _patterns(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if is_pattern(name))
 
 
 class DefaultsKind:
@@ -330,12 +341,8 @@ def find_labels(root: Node, reader: NodeReader) -> dict[str, str]:
     return {**found, OWNER_LABEL: owner} if isinstance(owner, str) else found
 
 
-def _is_name_match(name: str, name_or_pattern: str) -> bool:
-    return (
-        compile_pattern(name_or_pattern[1:-1]).matches(name)
-        if is_pattern(name_or_pattern)
-        else name == name_or_pattern
-    )
+def _is_name_match(name: str, pattern: str) -> bool:
+    return compile_pattern(pattern[1:-1]).matches(name)
 
 
 def _build_spec_document(manifest: DefaultsManifest, fields: list[tuple[Node, Node]]) -> Node:

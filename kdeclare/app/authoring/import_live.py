@@ -61,7 +61,7 @@ def import_cluster(
     results: list[ImportResult] = []
     counts: Counter[tuple[str, str, str]] = Counter()
     declared_ids, excluded_ids = (
-        (frozenset(), frozenset()) if include_declared else _find_declared_ids(workspace)
+        (frozenset(), frozenset()) if include_declared else find_declared_ids(workspace)
     )
     owned_ids = frozenset() if include_owned else _find_owned_ids(workspace)
     with workspace.open_connections() as connections:
@@ -89,7 +89,7 @@ def import_cluster(
                 elif ResourceId(kind.name, name) in owned_ids:
                     counts["resource", "resources", ALREADY_OWNED] += 1
                 else:
-                    results.append(_build_result(kind.name, name, add_labels(text, labels or {})))
+                    results.append(build_result(kind.name, name, add_labels(text, labels or {})))
             for item in export.left_out:
                 counts[item.one, item.many, item.why] += item.count
     tell([OmittedObjects(count, *what) for what, count in counts.items() if count])
@@ -102,7 +102,7 @@ def _find_owned_ids(workspace: Workspace) -> frozenset[ResourceId]:
     return frozenset(map(ResourceId.parse, state.resources)) if state is not None else frozenset()
 
 
-def _find_declared_ids(workspace: Workspace) -> tuple[frozenset[ResourceId], frozenset[ResourceId]]:
+def find_declared_ids(workspace: Workspace) -> tuple[frozenset[ResourceId], frozenset[ResourceId]]:
     """Return the resources that the project declares, and those that it declares for other environments only.
 
     Manifests with errors do not prevent an import.
@@ -116,7 +116,8 @@ def _find_declared_ids(workspace: Workspace) -> tuple[frozenset[ResourceId], fro
     return declared_ids, frozenset(manifests.exclusions)
 
 
-def _build_result(kind: str, name: str, text: str) -> ImportResult:
+def build_result(kind: str, name: str, text: str) -> ImportResult:
+    """Return a manifest together with the name of its file."""
     resource_id = ResourceId(kind, name)
     return ImportResult(resource_id, Path(build_folder_name(kind), build_file_name(resource_id)), text)
 

@@ -15,6 +15,8 @@ from kdeclare.core.exit_codes import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kdeclare.app.authoring.import_live import ImportResult
+    from kdeclare.app.workspace import Workspace
     from kdeclare.core.resources.manifest_capabilities import (
         OmittedObjects,
     )
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _EPILOG = build_epilog(
     "kdeclare import --out manifests              all resources, one file per resource",
     "kdeclare import --match 'payments\\..*'       some resources, to stdout",
+    "kdeclare import --factor-defaults --out manifests  with common values in Defaults",
     "kdeclare import --unmanaged --label team=checkout --out manifests  what the project does not manage",
     codes=(0, 1, 64, 130),
 )
@@ -63,6 +66,13 @@ def import_(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Add this label to each manifest. Repeatable."),
     ] = None,
+    factor_defaults: Annotated[
+        bool,
+        typer.Option(
+            "--factor-defaults",
+            help="Move the values that most resources of a kind have in common to Defaults manifests.",
+        ),
+    ] = False,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
@@ -82,6 +92,10 @@ def import_(
 
     if unmanaged and include_declared:
         raise typer.BadParameter("cannot be combined with --include-declared.", param_hint="--unmanaged")
+    if factor_defaults and include_declared:
+        raise typer.BadParameter(
+            "cannot be combined with --include-declared.", param_hint="--factor-defaults"
+        )
     labels = parse_pairs("--label", label)
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
@@ -94,6 +108,8 @@ def import_(
         include_owned=not unmanaged,
         labels=labels,
     )
+    if factor_defaults:
+        results = _move_common_values(workspace, results, out, console)
     if not results and not any(item.why in (ALREADY_DECLARED, ALREADY_OWNED, EXCLUDED) for item in left_out):
         no_match = f"No resource has a name that fully matches '{match}'. Internal topics are not imported."
         console.note(no_match if match else "There is nothing to import.")
@@ -115,6 +131,30 @@ def import_(
     if left_out_text := _describe_left_out(left_out):
         console.note(left_out_text)
     return ExitCode.OK
+
+
+def _move_common_values(
+    workspace: "Workspace", imported: "Sequence[ImportResult]", out: Path | None, console: Console
+) -> "tuple[ImportResult, ...]":
+    """Move common values to Defaults manifests, and tell the user what was moved."""
+    from kdeclare.app.authoring.import_defaults import move_common_values
+    from kdeclare.report.elements.values import format_count
+
+    moved = move_common_values(workspace, imported, out)
+    for item in moved.created:
+        values = format_count(item.value_count, "common value")
+        console.note(f"{item.id} has {values} of {item.resource_count} {item.kind} manifests.")
+    for kind in moved.unchanged_kinds:
+        console.note(
+            f"The common values of the {kind} manifests were not moved to Defaults, because the manifests "
+            "would then declare something else."
+        )
+    if imported and not moved.created and not moved.unchanged_kinds:
+        console.note(
+            "There are no common values for Defaults. A common value is the value of more than half of the "
+            "imported resources of a kind, and of at least three."
+        )
+    return moved.results
 
 
 _VARIABLE = re.compile(r"(?<!\$)\$\{env\.(\w+)\}")

@@ -112,6 +112,17 @@ class HasExclusiveFields(Protocol):
     """
 
 
+@runtime_checkable
+class HasIndividualFields(Protocol):
+    """A kind with fields that belong in the manifest of each resource."""
+
+    individual_fields: frozenset[str]
+    """The fields of the spec that an import does not move to `Defaults`.
+
+    Examples are fields that identify the object, and permissions, which reviewers look for in the manifest.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
     """The inputs of an import.
@@ -243,6 +254,11 @@ class LocatesSecrets(Protocol):
 def find_exclusive_fields(kind: object) -> Mapping[str, frozenset[str]]:
     """Return the fields of a kind that exclude other fields, each with the excluded fields."""
     return kind.exclusive_fields if isinstance(kind, HasExclusiveFields) else {}
+
+
+def find_individual_fields(kind: object) -> frozenset[str]:
+    """Return the fields of a kind that an import does not move to `Defaults`."""
+    return kind.individual_fields if isinstance(kind, HasIndividualFields) else frozenset()
 
 
 def find_editable(kind: str) -> Editable | None:

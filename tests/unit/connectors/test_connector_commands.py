@@ -36,6 +36,31 @@ def test_imported_manifests_match_live_connectors(
     assert connect.requests() == ["POST /connectors"] * 2  # those of the test itself
 
 
+def test_import_moves_common_values_of_connectors_to_defaults(
+    kdeclare: CommandLine, connect: MemoryConnectCluster
+) -> None:
+    for name in ("a", "b", "c"):
+        secrets = {"db.password": "${file:/etc/secrets:db}", "api.key": "hunter2-hunter2"}
+        connect.create_connector(name, {**SINK, **secrets, "file": f"{name}.txt"})
+    ran = kdeclare("import", "--factor-defaults", "--out", "manifests")
+    assert (ran.code, "Defaults/connectors has 4 common values of 3 Connector" in ran.err) == (0, True), ran
+    texts = {file.stem: file.read_text() for file in (kdeclare.folder / "manifests").rglob("*.yaml")}
+    assert yaml.safe_load(texts["connectors"])["spec"]["defaults"] == {
+        "class": "FileStreamSink",
+        "tasksMax": 2,
+        "config": {"topics": "orders"},
+        "state": "RUNNING",
+    }
+    config = yaml.safe_load(texts["a"])["spec"]["config"]
+    assert config["file"] == "a.txt"
+    assert config["db.password"] == "${file:/etc/secrets:db}"
+    assert "hunter2" not in "".join(texts.values())
+    for name in "ABC":
+        kdeclare.monkeypatch.setenv(f"{name}_API_KEY", "hunter2-hunter2")
+    ran = kdeclare("validate")
+    assert ran.code == ExitCode.OK, ran
+
+
 def test_imported_secrets_become_references(kdeclare: CommandLine, connect: MemoryConnectCluster) -> None:
     config = {
         "connector.class": "org.example.PasswordSinkConnector",

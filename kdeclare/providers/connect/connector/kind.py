@@ -92,6 +92,7 @@ class ConnectorKind:
     spec: type[BaseModel] = ConnectorSpec
     record: type[OwnedRecord] = ConnectorRecord
     policy_words: PolicyWords = CONNECTOR_WORDS
+    individual_fields: frozenset[str] = frozenset({"connect", "name"})
     deletion_cause = "The connector no longer transfers records."
 
     def parse(self, name: str, spec: BaseModel) -> tuple[ConnectorBody, tuple[SpecProblem, ...]]:

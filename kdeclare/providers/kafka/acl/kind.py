@@ -74,6 +74,7 @@ class AclKind:
     spec: type[BaseModel] = AclSpec
     record: type[OwnedRecord] = AclRecord
     policy_words: PolicyWords = ACL_WORDS
+    individual_fields: frozenset[str] = frozenset(AclSpec.model_fields)
 
     def parse(self, name: str, spec: BaseModel) -> tuple[AclBody, tuple[SpecProblem, ...]]:
         """See `Kind`."""

@@ -211,6 +211,7 @@ class ClientQuotaKind:
     spec: type[BaseModel] = ClientQuotaSpec
     record: type[OwnedRecord] = QuotaRecord
     policy_words: PolicyWords = QUOTA_WORDS
+    individual_fields: frozenset[str] = frozenset({"entity"})
     audit_rules: AuditRules = QuotaRules()
 
     def parse(self, name: str, spec: BaseModel) -> tuple[ClientQuotaBody, tuple[SpecProblem, ...]]:

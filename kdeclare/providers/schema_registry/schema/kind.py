@@ -115,6 +115,7 @@ class SchemaKind:
     spec: type[BaseModel] = SchemaSpec
     record: type[OwnedRecord] = SchemaRecord
     policy_words: PolicyWords = SCHEMA_WORDS
+    individual_fields: frozenset[str] = frozenset({"registry", "subject"})
     audit_rules: AuditRules = SchemaAuditRules()
     exclusive_fields: Mapping[str, frozenset[str]] = {
         "file": frozenset({"schema"}),
