@@ -240,16 +240,18 @@ def test_plan_warns_of_missing_alter_permission(authorizing_sandbox: SandboxStat
 
 
 @kafka
-def test_plan_without_read_permission_fails(authorizing_sandbox: SandboxStatus, tmp_path: Path) -> None:
+def test_plan_without_permission_to_read_configs_blocks_topic(
+    authorizing_sandbox: SandboxStatus, tmp_path: Path
+) -> None:
     with open_project(authorizing_sandbox.bootstrap, tmp_path) as (project, _):
-        project.topics("dark")
+        project.topics("dark", configs={"retention.ms": 5000})
         project.done("apply", "--yes")
         permit_only(authorizing_sandbox.bootstrap, project.name("dark"), "DESCRIBE", "DELETE")
         ran = project("plan")
-        assert ran.code is ExitCode.ERROR
-        assert "Not authorized" in ran.err
-        assert project.name("dark") in ran.err
-        assert "DescribeConfigs" in ran.err
+        assert ran.code is ExitCode.DENIED
+        assert "denied: Configs not visible" in ran.out
+        assert f"Topic/{project.name('dark')} is left unchanged" in ran.out
+        assert "Grant kdeclare the DescribeConfigs permission." in ran.out
 
 
 # other clusters and secrets

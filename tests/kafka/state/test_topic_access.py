@@ -94,7 +94,7 @@ def test_listed_permissions_are_enough_and_needed(
         assert diagnostic.code == "state-no-access", missing
         assert PASSWORD not in f"{diagnostic.detail}{diagnostic.hint}"
         resource = "transactional id" if missing.resource_type == TRANSACTIONAL_ID else "topic"
-        assert f"about the {resource} '{missing.name}'" in diagnostic.detail
+        assert f"the state's {resource} '{missing.name}'" in diagnostic.detail
         denied.append(missing.operation)
         admin.delete_acls(given)
     assert denied == ["CREATE", "READ", "WRITE", "DESCRIBE_CONFIGS", "WRITE"]
