@@ -109,11 +109,10 @@ SCALARS = st.sampled_from(
     ]
 )
 BLOCK_SCALARS = st.builds(
-    lambda head, lines: (head, lines),
+    lambda head, first, others: (head, [first, *others]),
     st.sampled_from(["|", ">", "|-", "|+", ">-"]),
-    st.lists(st.sampled_from(["x", "  more", "", "# text", "- y", "   "]), min_size=1, max_size=4).filter(
-        lambda lines: lines[0].strip() != "" and lines[0][0] != " "
-    ),
+    st.sampled_from(["x", "# text", "- y"]),
+    st.lists(st.sampled_from(["x", "  more", "", "# text", "- y", "   "]), max_size=3),
 )
 KEYS = st.sampled_from(["a", "b", "c.d", '"e"', "f"])
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -121,7 +120,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: (
         st.dictionaries(KEYS, inner, min_size=1, max_size=3) | st.lists(inner, min_size=1, max_size=3)
     ),
-    max_leaves=8,
+    max_leaves=4,
 )
 FIELDS = ["apiVersion", "kind", "metadata", "forEach", "spec", "other"]
 DOCUMENTS = st.permutations(FIELDS).flatmap(
