@@ -1,7 +1,7 @@
 """List the live objects that a project neither declares nor owns, by the same rules as audits."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
 from kdeclare.core.jsontypes import JsonValue, dump_canonical_json
@@ -12,7 +12,7 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.plans.unmanaged import UnmanagedListing, UnmanagedObject
 from kdeclare.core.provider.connection import is_not_configured
 from kdeclare.core.provider.registry import find_codecs
-from kdeclare.core.resources.fleet_capabilities import find_live_key, list_elements
+from kdeclare.core.resources.fleet_capabilities import find_live_key, is_set_like, list_live_keys
 from kdeclare.core.resources.ids import ResourceId
 
 
@@ -46,15 +46,10 @@ def list_unmanaged(
     return UnmanagedListing(objects, tuple(unread))
 
 
-def _list_keys(resource: KnownResource) -> Iterable[LiveKey]:
-    elements = list_elements(resource.id, resource.body, resource.owned)
-    if elements is not None:
-        return [element.key for element in elements]
-    keys = (
-        find_live_key(resource.id, resource.body, resource.owned),
-        find_live_key(resource.id, resource.body, None),
-    )
-    return [key for key in keys if key is not None]
+def _list_keys(resource: KnownResource) -> Iterator[LiveKey]:
+    yield from list_live_keys(resource.id, resource.body, resource.owned)
+    if not is_set_like(resource.id.kind):  # the object that a changed manifest declares now
+        yield from list_live_keys(resource.id, resource.body, None)
 
 
 def _is_in_scope(key: LiveKey, permits: Callable[[ResourceId], bool]) -> bool:

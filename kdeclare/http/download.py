@@ -85,10 +85,15 @@ def _get_name(path: str) -> str:
     return PurePosixPath(path).name
 
 
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file's content in hexadecimal. Raises OSError."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
 def _has_hash(file: Path, pin: str) -> bool:
     try:
-        with file.open("rb") as content:
-            return hashlib.file_digest(content, "sha256").hexdigest() == pin
+        return hash_file(file) == pin
     except OSError:
         return False
 

@@ -1,6 +1,5 @@
 """Find Kafka's jars. The jars are pinned by their hashes, cached per user, and verified on every use."""
 
-import hashlib
 import json
 import os
 import re
@@ -12,7 +11,7 @@ import platformdirs
 from kdeclare import java
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.http.download import AlteredFilesError, DownloadError, download_files
+from kdeclare.http.download import AlteredFilesError, DownloadError, download_files, hash_file
 from kdeclare.sandbox import ivy
 from kdeclare.sandbox.folder_lock import hold_lock
 from kdeclare.sandbox.layout import write_atomically
@@ -137,12 +136,6 @@ def read_pins(file: Path | None = None) -> dict[str, str]:
     """
     pins: dict[str, str] = json.loads((file or PINS).read_text("utf-8"))
     return pins
-
-
-def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file's content in hexadecimal."""
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def find_altered(paths: Iterable[Path], pins: Mapping[str, str]) -> tuple[str, ...]:

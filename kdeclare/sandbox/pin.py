@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from kdeclare import java
+from kdeclare.http.download import hash_file
 from kdeclare.sandbox import connect_jars, ivy, jars
 from kdeclare.sandbox.registry import archive
 
@@ -28,7 +29,7 @@ def pin() -> None:
     for jars_module in (jars, connect_jars, archive):
         folder = jars.get_cache_folder(os.environ) / "ivy"
         paths = ivy.resolve(java.find_java(), jars_module.DEPENDENCIES, folder)
-        pins = {find_repository_path(p, folder / "cache"): jars.hash_file(p) for p in paths}
+        pins = {find_repository_path(p, folder / "cache"): hash_file(p) for p in paths}
         jars_module.PINS.write_text(json.dumps(pins, indent=2, sort_keys=True) + "\n", "utf-8")
 
 

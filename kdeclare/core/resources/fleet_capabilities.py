@@ -175,6 +175,17 @@ def list_elements(
     return tuple(kind.list_elements(resource.name, body, owned)) if kind is not None else None
 
 
+def list_live_keys(
+    resource: ResourceId, body: object | None, owned: OwnedRecord | None
+) -> tuple[LiveKey, ...]:
+    """Return the keys of all live objects of a resource: of its elements, or of its only object."""
+    elements = list_elements(resource, body, owned)
+    if elements is not None:
+        return tuple(element.key for element in elements)
+    key = find_live_key(resource, body, owned)
+    return () if key is None else (key,)
+
+
 def list_removed_groups(desired: DesiredResource) -> Mapping[str, object]:
     """Return the groups whose unmanaged objects a resource removes.
 

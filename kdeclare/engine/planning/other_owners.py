@@ -16,7 +16,7 @@ from kdeclare.core.plans.state import State
 from kdeclare.core.provider.registry import KINDS, list_cluster_sorts
 from kdeclare.core.resources.adoption import SettingsLifecycle
 from kdeclare.core.resources.changes import Action
-from kdeclare.core.resources.fleet_capabilities import find_live_key, list_elements
+from kdeclare.core.resources.fleet_capabilities import list_live_keys
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
@@ -103,11 +103,7 @@ def _list_keys(
     """Yield the keys of the live objects of a resource. sorts: the types of objects to yield."""
     if resource.kind not in KINDS or isinstance(owned, UnboundRecord):
         return
-    elements = list_elements(resource, body, owned)
-    key = find_live_key(resource, body, owned) if elements is None else None
-    for found in (key,) if elements is None else (element.key for element in elements):
-        if found is not None and found.sort in sorts:
-            yield found
+    yield from (key for key in list_live_keys(resource, body, owned) if key.sort in sorts)
 
 
 def _find_owners(
