@@ -1,8 +1,20 @@
 """A replaceable clock, so that tests do not have to wait in real time."""
 
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+
+def generate_pauses(longest_s: float) -> Iterator[float]:
+    """Yield the pauses between repeated reads, in seconds: 0.1, and then twice as long each time.
+
+    longest_s: the maximum length of a pause.
+    """
+    pause_s = 0.1
+    while True:
+        yield pause_s
+        pause_s = min(pause_s * 2, longest_s)
 
 
 class Clock(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from threading import Event
 
-from kdeclare.core.clock import Clock, format_time_in
+from kdeclare.core.clock import Clock, format_time_in, generate_pauses
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
@@ -149,15 +149,17 @@ class Attempt:
 
         An object with a new id ends the wait: another client has created it. Raises Fault.
         """
-        deadline, step_s = self.clock.monotonic() + self.visibility_timeout_s, _FIRST_STEP_S
+        deadline, pauses = (
+            self.clock.monotonic() + self.visibility_timeout_s,
+            generate_pauses(_LONGEST_STEP_S),
+        )
         pending = list(deletions)
         while pending:
             views = read_views(self.connections, pending)
             pending = [op for op in pending if not find_mismatches(op, views[op.id])]
             if not pending or self.stop.is_set() or self.clock.monotonic() >= deadline:
                 return
-            self.clock.sleep(step_s)
-            step_s = min(step_s * 2, _LONGEST_STEP_S)
+            self.clock.sleep(next(pauses))
 
     def _send_after_deletions(self, operations: Sequence[Operation]) -> Mapping[str, Outcome]:
         """Send operations. Repeat a creation that is refused because the old object is still being deleted.
@@ -165,13 +167,15 @@ class Attempt:
         Members can stop showing an object before the system has deleted it completely.
         """
         answers = dict(self._send(operations))
-        deadline, step_s = self.clock.monotonic() + self.visibility_timeout_s, _FIRST_STEP_S
+        deadline, pauses = (
+            self.clock.monotonic() + self.visibility_timeout_s,
+            generate_pauses(_LONGEST_STEP_S),
+        )
         while True:
             refused = [op for op in operations if op.id in self.replaced and _is_existing(op, answers[op.id])]
             if not refused or self.stop.is_set() or self.clock.monotonic() >= deadline:
                 return answers
-            self.clock.sleep(step_s)
-            step_s = min(step_s * 2, _LONGEST_STEP_S)
+            self.clock.sleep(next(pauses))
             try:
                 views = read_views(self.connections, refused)
             except Fault:
@@ -276,7 +280,7 @@ class Attempt:
         verb = operations[0].verb
         started_at, deadline = self.clock.monotonic(), sent_at + self.deadline_s(verb)
         results: dict[str, OperationResult] = {}
-        pending, step_s = list(operations), _FIRST_STEP_S
+        pending, pauses = list(operations), generate_pauses(_LONGEST_STEP_S)
         while True:
             try:
                 current_views = read_views(self.connections, pending)
@@ -302,8 +306,7 @@ class Attempt:
             if self.stop.is_set():
                 until = format_time_in(self.clock, deadline - now_s)
                 return results | {op.id: _build_pending_result(op, answers[op.id], until) for op in pending}
-            self.clock.sleep(step_s)
-            step_s = min(step_s * 2, _LONGEST_STEP_S)
+            self.clock.sleep(next(pauses))
         if current_views is None:
             return results | {op.id: _build_unobserved_result(op, answers[op.id]) for op in pending}
         results |= {
@@ -316,7 +319,7 @@ class Attempt:
         return results | {op.id: _build_unanswered_result(op, answers[op.id]) for op in untouched}
 
     def _await_propagation(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
-        deadline, step_s = self.clock.monotonic() + self.follow_timeout_s, _FIRST_STEP_S
+        deadline, pauses = self.clock.monotonic() + self.follow_timeout_s, generate_pauses(_LONGEST_STEP_S)
         pending = list(operations)
         lagging_results: dict[str, OperationResult] = {}
         while pending:
@@ -324,8 +327,7 @@ class Attempt:
             pending = [op for op in pending if op.id in lagging_results]
             if not pending or self.stop.is_set() or self.clock.monotonic() >= deadline:
                 break
-            self.clock.sleep(step_s)
-            step_s = min(step_s * 2, _LONGEST_STEP_S)
+            self.clock.sleep(next(pauses))
         return lagging_results
 
     def _find_lagging(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:

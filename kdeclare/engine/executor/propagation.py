@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from kdeclare.core.clock import Clock, parse_time
+from kdeclare.core.clock import Clock, generate_pauses, parse_time
 from kdeclare.core.live.collector import VISIBILITY_TIMEOUT_S, PendingWrite
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
@@ -35,7 +35,6 @@ VISIBLE_WITHIN_S = VISIBILITY_TIMEOUT_S
 
 WAITING = "Waiting for systems to show the changes of earlier runs"
 
-_FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 2.0
 
 
@@ -55,7 +54,7 @@ def await_visibility(
 
     Raises Fault if a system does not respond.
     """
-    started_at, step_s = clock.monotonic(), _FIRST_STEP_S
+    started_at, pauses = clock.monotonic(), generate_pauses(_LONGEST_STEP_S)
     since = clock.now() - timedelta(seconds=limit_s)
     runs = _find_recent_runs(store, since)
     written_kinds = _find_written(store, runs, since)
@@ -66,8 +65,7 @@ def await_visibility(
     total = len(pending)
     while pending and wait and clock.monotonic() - started_at < limit_s:
         progress(WAITING, total - len(pending), total)
-        clock.sleep(step_s)
-        step_s = min(step_s * 2, _LONGEST_STEP_S)
+        clock.sleep(next(pauses))
         pending = _find_pending(pending, connections, clock.now())
     return tuple(pending)
 

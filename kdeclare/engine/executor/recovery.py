@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from kdeclare.core.clock import Clock, format_now, parse_time
+from kdeclare.core.clock import Clock, format_now, generate_pauses, parse_time
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.endpoints import merge_endpoints
@@ -36,7 +36,6 @@ from kdeclare.engine.state.port import StateStore
 
 WAITING = "Waiting for the effect of requests of an interrupted run"
 
-_FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 1.0
 _MIN_OBSERVE_S = 1.0
 """The minimum time to observe the live state, in seconds, because brokers show changes with a delay."""
@@ -272,7 +271,7 @@ def settle_operations(
     if not operations:
         return {}
     selections = select_all(operations)
-    started_at, step_s = clock.monotonic(), _FIRST_STEP_S
+    started_at, pauses = clock.monotonic(), generate_pauses(_LONGEST_STEP_S)
     limit_s = max((max(deadlines.values()) - clock.now()).total_seconds(), _MIN_OBSERVE_S)
     limit_s = limit_s if wait else _MIN_OBSERVE_S
     while True:
@@ -284,8 +283,7 @@ def settle_operations(
             break
         # If a process dies, its requests in flight can take effect until their deadlines.
         progress(WAITING, len(operations) - len(open_operations), len(operations))
-        clock.sleep(step_s)
-        step_s = min(step_s * 2, _LONGEST_STEP_S)
+        clock.sleep(next(pauses))
     late_ids = {op.id for op in open_operations if deadlines[op.id] > clock.now()}
     return {
         op.id: _build_pending_result(op, deadlines[op.id])
