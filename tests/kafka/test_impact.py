@@ -17,6 +17,7 @@ from kdeclare.providers.kafka.port import EARLIEST
 from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.commands import run_here
 from tests.conftest import free_port
+from tests.kafka.group_consumers import subscribe_when_known, wait_for_assignment
 from tests.kafka.random_topics import (
     COMPACTED,
     HOUR,
@@ -187,13 +188,11 @@ def test_policies_see_unread_records_in_plan_and_apply(
     planned = run_here(tmp_path, "plan")
     assert (planned.code, message in planned.out) == (3, True), planned.out + planned.err
     consumer = kafka.KafkaConsumer(
-        topic, bootstrap_servers=quick.bootstrap, group_id="reporting", enable_auto_commit=False
+        bootstrap_servers=quick.bootstrap, group_id="reporting", enable_auto_commit=False
     )
     try:
-        deadline = time.monotonic() + 60
-        while not consumer.assignment():
-            assert time.monotonic() < deadline, "the consumer gets no partition"
-            consumer.poll(500)
+        subscribe_when_known(consumer, topic)
+        wait_for_assignment(consumer)
         project.declare()
         planned = run_here(tmp_path, "plan", "--allow-deletes", "--allow-empty")
     finally:

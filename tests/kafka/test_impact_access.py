@@ -1,7 +1,6 @@
 """What plans on a real broker say about clients that are connected, and about what deleted objects leave."""
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN
 from tests.commands import run_here
 from tests.conftest import connect_as
+from tests.kafka.group_consumers import subscribe_when_known, wait_for_assignment
 from tests.kafka.test_bad_input import Project
 
 pytestmark = pytest.mark.kafka
@@ -73,12 +73,10 @@ def test_connected_group_is_named_for_quotas_and_permissions(
     ]
     assert set(admin.create_acls(list(map(parse_binding, remaining))).values()) == {None}
     arguments = {**build_record_client_arguments("", read_properties(properties), 10.0), "client_id": CLIENT}
-    consumer = kafka.KafkaConsumer(topic, group_id=GROUP, **arguments)
+    consumer = kafka.KafkaConsumer(group_id=GROUP, **arguments)
     try:
-        deadline = time.monotonic() + 60
-        while not consumer.assignment():
-            assert time.monotonic() < deadline, "the consumer gets no partition"
-            consumer.poll(500)
+        subscribe_when_known(consumer, topic)
+        wait_for_assignment(consumer)
         project.declare(topic_manifest, declare_quota(1_000_000))
         found = plan(project, properties)
         consumer.poll(0)
