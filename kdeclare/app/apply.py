@@ -1,4 +1,4 @@
-"""Apply manifests or a saved plan, or roll back a run. All functions here hold the lock of the state."""
+"""Apply manifests or a saved plan, or roll back a run, while holding the lock of the state."""
 
 import signal
 import time
@@ -57,7 +57,7 @@ Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
 
 
 WRITE_MANIFEST = "--write-manifest"
-"""The option of ad hoc commands that also writes the change into the manifests."""
+"""The option with which an ad hoc command also writes its change into the manifests."""
 
 
 def confirm_always(plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
@@ -77,7 +77,7 @@ class ApplyOptions:
     the run is in the main thread.
     require_signature: whether a saved plan must be signed, even if the project does not require this.
     stops_on_denial: whether `apply_manifests` and `apply_saved` apply nothing if a policy or a guard denies a
-    change; None means as in the project file.
+    change; None uses the setting in the project file.
     """
 
     command: str
@@ -347,8 +347,8 @@ def confirm_and_apply(
     """Ask for confirmation and run the plan. Return None if the user declines. The caller holds the lock.
 
     active_policies: the policies, which are evaluated again before the run.
-    notices: diagnostics that were created before the plan. identity: the plan's id if the plan was read from
-    a file.
+    notices: diagnostics from before the plan was made, which are shown with it. identity: the plan's id if
+    the plan was read from a file.
     clean_up: whether to run the pending cleanup of this run and of earlier runs afterwards.
     Raises KdeclareError.
     """
@@ -410,7 +410,7 @@ def _announce_losses(connections: Connections, plan: Plan) -> tuple[Diagnostic, 
 
 @contextmanager
 def handle_interrupts(stop: Event, on_stop: Callable[[], None]) -> Iterator[None]:
-    """Handle Ctrl-C in the block.
+    """Return a context manager that handles Ctrl-C inside its ``with`` block.
 
     The first Ctrl-C stops the run gracefully. A second Ctrl-C interrupts the run, as a crash would. The other
     `STOP_SIGNALS` work like Ctrl-C, but a second SIGHUP is ignored, because a closing terminal sends two.

@@ -277,7 +277,7 @@ def _build_not_configured_error(
 
 @contextmanager
 def translate_faults(environment_name: str) -> Iterator[None]:
-    """Convert a Fault raised in the block to a KdeclareError.
+    """Convert a Fault that is raised inside the ``with`` block to a KdeclareError.
 
     environment_name: the name of the environment in messages.
     """

@@ -57,7 +57,7 @@ def run_doctor(
     Sections are ordered by dependency: if a provider builds on other systems, the sections of these systems
     come before its own.
     environ: the environment variables; None means the variables of the process.
-    kinds: the kinds to check although no manifest declares them.
+    kinds: kinds to check even if no manifest declares a resource of them.
     """
     environ = os.environ if environ is None else environ
     progress("Checking this machine", 0, 0)

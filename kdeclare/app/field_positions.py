@@ -1,4 +1,4 @@
-"""Add positions in manifests to the diagnostics of a plan that are about a field.
+"""Add the positions of fields in the manifests to the diagnostics of a plan.
 
 Providers and systems do not know the manifest files, so their diagnostics name only the field.
 """

@@ -141,7 +141,10 @@ def report_lock_losses(store: StateStore, run_id: str) -> Iterator[Diagnostic]:
 
 
 def load_plan_document(workspace: Workspace, name: str) -> JsonObject:
-    """Return the plan of a run or of a plan file as JSON, for comparison. Raises KdeclareError."""
+    """Return the plan of a run, or the plan in a plan file, as JSON for a comparison. Raises KdeclareError.
+
+    name: the id of the run, or the path of the plan file.
+    """
     path = Path(name)
     if name in workspace.store.runs():
         return as_object(parse_json(workspace.store.read_plan_text(name)))
@@ -153,7 +156,10 @@ def load_plan_document(workspace: Workspace, name: str) -> JsonObject:
 
 
 def build_unknown_run_error(name: str, runs: Sequence[str], *, or_plan: bool = False) -> KdeclareError:
-    """Build the error for a name that is not in ``runs``. or_plan: whether a plan file is also allowed."""
+    """Build the error for a name that is not the id of a run.
+
+    runs: the ids of all runs. or_plan: whether the name could also have been the path of a plan file.
+    """
     run_words = "run of this project and environment"
     explanation = f"neither a {run_words} nor a plan file" if or_plan else f"not a {run_words}"
     return KdeclareError(

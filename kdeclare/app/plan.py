@@ -262,7 +262,7 @@ def _build_request(
 
 
 def _warn_about_denials(plan: Plan) -> tuple[Diagnostic, ...]:
-    """Return a warning if the plan has denials and the project file makes denials stop apply."""
+    """Return a warning if the plan has denials and the project sets ``onDenied: stop``."""
     if not plan.is_partly_denied:
         return ()
     return (
@@ -285,7 +285,9 @@ def complete_options(options: PlanOptions, project: Project) -> PlanOptions:
 def save_plan(
     plan: Plan, path: Path, sign: SignMessage | None = None, created_at: datetime | None = None
 ) -> str:
-    """Write a plan file and return the plan's id. Raises KdeclareError, for example for a literal secret.
+    """Write a plan file and return the plan's id.
+
+    Raises KdeclareError, for example if a manifest contains a secret in plain text.
 
     sign: signs the plan; None writes a plan without a signature. created_at: None means the current time.
     """
@@ -294,7 +296,10 @@ def save_plan(
 
 
 def build_plan_text(plan: Plan, created_at: datetime) -> tuple[str, str]:
-    """Return the text of a plan file, and the plan's id. Raises KdeclareError for a literal secret."""
+    """Return the text of a plan file, and the plan's id.
+
+    Raises KdeclareError if a manifest contains a secret in plain text.
+    """
     _reject_literal_secrets(plan)
     return render_plan_file(plan, created_at)
 

@@ -39,9 +39,10 @@ def check_manifests(workspace: Workspace, paths: Sequence[Path]) -> PolicyCheckV
 
 
 def check_cluster(workspace: Workspace, paths: Sequence[Path], progress: Progress) -> PolicyCheckView:
-    """Check all live resources of the policies' kinds, except internal ones. Raises KdeclareError.
+    """Check all live resources, except internal ones, of the kinds that the policies apply to.
 
-    Labels come from the manifests, if the project has any, and otherwise from the last applied state.
+    Labels come from the manifests, if the project has any, and otherwise from the last applied state. Raises
+    KdeclareError.
     """
     manifests = _load_manifests_if_any(workspace, paths)
     desired = manifests.desired if manifests else ()

@@ -109,8 +109,8 @@ def recover_if_possible(
 def release_dead_lock(store: StateStore, command: str) -> None:
     """End the lease of a process that died while it held the lock. Raises KdeclareError.
 
-    Otherwise, the lease would stay until the next command that changes something. A lock that is in use is
-    not broken.
+    If it were not ended, the lease would stay until the next command that changes something. A lock that is
+    in use is not broken.
     """
     try:
         with store.lock(command):
@@ -122,7 +122,7 @@ def release_dead_lock(store: StateStore, command: str) -> None:
 
 
 def warn_run_in_progress(lock_error: KdeclareError) -> tuple[Diagnostic, ...]:
-    """Convert the error that another process holds the lock to warnings. Re-raise any other error."""
+    """Return warnings if the error says that another process holds the lock. Re-raise any other error."""
     if lock_error.exit_code is not ExitCode.LOCKED:
         raise lock_error
     return tuple(_build_run_in_progress_warning(d) for d in lock_error.diagnostics)

@@ -37,7 +37,7 @@ from kdeclare.manifests.syntax.substitution import resolve_reference
 class ProjectSecrets:
     """A `SecretSource` that resolves the references of secrets relative to the project folder.
 
-    known: the secrets of manifests that this process loaded, by hash, including literal secrets.
+    known: the secrets in the manifests loaded by this process, by hash, including literal secrets.
     """
 
     project: Project
@@ -99,9 +99,10 @@ def seal_secrets(
     connections: Connections,
     progress: Progress,
 ) -> tuple[tuple[DesiredResource, ...], ProjectSecrets]:
-    """Return the desired resources with hashes of their secrets, and the source of the secrets' values.
+    """Return the desired resources with hashed secrets, and a `SecretSource` for the values of the secrets.
 
-    Raises KdeclareError if a key is missing, and Fault if the id of a system cannot be read.
+    Raises KdeclareError if the state contains hashes made with a key, and no key is set. Raises Fault if the
+    id of a system cannot be read.
     """
     owned_records = state.resources if state is not None else {}
     require_key(list_stored_hashes(owned_records))

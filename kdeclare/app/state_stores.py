@@ -20,7 +20,7 @@ from kdeclare.engine.state.location import find_shared_scheme, parse_folder
 from kdeclare.engine.state.port import StateStore
 
 LEASE_OPTION = "lease"
-"""The option in the query string of a location that sets the duration of the lease, in seconds."""
+"""The option that sets the duration of the lease, in seconds, in the query string of a location."""
 
 ENCRYPT_OPTION = "encrypt"
 """The option with the encryption keys of the state: ``env.NAME`` or ``file.PATH``, comma-separated."""

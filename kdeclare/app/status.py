@@ -21,7 +21,7 @@ _RECENT_RUNS = 20
 """Number of recent runs to search for the run that started ongoing work."""
 
 _RUNS_WITH_LATE_REQUESTS = 3
-"""Number of recent runs whose requests may have arrived late, which the status reports."""
+"""Number of recent runs in which the status searches for requests that may have arrived late."""
 
 StatusReport = tuple[StatusView, tuple[Diagnostic, ...]]
 """The status, and notices of recovery and cleanup."""

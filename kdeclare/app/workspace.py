@@ -137,7 +137,7 @@ class Workspace:
         return REQUEST_DEADLINE_S if deadline_s is None else deadline_s
 
     def translate_faults(self) -> AbstractContextManager[None]:
-        """Convert a Fault in the block to a KdeclareError."""
+        """Convert a Fault that is raised inside the ``with`` block to a KdeclareError."""
         return translate_faults(self.cluster_name)
 
 

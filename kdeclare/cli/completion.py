@@ -23,21 +23,21 @@ def complete_environments(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_resources(context: typer.Context, incomplete: str) -> list[str]:
-    """Return each KIND/NAME declared in the chosen environment that starts with ``incomplete``."""
+    """Return the declared resources of the chosen environment whose KIND/NAME starts with ``incomplete``."""
     from kdeclare.app.known_names import list_declared_names
 
     return _filter_names(lambda: list_declared_names(_open_workspace(context)), incomplete)
 
 
 def complete_owned(context: typer.Context, incomplete: str) -> list[str]:
-    """Return each owned KIND/NAME that starts with ``incomplete``."""
+    """Return the owned resources whose KIND/NAME starts with ``incomplete``."""
     from kdeclare.app.known_names import list_owned_names
 
     return _filter_names(lambda: list_owned_names(_open_workspace(context)), incomplete)
 
 
 def complete_runs(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the ids of past runs that start with ``incomplete``, latest first."""
+    """Return the past runs whose ids start with ``incomplete``, latest first."""
     from kdeclare.app.known_names import list_run_ids
 
     return _filter_names(lambda: list_run_ids(_open_workspace(context)), incomplete)

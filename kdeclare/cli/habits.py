@@ -107,7 +107,7 @@ def _drop_lock_id(name: str, rest: list[str]) -> list[str]:
 
 
 def _rewrite(root: Any, arguments: Sequence[str]) -> tuple[list[str], str]:
-    """Return the arguments in kdeclare's form, and the reason for the first change."""
+    """Return the arguments as kdeclare expects them, and the reason for the first correction."""
     command = root
     words: list[str] = []
     pending = list(arguments)

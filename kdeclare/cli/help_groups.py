@@ -16,7 +16,10 @@ HELP_GROUPS = (WORKFLOW, INSPECT, AD_HOC, PROJECT, TOOLS)
 
 
 UNLISTED: Mapping[str, str] = {"convert": "import", "catalog": "show-manifest", "fmt": "validate"}
-"""Commands that ``kdeclare --help`` omits to save space, and the listed command whose summary names each."""
+"""Commands that ``kdeclare --help`` does not list, to save space.
+
+Each command is mapped to a listed command, whose summary mentions it.
+"""
 
 
 def get_help_group(command: Any) -> str:

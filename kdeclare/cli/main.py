@@ -178,7 +178,7 @@ def build_application(command_name: str = "", *, is_listing: bool = False) -> Ap
 
 
 def _keep_options(app: typer.Typer) -> None:
-    """Keep all options. This is the default for ``adapt``, which can change the registered commands."""
+    """Leave an application unchanged. This is the default for ``adapt``, which can change its commands."""
 
 
 def _build_root(modules: Iterable[str], adapt: Callable[[typer.Typer], None] = _keep_options) -> Any:
@@ -233,7 +233,7 @@ def _report_problems(application: Application) -> None:
 
 
 class _HabitError(typer.BadParameter):
-    """A command line in the style of another tool."""
+    """Raised for a command line in the style of another tool."""
 
     def format_message(self) -> str:
         return self.message

@@ -1,1 +1,1 @@
-"""Use cases of ad hoc commands, which are commands of providers that change resources without a manifest."""
+"""Use cases of ad hoc commands: the commands with which users change resources without a manifest."""

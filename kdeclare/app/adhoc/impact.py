@@ -31,10 +31,10 @@ class PredictedImpact:
 def read_impact(
     workspace: Workspace, build_request: Callable[[Connections], AdhocRequest], progress: Progress
 ) -> PredictedImpact:
-    """Plan a hypothetical change, and read its impact. Raises KdeclareError.
+    """Plan a hypothetical change, and return the plan with its impact. Raises KdeclareError.
 
     The state is not read, so no resource counts as owned. Policies do not evaluate the change. The systems do
-    not validate it either, because a validation requires the same permissions as the change itself.
+    not validate the change either, because validation requires the same permissions as the change itself.
 
     build_request: builds the request from the live state. It raises KdeclareError or Fault.
     """

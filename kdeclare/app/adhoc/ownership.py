@@ -27,7 +27,7 @@ class ResourceOwnership:
 
     declared: the declared resources, by id. owned: the records in the state, by resource id.
     unread: whether some manifests cannot be read.
-    exclusions: the field that excludes a manifest from the environment, by resource.
+    exclusions: for each resource whose manifest is excluded from the environment, the field that excludes it.
     """
 
     declared: Mapping[str, DesiredResource]
@@ -36,11 +36,14 @@ class ResourceOwnership:
     exclusions: Mapping[ResourceId, ManifestExclusion] = field(default_factory=dict)
 
     def with_labels(self, desired: Iterable[DesiredResource]) -> tuple[DesiredResource, ...]:
-        """Return the resources with the labels that policies need, taken from the manifests or the state."""
+        """Return the resources with their labels, which policies need.
+
+        The labels of a resource come from its manifest or, if there is none, from the state.
+        """
         return tuple(replace(item, labels=self._find_labels(str(item.id))) for item in desired)
 
     def protected(self, removals: Iterable[ResourceId]) -> frozenset[ResourceId]:
-        """Return the resources whose manifests set ``preventDestroy``, whether or not it was applied."""
+        """Return those removals whose manifests set ``preventDestroy``, even if this is not applied yet."""
         return frozenset(id_ for id_ in removals if self._encode_declared(str(id_)).get("preventDestroy"))
 
     def _find_labels(self, resource: str) -> Mapping[str, str]:

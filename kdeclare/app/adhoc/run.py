@@ -33,7 +33,7 @@ class AdhocRequest:
     """The resources that an ad hoc command changes.
 
     desired: the resources to create or change. removals: the resources to delete.
-    failed: the diagnostics of each resource that cannot be changed. Planning can add more resources.
+    failed: the diagnostics of each resource that cannot be changed. Planning can add resources to this field.
     left_out: the reason for skipping each resource that needs no change.
     diagnostics: diagnostics that are not in ``failed``.
     The provider puts each resource into exactly one of the first four fields.
@@ -227,7 +227,10 @@ def _write_manifests(workspace: Workspace, result: AdhocResult) -> AdhocResult:
 def _report_unwritten_manifests(
     result: AdhocResult, written_resources: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Report each changed resource whose manifest was not written because another operation on it failed."""
+    """Report each resource that was changed only in part, so that its manifest was not written.
+
+    At least one operation on the resource succeeded, and at least one did not.
+    """
     apply_result = result.run
     for op in apply_result.plan.operations if apply_result else ():
         operation_result = apply_result.results.get(op.id) if apply_result else None

@@ -1,7 +1,7 @@
 """Find the values that most imported manifests of a kind have in common, and move them to `Defaults`.
 
-This module works on the texts of manifests. `import_defaults` decides which manifests and fields it may
-change.
+This module works on the texts of manifests. `import_defaults` decides which manifests and fields this
+module may change.
 """
 
 import re
@@ -19,7 +19,7 @@ from kdeclare.manifests.syntax.nodes import find_node
 
 _MIN_COUNT = 3
 _MAX_FIELD_SETS = 100
-"""The number of different sets of fields to try. Clusters rarely have more than a few."""
+"""The maximum number of combinations of fields to try. Most clusters use only a few combinations."""
 
 _REFERENCE = "${"
 _COMMENT_IN_SPEC = re.compile(r"^ +#", re.MULTILINE)
@@ -33,8 +33,8 @@ class CommonValues:
     """The values to move to `Defaults`.
 
     values: the YAML of each value, by its path in the spec.
-    names: the names of the resources. Each of them sets all of these fields, to the common value or to
-        another value, so that `Defaults` add no field to a resource.
+    names: the names of the resources to which the `Defaults` apply. Each resource sets all of these fields,
+        to the common value or to another value, so that the `Defaults` add no field to it.
     """
 
     values: Mapping[FieldPath, str]
@@ -44,8 +44,8 @@ class CommonValues:
 def read_field_texts(manifest: str) -> FieldTexts:
     """Return the fields in the spec of an imported manifest.
 
-    A value with a reference must stay in its manifest, and so must a list of mappings and a value with
-    several lines.
+    Values with references, lists of mappings and values with several lines must stay in the manifest. They
+    are None in the result.
     """
     (root,) = compose_text("", manifest)
     spec = find_node(root, ("spec",))
@@ -124,7 +124,10 @@ def remove_common_values(manifest: str, common: CommonValues) -> str:
 def _list_removals(
     node: MappingNode | Node, path: FieldPath, removed: Collection[FieldPath], keeps_mappings: bool
 ) -> Iterator[FieldPath]:
-    """Yield the paths of the nodes to remove: fields, and mappings of which nothing is left."""
+    """Yield the paths to delete from a manifest.
+
+    These are the fields in ``removed``, or a whole mapping if it would become empty.
+    """
     for key, value in node.value:
         child = (*path, str(key.value))
         if child in removed:
@@ -137,7 +140,7 @@ def _list_removals(
 
 
 def render_defaults(name: str, kind: str, common: CommonValues) -> str:
-    """Return the manifest of the `Defaults` with the common values."""
+    """Return a `Defaults` manifest that contains the common values."""
     return render_manifest(
         DEFAULTS,
         name,

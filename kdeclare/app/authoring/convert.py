@@ -28,7 +28,7 @@ _MAX_ROUNDS = 10
 """The maximum number of times that fields with errors are removed and the manifests validated again."""
 
 _EMPTY = frozenset({"entity", "principal"})
-"""The fields that identify a subject. A spec that has only these fields declares nothing."""
+"""The fields for a principal or the entity of a quota. A spec with only these fields declares nothing."""
 
 
 def convert(source_format: str, paths: Sequence[Path]) -> ConversionView:
@@ -80,7 +80,12 @@ def _remove_duplicates(resources: Sequence[ConvertedResource], gaps: list[Gap]) 
 
 
 def _remove_refused(resources: Sequence[ConvertedResource], gaps: list[Gap]) -> list[ConvertedResource]:
-    """Return the resources without the fields that kdeclare rejects. Add a `Gap` for each removed field."""
+    """Return the resources without the fields that kdeclare rejects.
+
+    A resource that would still be invalid, or would declare nothing, is left out.
+
+    gaps: receives an entry for each removed field or resource, with the reason.
+    """
     errors = _find_errors(resources)
     kept = []
     for resource in resources:
@@ -183,7 +188,10 @@ def _remove(spec: Any, path: SpecPath) -> Any:
 
 
 def _move_places(places: Mapping[SpecPath, Any], removed: Mapping[SpecPath, Any]) -> dict[SpecPath, Any]:
-    """Return the positions of the remaining fields. Removing a list item shifts the indexes after it."""
+    """Return the source positions of the fields that are left after removing ``removed``, by their new paths.
+
+    Removing a list item shifts the indexes of all later items.
+    """
     moved = {}
     for path, place in places.items():
         if path in removed:

@@ -73,12 +73,15 @@ def format_stream(data: bytes) -> tuple[bytes, tuple[Diagnostic, ...]]:
 
 
 def write_formatted(formatted: FormattedFiles) -> None:
-    """Write the formatted files. Raises KdeclareError if a file cannot be written or changed meanwhile."""
+    """Write the formatted files.
+
+    Raises KdeclareError if a file has changed since it was read, or if it cannot be written.
+    """
     PreparedEdits(formatted.edits).write()
 
 
 def render_diff(edit: FileEdit) -> str:
-    """Return the difference that formatting makes to a file, as a unified diff."""
+    """Return the changes that formatting makes to a file, as a unified diff."""
     before, after = (
         decode_text(data or b"")[0].splitlines(keepends=True) for data in (edit.before, edit.after)
     )

@@ -123,9 +123,10 @@ def _move_values(
 
 
 def has_same_declarations(workspace: Workspace, before: Iterable[str], after: Iterable[str]) -> bool:
-    """Return whether the project has the same resources and errors with other manifests.
+    """Return whether two sets of manifests, each added to the project, declare the same resources.
 
-    before, after: the texts of the manifests, which are not part of the project yet.
+    They must also have the same errors. before, after: the texts of the manifests, which the project does not
+    contain yet.
     """
     return _load_declarations(workspace, before) == _load_declarations(workspace, after)
 
@@ -147,7 +148,7 @@ def _load_declarations(workspace: Workspace, texts: Iterable[str]) -> tuple[obje
 
 
 def _choose_id(kind: str, taken_names: set[str], folder: Path | None) -> ResourceId:
-    """Return the id of new `Defaults`, such as ``Defaults/topics``. The file for it must not exist yet."""
+    """Choose the id of new `Defaults`, such as ``Defaults/topics``. Its name and file are not in use yet."""
     base = name = build_folder_name(kind)
     number = 1
     while name in taken_names or (
@@ -161,9 +162,9 @@ def _choose_id(kind: str, taken_names: set[str], folder: Path | None) -> Resourc
 
 @dataclass(frozen=True, slots=True)
 class _ExistingDefaults:
-    """What is known about `Defaults` of the project without resolving references.
+    """Existing `Defaults` of the project, read without resolving references.
 
-    kind, names: None if a reference in the document hides them.
+    kind, names: None if the document does not set them, or sets them with a reference.
     """
 
     name: str
@@ -192,8 +193,9 @@ def _find_kept_fields(
 ) -> Iterator[FieldPath]:
     """Yield the fields that must stay in the manifests of a kind.
 
-    These are the individual fields of the kind, and the fields for which existing `Defaults` of the project
-    have a value or an excluding field. Without a value in the manifest, the existing value could apply.
+    These are the fields that an import never moves to `Defaults`, and the fields that existing `Defaults` of
+    the project set or that cannot be combined with a field that they set. If the manifest had no value, the
+    value of the existing `Defaults` could apply.
     """
     individual_fields = find_individual_fields(KINDS.get(kind))
     exclusive = find_exclusive_fields(KINDS.get(kind))

@@ -103,7 +103,7 @@ def _find_owned_ids(workspace: Workspace) -> frozenset[ResourceId]:
 
 
 def find_declared_ids(workspace: Workspace) -> tuple[frozenset[ResourceId], frozenset[ResourceId]]:
-    """Return the resources that the project declares, and those that it declares for other environments only.
+    """Return the resources that the project declares, and those that it declares only for other environments.
 
     Manifests with errors do not prevent an import.
     """

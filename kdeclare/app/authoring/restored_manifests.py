@@ -15,7 +15,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.manifest_capabilities import complete_change
 
 MANIFESTS_WRITTEN = "manifests-written"
-"""The diagnostic code for manifests that declare the values that a rollback restored."""
+"""The code of the diagnostic that says that manifests now declare the values restored by a rollback."""
 
 
 def list_restored_changes(plan: Plan, done: Collection[str] | None = None) -> list[Change]:

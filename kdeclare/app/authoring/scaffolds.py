@@ -117,7 +117,7 @@ class SpecLine:
 
 @dataclass(frozen=True, slots=True)
 class NewManifest:
-    """The file of a new manifest, whether the project includes it, and notices about it."""
+    """The file of a new manifest, whether it belongs to a project, and notices about the manifest."""
 
     file: Path
     in_project: bool
@@ -182,7 +182,7 @@ def create_manifest(
 
 
 def _is_in_file(path: str, diagnostic: Diagnostic) -> bool:
-    """Return whether the position of a diagnostic is in the file. YAML errors also have positions."""
+    """Return whether a diagnostic has a position in the file."""
     return diagnostic.place is not None and diagnostic.place.file == path
 
 
@@ -200,7 +200,7 @@ def _quote_flow_scalar(text: str) -> str:
 
 
 def _has_manifests(folder: Path) -> bool:
-    """Return whether the folder has YAML files other than the example that an earlier init wrote."""
+    """Return whether the folder has YAML files other than the example that ``kdeclare init`` writes."""
     return any(Path(file).name != _EXAMPLE_FILE for file in FileFinder().find([folder]))
 
 

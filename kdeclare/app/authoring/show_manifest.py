@@ -73,7 +73,7 @@ def show_manifest(
 
 
 def _add_sent_value(kind: str, field: FieldOrigins) -> FieldOrigins:
-    """Add the value that kdeclare sends to the system. A field with a reference is returned unchanged."""
+    """Add to a field the value that kdeclare sends to the system, unless the field contains a reference."""
     root, *path = field.path
     if root != "spec" or field.by_reference or not isinstance(field.value, str):
         return field

@@ -22,9 +22,9 @@ from kdeclare.policy.resource_checks import StaticVerdicts, find_static_verdicts
 from kdeclare.report.run.views import ValidationView
 
 WOULD_DENY = "policy-if-created"
-"""The code of diagnostics about resources whose creation a policy would deny.
+"""The code of warnings about resources whose creation would violate a policy.
 
-The policy may allow the resource if it already exists.
+If the resource already exists, the policy may allow it.
 """
 
 
@@ -58,7 +58,7 @@ def validate(
 
 
 def _check_statically(manifests: LoadedManifests) -> Iterator[Diagnostic]:
-    """Yield the problems that a plan for any cluster would report, or none if the manifests have errors."""
+    """Yield the problems that a plan would report for every cluster; none if the manifests have errors."""
     if has_mistakes(manifests):
         return
     for resource in manifests.desired:

@@ -90,7 +90,7 @@ def prepare_edits(workspace: Workspace, changes: Iterable[Change]) -> PreparedEd
 
 
 def read_project_sources(workspace: Workspace) -> ProjectSources:
-    """Return the documents that declare each resource; empty if there is no project file."""
+    """Return, for each resource, the documents that declare it; empty if there is no project file."""
     return read_sources(workspace.project, workspace.environ, KINDS)
 
 
@@ -99,7 +99,7 @@ def find_declared_positions(
 ) -> Mapping[tuple[ResourceId, str], SourcePosition]:
     """Return the positions of changed fields in the manifests, by resource and field path.
 
-    Undeclared fields are left out. The path ``""`` is the resource as a whole.
+    Undeclared fields are left out. The path ``""`` stands for the resource as a whole.
     """
     positions: dict[tuple[ResourceId, str], SourcePosition] = {}
     for change in changes:

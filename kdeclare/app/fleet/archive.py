@@ -212,7 +212,7 @@ class _ArchiveContents:
 
 
 def _is_settled(store: LocalStore, run_id: str) -> bool:
-    """Whether no new plan needs the plan of a run.
+    """Whether new plans can be made without the saved plan of an earlier run.
 
     This is the case if the run is finished, the state includes its results, and all brokers show them.
     """
@@ -230,8 +230,8 @@ def _is_settled(store: LocalStore, run_id: str) -> bool:
 def _list_policy_files(folder: Path) -> Iterator[Path]:
     """List the files that a project's policies can import or read.
 
-    These are the Python modules next to the project file, and all files of the packages there. Virtual
-    environments are left out.
+    These are the Python modules next to the project file, and all files of the Python packages in the
+    same folder. Virtual environments are left out.
     """
     for current_folder, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if _is_package(Path(current_folder, name))]

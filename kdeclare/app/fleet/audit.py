@@ -40,9 +40,9 @@ def audit_fleet(
 
 
 def _check_local_folders(options: FleetOptions, audit_options: AuditOptions) -> None:
-    """Check the chosen audit and snapshot in local folders before the slow start of Spark.
+    """Check that the chosen audit and snapshot exist, if their folders are local. Raises KdeclareError.
 
-    Raises KdeclareError.
+    Called before Spark is started, so that a wrong id is reported immediately.
     """
     results_storage = find_local_storage(options.out)
     if results_storage is not None:

@@ -1,4 +1,4 @@
-"""Evaluate policies for live objects in an audit, and recognize when the policies of a project change."""
+"""Evaluate policies for live objects in an audit, and detect changes to the policies of a project."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def evaluate_objects(
 ) -> ClusterEvaluation:
     """Evaluate policies for live objects of a snapshot.
 
-    objects: the live objects, by the ids of their resources.
+    objects: the ids of the resources whose live objects are evaluated.
     """
     results: list[ClusterEvaluation] = []
     for kind, kind_policies in group_by_kind(policies).items():

@@ -113,7 +113,7 @@ def read_audit_summary(storage: Storage, audit_id: str) -> AuditSummary:
 
 
 def build_table_path(table: str, audit_id: str) -> str:
-    """Return the path of a table of an audit in the folder of results."""
+    """Return the path of an audit's table, relative to the folder of results."""
     return f"{table}/audit_id={audit_id}"
 
 
@@ -139,7 +139,7 @@ def describe_comparison(unchanged: int, total: int) -> str:
 
 
 def build_missing_rows(job: FleetRun, record: SnapshotRecord) -> list[Row]:
-    """Return one row for each cluster that is missing from the snapshot, to mark it as unreachable."""
+    """Return one row for each cluster that the snapshot lacks. The row marks the cluster as unreachable."""
     known_names = {cluster.name for cluster in record.clusters}
     reason = f"Snapshot {record.snapshot_id} does not include this cluster."
     return [
@@ -150,7 +150,7 @@ def build_missing_rows(job: FleetRun, record: SnapshotRecord) -> list[Row]:
 
 
 def publish_audit(job: FleetRun, tables: UnfinishedTables, audit: Audit, *, by_team: bool) -> Audit:
-    """Publish the tables of an audit, and write its reports and record. Return the audit with its duration.
+    """Publish the tables, the reports and the summary of an audit. Return the audit with its duration.
 
     by_team: see `AuditOptions`.
     """

@@ -51,7 +51,7 @@ class ClusterLocator:
         load_providers()
 
     def with_archive(self, archive: bytes) -> "ClusterLocator":
-        """Return a locator for tasks on other machines. It reads all files from this archive."""
+        """Return a locator for tasks on other machines, which reads all files from ``archive``."""
         return replace(self, archive=archive)
 
     def files(self) -> AbstractContextManager[None]:

@@ -51,15 +51,15 @@ from kdeclare.manifests.load_manifests import find_manifests_of, load_project_ma
 
 
 def read_live(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
-    """Read the live state of one cluster as batches of `rows.LIVE`.
+    """Read the live state of one cluster, as record batches with the schema `rows.LIVE`.
 
-    If the cluster cannot be read, a row contains the error.
+    If the cluster cannot be read, one of the rows contains the error.
     """
     return batch_rows(_generate_live_rows(locator, name), LIVE)
 
 
 def read_declared(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
-    """Read the declared and owned resources of one cluster as batches of `rows.DECLARED`, with their hashes.
+    """Read the declared and owned resources of a cluster, as record batches with the schema `rows.DECLARED`.
 
     If the project or its state is invalid, the only row is the row for the cluster, with the error. If the
     project has policies, ``always`` is set in the row for the cluster, because policies must be evaluated for
@@ -169,9 +169,10 @@ def _seal_desired(
 
 
 def _make_sources_relative(desired: Iterable[DesiredResource], folder: Path) -> Iterator[DesiredResource]:
-    """Yield the resources with the paths of their manifests relative to the folder of the fleet file.
+    """Make the manifest paths of the resources relative to the folder of the fleet file.
 
-    Tasks on other machines read copies of the manifests in a temporary folder.
+    Absolute paths would be wrong for tasks on other machines, which read copies of the manifests in a
+    temporary folder.
     """
     relative_paths: dict[str, str] = {}
     for item in desired:

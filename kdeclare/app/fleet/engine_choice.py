@@ -21,10 +21,10 @@ MAX_LOCAL_PLANNED = 50_000
 def choose_engine(
     options: FleetOptions, environ: Mapping[str, str], snapshot_folder: str | None = None
 ) -> Engine:
-    """Return the engine that begins the command.
+    """Return the engine with which the command starts.
 
-    With ``auto``, this is the local engine if all folders are local and no Spark master is selected, neither
-    by an option nor by the settings of Spark.
+    With ``auto``, this is the local engine if all folders are local, the command line contains no option for
+    Spark, and the settings of Spark select no master.
 
     snapshot_folder: the folder of the snapshot that the command also reads, or None.
     """

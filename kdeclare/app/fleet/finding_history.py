@@ -24,7 +24,7 @@ from kdeclare.fleet.tables.rows import FINDINGS
 from kdeclare.fleet.tables.storage import Storage
 
 _ReadRows = Callable[[str], tuple[int, list[Row]]]
-"""Returns the number of rows of a table, and the rows about the resource."""
+"""Reads the table at a path. Returns the number of all rows, and the rows about the resource."""
 
 
 def read_finding_history(

@@ -227,8 +227,8 @@ class ClusterTable:
 
     doing: the label of the progress display.
     by_cluster: whether the table is partitioned by cluster, so that one cluster can be read alone.
-    of_resources: whether the table has rows for resources, in addition to one row for each cluster itself (of
-    kind `CLUSTER`).
+    of_resources: whether the table has rows for resources, in addition to the rows of kind `CLUSTER`, which
+    describe whole clusters.
     size_column: the column with the number of resources that a row describes; None if each row describes one.
     """
 
@@ -251,7 +251,8 @@ def collect_table(
 
     remaining: the names of the clusters to add to a table that already has the other clusters of the fleet;
         None to write a new table with all clusters.
-    Raises KdeclareError, for example if the table does not have exactly one row for each cluster itself.
+    Raises KdeclareError, for example if the table lacks the row that describes a cluster as a whole, or has
+    two of them.
     """
     from kdeclare.fleet.spark.audit_counts import count_rows_by_cluster
     from kdeclare.fleet.spark.tables import select_cluster_rows

@@ -108,7 +108,7 @@ def collect_locally(job: LocalJob, table: ClusterTable, read_cluster: ReadCluste
     """Read the clusters with threads, and write the table.
 
     The fleet file limits how many clusters are read at the same time. Raises KdeclareError, for example if
-    the table does not have exactly one row for each cluster itself.
+    the table lacks the row that describes a cluster as a whole, or has two of them.
 
     limit: the number of resources after which the remaining clusters are not read. It applies only if the
         command continues on Spark.

@@ -144,9 +144,9 @@ def require_notifications(fleet_file: Path, environ: Mapping[str, str]) -> None:
 
 
 def build_recipients(fleet: Fleet) -> Mapping[str, Recipient]:
-    """Return, by name of the notification, which findings its messages can contain.
+    """Return, for each notification, the conditions for findings that its messages report.
 
-    Raises KdeclareError if conditions are invalid.
+    The keys are the names of the notifications. Raises KdeclareError if conditions are invalid.
     """
     recipients: dict[str, Recipient] = {}
     problems: list[Diagnostic] = []
@@ -172,7 +172,7 @@ def build_recipients(fleet: Fleet) -> Mapping[str, Recipient]:
 
 
 class _Notifier:
-    """Sends messages, and records them."""
+    """Sends messages, and records whether each message was sent."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class _Notifier:
         self._environ, self._sleep = environ, sleep
 
     def deliver(self, notification: Notification) -> Delivery:
-        """Send a message if there is something to report, and record it."""
+        """Send a message if there is something to report. Record the outcome."""
         since = notification.since
         delivery = Delivery(
             notification.target.name,

@@ -38,7 +38,7 @@ class ObjectResources:
     is_complete: bool
 
     def merge(self, other: "ObjectResources") -> "ObjectResources":
-        """Combine the names of both values. The result is complete only if both values are."""
+        """Combine the names in both objects. The result is complete only if both objects are complete."""
         return ObjectResources(self.names | other.names, self.is_complete and other.is_complete)
 
 
@@ -62,7 +62,7 @@ def build_subject(
 
 
 def find_by_records(key: LiveKey, records: Mapping[ResourceId, Sequence[OwnedRecord]]) -> ObjectResources:
-    """Return the resources that manage an object according to ``records``. Other kinds are ignored."""
+    """Return the resources that manage an object according to ownership records. Other kinds are ignored."""
     found = {
         id_: [is_object_of(id_, key, record) for record in some]
         for id_, some in records.items()
@@ -111,7 +111,7 @@ def is_object_of(
 def list_element_keys(
     resource: ResourceId, owned: OwnedRecord | None, body: object | None = None
 ) -> Collection[LiveKey]:
-    """Return the keys of the elements of a resource that is a set; empty for other resources."""
+    """Return the key of each element if the resource is a set, such as an Acl; empty for other resources."""
     if isinstance(owned, UnboundRecord):
         return ()
     return {element.key for element in list_elements(resource, body, owned) or ()}

@@ -1,4 +1,4 @@
-"""Read from the journals of a project what its runs changed in an object, and which objects they created."""
+"""Read from a project's journals which objects its runs created, and what they changed in one object."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -38,9 +38,9 @@ from kdeclare.manifests.policies import TOPIC
 
 @dataclass(frozen=True, slots=True)
 class ObjectRuns:
-    """The runs of a project that changed an object, and the resources that manage the object.
+    """The changes that the runs of a project made to an object, and the resources that manage the object.
 
-    writes: oldest first.
+    writes: the changes, oldest first.
     """
 
     writes: tuple[RunWrite, ...]
@@ -120,7 +120,7 @@ class _Target:
     """The object whose changes are looked up.
 
     fields: the values of the object by path, if it is an element of a set.
-    records: all known ownership records of each resource, for plans that do not contain a record.
+    records: all known ownership records of each resource, for use if a plan contains no record of it.
     """
 
     key: LiveKey
@@ -178,8 +178,8 @@ def _is_about(
 ) -> bool | None:
     """Whether a changed resource manages the object; None if this is unknown.
 
-    If the plan does not change the ownership of the resource, decide by the records of all other runs and of
-    the state.
+    If the plan does not change the ownership of the resource, the ownership records of the state and of all
+    other runs decide.
     """
     planned = [record for record in (before, after) if record is not None]
     known: Sequence[OwnedRecord | None] = planned or target.records.get(resource) or (None,)
@@ -211,10 +211,10 @@ def _find_element_action(
 
 
 def _list_values(change: Change, key: LiveKey, *, is_itself: bool) -> Iterator[tuple[str, JsonValue]]:
-    """Yield the fields of the object that a change sets, with their new values.
+    """Yield the fields that a change sets in the object, with their new values.
 
-    is_itself: whether the changed resource manages the object. If not, it can only move the replicas of the
-    object.
+    is_itself: whether the changed resource manages the object. If not, the change is relevant only if
+    it moves replicas of the object.
     """
     prefix = f"replicas.{key.key}-"
     for field in change.fields:

@@ -72,7 +72,7 @@ def _take_local_snapshot(
 
 
 def _finish_on_spark(job: FleetJob, remaining: Sequence[str] | None = None) -> SnapshotRecord:
-    """Read the clusters that the table does not have yet, and publish the table.
+    """Read the clusters that are not in the table of the snapshot yet, and publish the table.
 
     remaining: the names of these clusters; None if the table does not exist yet.
     """
@@ -88,7 +88,7 @@ def _finish_on_spark(job: FleetJob, remaining: Sequence[str] | None = None) -> S
 def _publish(
     job: FleetRun, tables: UnfinishedTables, clusters: tuple[SnapshotCluster, ...]
 ) -> SnapshotRecord:
-    """Publish the table of a snapshot, and write its record."""
+    """Publish the table of a snapshot, and write the `SnapshotRecord`, which describes the snapshot."""
     path = format_snapshot_path(job.identity, job.began)
     record = SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
     text = json.dumps(dump_document(record), indent=1) + "\n"
@@ -100,7 +100,10 @@ def _publish(
 
 
 def read_snapshot_record(storage: Storage, snapshot_id: str) -> SnapshotRecord:
-    """Read the record of a snapshot by its id or ``latest``. Raises KdeclareError if it does not exist."""
+    """Read the `SnapshotRecord` of a snapshot. Raises KdeclareError if the snapshot does not exist.
+
+    snapshot_id: an id, or ``latest``.
+    """
     snapshot_ids = list_record_ids(storage, SNAPSHOTS)
     if not snapshot_ids or snapshot_id not in (*snapshot_ids, LATEST):
         raise KdeclareError(

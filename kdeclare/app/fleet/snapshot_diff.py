@@ -25,12 +25,12 @@ from kdeclare.fleet.tables.snapshots import SnapshotRecord
 from kdeclare.fleet.tables.storage import LocalStorage, Storage
 
 PREVIOUS = "previous"
-"""The id that users can pass for the snapshot before the later one of the compared snapshots."""
+"""The value of ``before`` that selects the latest snapshot taken before ``after``; see `diff_snapshots`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedSnapshots:
-    """Two snapshots and their difference."""
+    """Two snapshots and the differences between them."""
 
     before: SnapshotRecord
     after: SnapshotRecord

@@ -109,8 +109,8 @@ def _build_tables(
 class _Remembered:
     """The findings of a stored audit.
 
-    found: the table ``findings``. every: all findings, including findings of earlier audits that this audit
-        did not check again.
+    found: the table ``findings``. every: these findings, and findings of still earlier audits that the stored
+        audit did not check again.
     fingerprints: the fingerprint of the findings of each cluster.
     """
 
@@ -120,7 +120,7 @@ class _Remembered:
 
 
 def _carry_over(tables: "ComparedTables", earlier: AuditSummary, remembered: _Remembered) -> "ComparedTables":
-    """Add the clusters that have not changed since an earlier audit, and their findings in that audit."""
+    """Take over the findings of an earlier audit for the clusters that have not changed since that audit."""
     recorded = {item.name: item for item in earlier.clusters}
     intact = {
         name: current

@@ -114,7 +114,7 @@ _NOT_BEGUN = frozenset({Status.SKIPPED, Status.STALE, Status.DENIED, Status.INTE
 
 
 def _build_step(id_: str) -> RunStep:
-    """Build the step of a run from the id of an operation, for example ``topic.create:Topic/orders``."""
+    """Split the id of an operation, such as ``topic.create:Topic/orders``, into its type and resource."""
     verb, _, resource = id_.partition(":")
     return RunStep(id_, verb, resource)
 

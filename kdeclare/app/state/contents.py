@@ -114,7 +114,7 @@ def push_state(
 ) -> OwnershipChange:
     """Replace the state with a document. The previous state is kept as a backup.
 
-    text: the document. name: what it is called in errors.
+    text: the document. name: the name of the document in error messages.
     force: whether to accept a document of another lineage or cluster, and one that is older than the state.
         kdeclare then uses the document unchanged, without adding the effects of later runs.
     Raises KdeclareError if the document is not a state, or if it is refused.

@@ -61,7 +61,7 @@ def save_state(state: State, path: Path) -> None:
 
 
 def load_state_text(path: Path) -> bytes:
-    """Return the content of a file with a state. Raises KdeclareError if it cannot be read."""
+    """Return the content of a file that contains a state. Raises KdeclareError if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as problem:

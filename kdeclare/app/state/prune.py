@@ -16,7 +16,10 @@ from kdeclare.engine.state.port import StateStore
 from kdeclare.report.run.views import PrunedRuns
 
 MIN_AGE = timedelta(minutes=10)
-"""The minimum age of removed runs. The plans of younger runs can still be needed to await their changes."""
+"""The minimum age at which a run can be removed.
+
+kdeclare may need the plan of a younger run, to wait until brokers show all changes of that run.
+"""
 
 READING = "Reading the recorded runs"
 REMOVING = "Removing runs"
@@ -44,7 +47,7 @@ def prune_runs(
     progress: Progress = ignore_progress,
     clock: Clock | None = None,
 ) -> PrunedRuns:
-    """Remove runs if ``confirm`` accepts them. Return the runs, and whether they are removed.
+    """Remove runs if ``confirm`` accepts them. Return the runs, and whether they were removed.
 
     Raises KdeclareError if the state is missing, because its journals are then the only record of ownership.
     """

@@ -25,7 +25,10 @@ from kdeclare.report.outcome import count_adopted, run_outcome
 from kdeclare.report.run.views import RunSummary
 
 _FIRST_CHUNK, _CHUNK = 4, 100
-"""The sizes of the first and of all later batches of summaries: `status` needs few, `history` many."""
+"""How many summaries are read in the first batch, and in each later batch.
+
+The first batch is small, because ``status`` needs only a few summaries. ``history`` needs many.
+"""
 
 
 _Moment = Annotated[datetime, AfterValidator(check_time)]
@@ -35,8 +38,8 @@ class StoredSummary(BaseModel):
     """The summary of one run, as it is stored; see `RunSummary`.
 
     has_operations: whether the plan has operations. had_effect: whether an operation had an effect. Auxiliary
-    operations, such as throttles, count only if there are no other operations. The remaining fields are for a
-    run that is a rollback.
+    operations, such as throttles, count only if there are no other operations. Only `has_undone` uses these
+    two fields.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -103,7 +106,7 @@ def write_run_summary(store: StateStore, run_id: str | None, plan: Plan) -> None
 def read_stored_summaries(
     store: StateStore, run_ids: Sequence[str]
 ) -> Iterator[tuple[str, StoredSummary | None]]:
-    """Yield each run with its summary, in order; None if the summary has to be computed."""
+    """Yield the id of each run with its stored summary, or with None if the summary must be computed."""
     remaining_ids = iter(run_ids)
     size = _FIRST_CHUNK
     while chunk := tuple(islice(remaining_ids, size)):

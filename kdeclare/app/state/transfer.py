@@ -76,7 +76,7 @@ def transfer_ownership(
 
 
 def _protect(name: str, record: OwnedRecord) -> OwnedRecord:
-    """Return the record with ``preventDestroy``, if its kind has this option.
+    """Set ``preventDestroy`` in an ownership record, if the kind of the resource has this option.
 
     If the new owner does not declare the resource yet, an apply with ``--allow-deletes`` would delete it. As
     soon as the new owner applies a manifest of the resource, the manifest determines whether it is protected.
@@ -91,7 +91,7 @@ def _describe(workspace: Workspace, state: State) -> StateRevision:
 
 
 def _check_cluster(source: State, target: State | None, workspace: Workspace) -> list[Diagnostic]:
-    """Return an error if the target belongs to another cluster, or to another system with the same name."""
+    """Return an error if the projects use different clusters, or different systems for the same endpoint."""
     environment = workspace.project.environment
     name = f"project '{workspace.project.name}' in environment '{environment.name}'"
     target_id = (target.cluster_id if target else "") or environment.cluster_id or ""
@@ -123,9 +123,9 @@ def _check_cluster(source: State, target: State | None, workspace: Workspace) ->
 def _check_resources(
     source: State, target: State | None, workspace: Workspace, resources: Sequence[ResourceId]
 ) -> list[Diagnostic]:
-    """Return an error for each resource that the target is not permitted to own, or owns differently.
+    """Return an error for each resource that the target must not own, or owns with a different record.
 
-    An equal record is not an error, because an interrupted transfer leaves one.
+    If the target has the same ownership record, this is not an error: an interrupted transfer leaves it.
     """
     scope = workspace.project.scope
     problems = [

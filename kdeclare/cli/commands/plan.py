@@ -137,7 +137,7 @@ def plan(
 
 
 def _check_refresh_options(output: str, given: "Mapping[str, bool]") -> None:
-    """Raise BadParameter for an option or a format that applies only to plans."""
+    """Raise BadParameter for an option or a format that cannot be combined with --refresh-only."""
     for option, is_given in given.items():
         if is_given:
             raise typer.BadParameter(

@@ -124,7 +124,7 @@ class LiveNames:
 
 
 def list_files(prefix: str) -> list[str]:
-    """Return the paths of files and folders that start with ``prefix``. Folders end with a slash."""
+    """Return the files and folders whose paths start with ``prefix``. Folder paths end with a slash."""
     folder, _, name = prefix.rpartition("/")
     folder_path = Path(folder or ("/" if prefix.startswith("/") else ".")).expanduser()
     try:

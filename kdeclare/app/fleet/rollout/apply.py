@@ -47,7 +47,7 @@ def apply_fleet(
 ) -> FleetApply | None:
     """Apply the plans that ``fleet plan`` saved. Return None if the user declines. Raises KdeclareError.
 
-    Clusters that an earlier apply of the same plans finished are skipped.
+    If an earlier apply of the same plans finished a cluster, the cluster is skipped.
     """
     started_at = monotonic()
     fleet = open_selected_fleet(options, environ)
@@ -104,7 +104,7 @@ def apply_fleet(
 def _build_signature_check(
     locator: ClusterLocator, name: str, apply_options: FleetApplyOptions
 ) -> CheckSignature | None:
-    """Return a function that checks the signature of a cluster's plan; None if none is required.
+    """Return a function that checks the signature of a cluster's plan; None if no signature is required.
 
     All plans are checked before the first plan is applied. Also return None if the project of the cluster
     cannot be read: applying its plan then fails with the same error.
@@ -162,7 +162,7 @@ def _check_adoption(fleet_plan: FleetPlan, plans: Mapping[str, Plan], *, adopt: 
 
 
 def _check_deletions(clusters: Sequence[PlannedCluster], max_deletes: int) -> None:
-    """Raise KdeclareError if the plans that are not applied yet delete too many resources in total."""
+    """Raise KdeclareError if the plans that remain to be applied would delete too many resources in total."""
     counts = {cluster.name: cluster.summary.delete for cluster in clusters if cluster.summary.delete}
     total = sum(counts.values())
     if total <= max_deletes:

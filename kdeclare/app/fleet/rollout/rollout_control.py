@@ -41,7 +41,7 @@ class RolloutStop:
 
     @property
     def hint(self) -> str:
-        """The next steps that the user can take."""
+        """A hint that says which commands to run next."""
         if self.request is RolloutRequest.ABORT:
             return "Run kdeclare fleet plan to make new plans."
         return "Run kdeclare fleet resume --out DIR, and then kdeclare fleet apply again."
@@ -114,7 +114,7 @@ def resume_rollout(storage: Storage) -> bool:
 
 
 def build_stop_error(stop: RolloutStop) -> Diagnostic:
-    """Return the error of a command whose rollout is paused or aborted."""
+    """Return the error for a command that is refused, because its rollout is paused or aborted."""
     if stop.request is RolloutRequest.ABORT:
         return error("rollout-aborted", "Rollout was aborted", stop.format(), hint=stop.hint)
     detail = f"{stop.format()} Nothing was applied."

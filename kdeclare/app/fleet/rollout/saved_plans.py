@@ -1,4 +1,4 @@
-"""Make the saved plans of a fleet, read them, and record which plans were applied.
+"""Make, save and read the plans of a fleet, and record which plans were applied.
 
 Each cluster has its own plan file.
 """
@@ -109,7 +109,7 @@ def _plan_on_spark(
     sign: SignMessage | None,
     remaining: Sequence[str] | None = None,
 ) -> FleetPlan:
-    """Plan the clusters that the table does not have yet, and save all plans.
+    """Plan the clusters that are not in the table of plans yet, and save all plans.
 
     remaining: the names of these clusters; None if the table does not exist yet.
     """
@@ -124,7 +124,7 @@ def _plan_on_spark(
 
 
 def _save_plans(job: FleetRun, scope: PlanScope, rows: Iterable[Row], sign: SignMessage | None) -> FleetPlan:
-    """Save the plan of each row. Write ``overview.json`` last, so that it exists only with all plans."""
+    """Save the plan of each row. Write ``overview.json`` last, when all plans are saved."""
     job.storage.remove(OVERVIEW_FILE)
     clusters_by_name = {row["cluster"]: _save_plan_row(job, row, sign) for row in rows}
     clusters = tuple(clusters_by_name[name] for name in job.names)

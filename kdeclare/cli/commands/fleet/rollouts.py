@@ -301,7 +301,7 @@ class _WaveOptions:
     max_failures: int | None
 
     def over(self, stated: "Rollout") -> "Rollout":
-        """Return the rollout settings ``stated`` in the fleet file, overridden by the given options."""
+        """Override the rollout settings of the fleet file (``stated``) with the given options."""
         from kdeclare.manifests.fleet import Rollout
 
         return Rollout(
