@@ -8,7 +8,7 @@ EXIT_CODE_MEANINGS = {
     4: "the plan is stale; nothing was applied",
     5: "only partly done: errors, conflicts or skipped operations",
     6: "the state is locked by another process",
-    64: "wrong usage",
+    64: "usage error",
     130: "interrupted",
 }
 """The meaning of each exit code."""

@@ -166,7 +166,7 @@ def test_every_command_has_help(kdeclare: CommandLine) -> None:
 @pytest.mark.parametrize("name", ["plan", "apply"])
 def test_help_lists_exit_codes(kdeclare: CommandLine, name: str) -> None:
     out = kdeclare(name, "--help").out
-    for line in ("0    done", "3    a policy", "64   wrong usage", "130  interrupted"):
+    for line in ("0    done", "3    a policy", "64   usage error", "130  interrupted"):
         assert line in out
 
 
