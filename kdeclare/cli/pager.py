@@ -56,10 +56,10 @@ class Pager:
 
 
 def find_pager(environ: Mapping[str, str]) -> Pager | None:
-    """Return the pager named by KDECLARE_PAGER or, if that is not set, by PAGER. The default is less.
+    """Return the pager that KDECLARE_PAGER or, if that is not set, PAGER names. The default is ``less``.
 
-    Return None on a dumb terminal, if the variable is empty, or if neither variable is set and less is not
-    installed. Raises KdeclareError if the variable contains an unclosed quote.
+    Return None on a dumb terminal, if the variable that is used is empty, or if neither variable is set and
+    ``less`` is not installed. Raises KdeclareError if the value of the variable has an unclosed quote.
     """
     if environ.get("TERM", "dumb") == "dumb":
         return None

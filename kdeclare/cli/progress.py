@@ -21,7 +21,7 @@ class ProgressBars:
     """A `core.progress.Progress` that draws one bar at a time, for the current activity."""
 
     def __init__(self, *, is_shown: bool, use_color: bool, log_lines: bool = False) -> None:
-        """is_shown: whether to draw bars. log_lines: whether to log the progress of long work in lines."""
+        """is_shown: whether to draw bars. log_lines: whether to log long work, line by line."""
         self._is_shown = is_shown
         self._log_lines = log_lines
         self._use_color = use_color

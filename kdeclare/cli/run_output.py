@@ -96,7 +96,8 @@ def make_run_presenter(
 ) -> "Callable[[ApplyResult, float], ExitCode]":
     """Return a function that shows the result of a run.
 
-    identity: the id of a plan read from a file. origin: the time and commit of the plan, for an HTML page.
+    identity: the id of the plan, if the plan was read from a file. origin: when the plan was made, and from
+        which commit, for an HTML page.
     """
     return lambda result, seconds: _show_result(console, workspace, result, identity, seconds, origin)
 

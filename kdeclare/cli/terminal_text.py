@@ -29,12 +29,12 @@ def sanitize_for_terminal(text: str) -> str:
 
 
 def write_traceback(exception: BaseException) -> None:
-    """Print the traceback of an exception to stderr. Exceptions of libraries can contain secrets."""
+    """Print a traceback to stderr, without the secrets that exceptions of libraries can contain."""
     print(sanitize_for_terminal("".join(traceback.format_exception(exception))), end="", file=sys.stderr)
 
 
 class TerminalFormatter(logging.Formatter):
-    """A formatter for log lines, which may contain text from a broker or worker."""
+    """Sanitizes log lines, because they can contain text from a broker or a worker."""
 
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter.format`."""

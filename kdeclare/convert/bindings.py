@@ -82,7 +82,7 @@ class AclCollector:
         permission: str = "",
         host: str = "",
     ) -> None:
-        """Add a binding, given in the terms of the other tool. Report it if an Acl cannot declare it."""
+        """Add a binding in the terms of the other tool. Report a binding that an Acl cannot declare."""
         type_ = _TYPES.get(_keep_letters(resource_type).lower())
         operation_ = _OPERATIONS_BY_LETTERS.get(_keep_letters(operation).upper())
         pattern_ = _PATTERNS.get(pattern.lower())
@@ -119,7 +119,7 @@ class AclCollector:
         self._places.setdefault(binding, place)
 
     def build(self) -> Iterable[ConvertedResource]:
-        """Yield one resource for each principal."""
+        """Yield one Acl resource for each principal."""
         by_principal: dict[str, list[Binding]] = defaultdict(list)
         for binding in self._places:
             by_principal[binding.principal].append(binding)
@@ -173,7 +173,7 @@ def build_free_name(text: str, taken: set[str]) -> str:
 
 
 def _find_role(key: tuple[str, str, str, str, str], operations: list[str]) -> SpecPath | None:
-    """Return the field of the role that grants exactly these operations; None if there is no such role."""
+    """Return the Acl field for a role that grants exactly these operations; None if there is no such role."""
     resource_type, name, pattern, permission, host = key
     if permission != "allow" or host != ANY_HOST or (pattern == LITERAL and name != "*" and "*" in name):
         return None

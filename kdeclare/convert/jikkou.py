@@ -94,7 +94,7 @@ def _unpack(document: object, findings: Findings) -> Iterator[_Object]:
 
 
 class _Converter:
-    """Converts resources.
+    """Converts Jikkou's resources.
 
     Topics and authorizations are converted last, because they can refer to config maps and roles in any file.
     """
@@ -299,7 +299,7 @@ class _Converter:
 
 
 def _read_rule(rule: Section) -> tuple[Section, list[str], Mapping[str, str]]:
-    """Return an ACL rule, the operations that it lists, and the fields that its bindings have in common."""
+    """Return an ACL rule, its operations, and the binding fields that all these operations share."""
     resource = rule.take_section("resource")
     words = {
         "resource_type": resource.take_text("type") if resource is not None else "",

@@ -173,7 +173,7 @@ class _Converter:
         configs: dict[str, JsonValue],
         places: Mapping[SpecPath, SourcePosition],
     ) -> int | None:
-        """Remove a number, such as ``num.partitions``, from the configs, and return it."""
+        """Remove a config with an integer value, such as ``num.partitions``, and return the value."""
         value = configs.pop(key, None)
         if value is not None and not isinstance(value, int):
             reason = f"'{value}' is not a whole number."
@@ -335,7 +335,7 @@ class _Converter:
 
 
 def _ignore_user_fields(user: Section) -> None:
-    """Mark the fields of a producer or consumer as read, after they were read for every topic."""
+    """Mark the fields of a producer or consumer as read, after all topics have used them."""
     user.ignore("principal", "group", "transactionId", "idempotence")
     user.report(
         "metadata",

@@ -217,7 +217,10 @@ class _Converter:
 
 
 def _take_named(section: Section, key: str, subject: str) -> Iterable[tuple[str, Section]]:
-    """Yield the entries of a mapping by name. key: the field with the mapping; ``""`` for the section."""
+    """Yield the entries of a mapping by name.
+
+    key: the field with the mapping; ``""`` if the section itself is the mapping.
+    """
     named = section.take_section(key, subject) if key else section
     if named is None:
         return

@@ -12,7 +12,7 @@ SpecPath = tuple[str | int, ...]
 
 
 class Reference(str):
-    """A value that kdeclare resolves when it runs, such as ``${env.NAME}``. It is written without escapes."""
+    """A value that kdeclare resolves at run time, such as ``${env.NAME}``. Manifests contain it unescaped."""
 
     __slots__ = ()
 
@@ -21,7 +21,8 @@ class Reference(str):
 class ConvertedResource:
     """A resource that was found in the source, as the content of a manifest.
 
-    place: where the source declares the resource. places: the positions of fields of the spec, by path.
+    place: where the source declares the resource.
+    places: where the source declares the fields of the spec, by path in the spec.
     """
 
     kind: str
@@ -41,7 +42,8 @@ class ConvertedResource:
 class Gap:
     """A part of the source that the manifests do not contain, or contain in a different form.
 
-    subject: the object and the field in the source. reason: full sentences.
+    subject: the object and the field in the source.
+    reason: why the part was not converted, or was changed, in full sentences.
     """
 
     place: SourcePosition

@@ -1,4 +1,4 @@
-"""Build what several tools have in common: configs, topics, quotas, SCRAM users and connectors."""
+"""Build resources that several tools can declare: topics, quotas, SCRAM users and connectors."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _SECRET = re.compile(
 
 
 def take_configs(section: Section | None) -> tuple[dict[str, JsonValue], dict[SpecPath, SourcePosition]]:
-    """Return the configs of a topic, and the positions of their keys. Null means "no override"."""
+    """Return the configs of a topic, and the positions of their keys. A null value means no override."""
     configs: dict[str, JsonValue] = {}
     places: dict[SpecPath, SourcePosition] = {}
     for key, value, place in section.take_values() if section is not None else ():
@@ -62,7 +62,7 @@ def build_quota(
 
 
 def build_variable_name(*parts: str) -> str:
-    """Join the parts to the name of an environment variable."""
+    """Build the name of an environment variable from parts, such as a connector name and a config key."""
     name = re.sub(r"[^A-Z0-9]+", "_", "_".join(parts).upper()).strip("_")
     return f"_{name}" if name[:1].isdigit() else name
 

@@ -1,4 +1,4 @@
-"""Read the documents of other tools with positions, and report every field that was not converted."""
+"""Read files of other tools, with the position of each field, and report fields that were not converted."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ class Findings:
         self.gaps.append(Gap(place, subject, reason))
 
     def watch(self, section: "Section") -> None:
-        """Remember a section, so that `report_unread_fields` finds its fields that were not read."""
+        """Remember a section, so that `report_unread_fields` can report its unread fields."""
         self._sections.append(section)
 
     def report_unread_fields(self) -> None:
@@ -53,8 +53,8 @@ class Findings:
 class Section:
     """A mapping in a source file.
 
-    Each field must be taken, ignored or reported. `Findings.report_unread_fields` reports all other fields,
-    so that a conversion loses nothing silently. subject: the name of the mapping in reports, such as
+    A converter must read, ignore or report each field. `Findings.report_unread_fields` reports all other
+    fields, so that a conversion loses nothing silently. subject: the name of the mapping in reports, such as
     ``KafkaTopic/a``.
     """
 
@@ -71,7 +71,7 @@ class Section:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys that have not been taken yet."""
+        """The keys of the fields that have not been read, ignored or reported yet."""
         return tuple(self._fields)
 
     def rename(self, subject: str) -> None:
@@ -80,22 +80,22 @@ class Section:
         self._path = ""
 
     def find_place(self, key: str) -> SourcePosition:
-        """Return the position of a field, or that of the section if the field does not exist or was taken."""
+        """Return the position of a field; that of the section if the field is missing or has been read."""
         pair = self._fields.get(key)
         return get_position(pair[0]) if pair else self.place
 
     def peek(self, key: str) -> Node | None:
-        """Return the value of a field without taking it; None if it does not exist or is null."""
+        """Return the value of a field, but do not mark the field as read; None if it is missing or null."""
         pair = self._fields.get(key)
         return None if pair is None or is_null(pair[1]) else pair[1]
 
     def peek_text(self, key: str) -> str:
-        """Return a field as text without taking it; ``""`` if it does not exist or is not a scalar."""
+        """Return a field as text, but do not mark it as read; ``""`` if it is missing or not a scalar."""
         node = self.peek(key)
         return read_text(node) if isinstance(node, ScalarNode) else ""
 
     def take(self, key: str) -> Node | None:
-        """Return the value of a field; None if the field does not exist or is null."""
+        """Return the value of a field, and mark the field as read; None if the field is missing or null."""
         pair = self._fields.pop(key, None)
         return None if pair is None or is_null(pair[1]) else pair[1]
 
@@ -111,7 +111,7 @@ class Section:
         return ""
 
     def take_integer(self, key: str, *, unset: Sequence[str] = ()) -> int | None:
-        """Return a field as an integer. unset: the values that stand for a field that is not set."""
+        """Return a field as an integer. unset: the values that mean that the field is not set."""
         place = self.find_place(key)
         text = self.take_text(key)
         if not text or text in unset:
@@ -123,7 +123,10 @@ class Section:
             return None
 
     def take_section(self, key: str, subject: str = "") -> "Section | None":
-        """Return a field as a section. subject: its name in reports; by default the name of this section."""
+        """Return the mapping in a field as a section.
+
+        subject: the name of the new section in reports; by default, the name of this section.
+        """
         place = self.find_place(key)
         node = self.take(key)
         if node is None:
@@ -135,7 +138,7 @@ class Section:
         return None
 
     def take_sections(self, key: str) -> list["Section"]:
-        """Return the sections of a list. Items that are not mappings are reported."""
+        """Return each mapping in a list as a section. Items that are not mappings are reported."""
         place = self.find_place(key)
         node = self.take(key)
         if node is None:
@@ -201,14 +204,14 @@ class Section:
             self._fields.pop(key, None)
 
     def report(self, key: str, reason: str) -> None:
-        """Report a field with the given reason if the field exists and was not taken."""
+        """Report a field with the given reason if the field exists and has not been read."""
         if key in self._fields:
             place = self.find_place(key)
             del self._fields[key]
             self.findings.report(place, self._name(key), reason)
 
     def report_rest(self, reason: str) -> None:
-        """Report all fields that have not been taken."""
+        """Report all fields that have not been read or ignored."""
         for key in self.keys:
             self.report(key, reason)
 
@@ -275,23 +278,23 @@ def build_wrong_file_error(source: SourceFile, expected: str, hint: str) -> Kdec
 
 
 def get_fields(node: Node) -> dict[str, Node]:
-    """Return the values of a mapping by key; nothing for other nodes."""
+    """Return the values of a YAML mapping by key; an empty result if the node is not a mapping."""
     pairs = node.value if isinstance(node, MappingNode) else ()
     return {key.value: value for key, value in pairs if isinstance(key, ScalarNode)}
 
 
 def get_text(node: Node | None) -> str:
-    """Return the text of a scalar; ``""`` for other nodes."""
+    """Return the text of a YAML scalar; ``""`` if the node is not a scalar."""
     return node.value if isinstance(node, ScalarNode) else ""
 
 
 def is_null(node: Node) -> bool:
-    """Return whether a node is null or empty."""
+    """Return whether a YAML node is null or empty."""
     return isinstance(node, ScalarNode) and not node.style and node.value in ("", "~", "null", "Null", "NULL")
 
 
 def read_text(node: ScalarNode) -> str:
-    """Return a scalar as the other tool reads it, as text: decimal numbers, and Booleans in lower case."""
+    """Return the value of a YAML scalar as text: integers in decimal, Booleans as ``true`` or ``false``."""
     return _to_text(read_value(node))
 
 
@@ -314,7 +317,7 @@ def read_value(node: Node) -> JsonValue:
 
 
 def convert_number(value: JsonValue) -> JsonValue:
-    """Convert a string to a number if it is a number, so that the manifest contains it without quotes."""
+    """Convert a string such as ``1`` or ``true`` to a number or Boolean, which manifests show unquoted."""
     if not isinstance(value, str):
         return value
     if value.lstrip("-").isdigit() and value.isascii() and str(int(value)) == value:

@@ -73,7 +73,7 @@ def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
 
 
 def _list_objects(source: SourceFile) -> Iterator[MappingNode]:
-    """Yield the objects of a file. Lists, as kubectl prints them, are unpacked."""
+    """Yield the Kubernetes objects of a file, including the items of a ``List`` that kubectl printed."""
     for document in source.documents:
         fields = get_fields(document)
         items = fields.get("items")

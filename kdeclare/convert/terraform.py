@@ -113,7 +113,7 @@ def _list_items(node: Node | None) -> list[Node]:
 
 
 class _Converter:
-    """Converts instances. Bindings and credentials of one principal are written to one manifest."""
+    """Converts resource instances. Each principal gets one manifest for bindings, and one for credentials."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings

@@ -103,9 +103,9 @@ def _convert_topic(spec: Section, name: str, labels: dict[str, str], findings: F
 
 
 def _take_placement(section: Section | None) -> dict[str, JsonValue]:
-    """Return the fields for the placement of replicas.
+    """Return the fields of a Topic for the placement of replicas.
 
-    The strategy 'any' is kdeclare's behavior without a placement.
+    The strategy ``any`` needs no field: it is what kdeclare does for a Topic without ``placement``.
     """
     if section is None:
         return {}

@@ -56,12 +56,12 @@ _LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 def parse_time(text: str) -> datetime:
-    """Return the UTC time that ``text`` contains as ISO 8601. Raises ValueError; see `check_time`."""
+    """Parse a time in ISO 8601 and convert it to UTC. Raises ValueError; see `check_time`."""
     return check_time(datetime.fromisoformat(text)).astimezone(UTC)
 
 
 def check_time(moment: datetime) -> datetime:
-    """Return the time. Raises ValueError if it has no UTC offset, or is not in the years from 1970 to 8999.
+    """Return the given time. Raises ValueError if it has no UTC offset or is outside the years 1970 to 8999.
 
     Any other time would cause an error later, when it is converted to UTC, compared, or added to a duration.
     """

@@ -18,7 +18,7 @@ UNKNOWN_SETTING = "unknown-config"
 DENIED_CHANGES = "denied-changes"
 """The error code of a plan that is refused as a whole because a policy or a guard denies a change."""
 STOPS_ON_DENIAL = "stops-on-denial"
-"""The warning code of a plan with denials that apply would refuse because of ``onDenied: stop``."""
+"""The code of the warning that apply would refuse the plan, because of denials and ``onDenied: stop``."""
 ENDPOINT_UNREACHABLE = "endpoint-unreachable"
 """The error code for a resource whose endpoint did not respond.
 
@@ -27,7 +27,7 @@ Unlike any other error, this error blocks only its resource and the resources th
 
 
 FIELD_SUBJECT_PREFIX = "spec."
-"""The prefix of a `Diagnostic.subject` that names a field of a manifest.
+"""The prefix of `Diagnostic.subject` if the diagnostic is about a field of a manifest.
 
 The path of the field follows the prefix, in the form that changes use, such as ``spec.config.file``. Plans
 show the position of the field.
@@ -89,7 +89,7 @@ class Diagnostic:
 
     @property
     def is_error(self) -> bool:
-        """Whether this diagnostic is an error, so that a command that reports it fails."""
+        """Whether this diagnostic is an error. A command that reports an error fails."""
         return self.severity is Severity.ERROR
 
     @property
@@ -117,9 +117,9 @@ info = partial(Diagnostic, Severity.INFO)
 
 
 def summarize_diagnostics(diagnostics: Sequence[Diagnostic]) -> str:
-    """Summarize diagnostics in one line: the first error, and the number of other errors.
+    """Summarize diagnostics on one line: the first error, and the number of other errors.
 
-    If there is no error, the line contains the first diagnostic and the number of the others.
+    If there is no error, the line contains the first diagnostic and the number of other diagnostics.
     """
     errors = [d for d in diagnostics if d.is_error] or list(diagnostics)
     first_error, more_count = errors[0], len(errors) - 1

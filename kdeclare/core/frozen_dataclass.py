@@ -35,9 +35,9 @@ _collect_fields = dataclasses.dataclass(init=False, repr=False, eq=False)
 
 
 class _FieldCollector:
-    """A class that all calls of `_find_fields` share.
+    """A class that all calls to `_find_fields` share.
 
-    If each call created a class, all of the classes would stay in memory.
+    If each call created its own class, all these classes would stay in memory.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[object]]]
@@ -174,7 +174,7 @@ def _add_init(cls: type, fields: _Fields) -> None:
 def _compile_init(
     positional: tuple[_Source, ...], keyword_only: tuple[_Source, ...], has_post_init: bool
 ) -> CodeType:
-    """Compile an ``__init__`` whose parameters and global variables have numbers instead of names."""
+    """Compile an ``__init__`` whose parameters and global variables are numbered: ``p0``, ``value_0``."""
     parameters, lines = ["self"], ["    pass"]
     for number, source in enumerate(positional + keyword_only):
         if number == len(positional):
@@ -216,7 +216,7 @@ def _forbid_deletion(self: object, name: str) -> None:
 
 
 def _is_frozen_attribute(cls: type, name: str) -> bool:
-    """Whether setting or deleting the attribute must fail: it is a field, or the class is a dataclass.
+    """Whether an attribute must not be set or deleted, because it is a field or the class is a dataclass.
 
     A subclass that is not a dataclass can still set and delete attributes that are not fields.
     """

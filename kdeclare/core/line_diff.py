@@ -1,4 +1,4 @@
-"""Two texts, compared line by line, for reports that show them side by side. Providers compare the texts."""
+"""The result of comparing two texts line by line, for reports that show the texts side by side."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -30,7 +30,7 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True)
 class DiffRow:
-    """A row with the lines of both texts. ``before`` or ``after`` is None if its text has no line there.
+    """A row with a line of each text. ``before`` or ``after`` is None if that text has no line in this row.
 
     skipped_count: the number of equal lines that a row with the change ``skipped`` replaces.
     """
@@ -43,7 +43,7 @@ class DiffRow:
 
 @dataclass(frozen=True, slots=True)
 class LineDiff:
-    """The rows of two texts side by side. Without a difference, all rows are equal."""
+    """Two texts side by side, in rows. If the texts are equal, each row has the change ``equal``."""
 
     rows: tuple[DiffRow, ...]
 
@@ -53,7 +53,7 @@ class LineDiff:
         return any(row.change not in (LineChange.EQUAL, LineChange.SKIPPED) for row in self.rows)
 
     def split(self, context: int = CONTEXT) -> Iterator[tuple[bool, Sequence[DiffRow]]]:
-        """Yield all rows in blocks. The flag is True for a block of equal lines far from any difference.
+        """Yield all rows in blocks, each with a flag: True for equal lines that are far from any difference.
 
         context: how many equal lines before and after a difference count as near the difference.
         """
@@ -65,7 +65,7 @@ class LineDiff:
     def shorten(self, context: int = CONTEXT) -> "LineDiff":
         """Return the diff with at most ``context`` equal lines before and after each difference.
 
-        A row with the change ``skipped`` replaces other equal lines if there are at least two in succession.
+        Two or more other equal lines in succession are replaced by a row with the change ``skipped``.
         """
         rows: list[DiffRow] = []
         for is_far, block in self.split(context):

@@ -36,7 +36,7 @@ class PatternError(ValueError):
 
 
 class _CompiledPattern(Protocol):
-    """The common interface of compiled expressions of RE2 and of Python's `re`."""
+    """The interface that expressions compiled by RE2 and by Python's `re` have in common."""
 
     def fullmatch(self, string: str, /) -> object | None:
         """Return the match of the whole string, or None."""

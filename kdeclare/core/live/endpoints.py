@@ -40,7 +40,7 @@ Endpoints = Mapping[str, str]
 
 
 def merge_endpoints(recorded: Endpoints, current: Endpoints) -> Endpoints:
-    """Return the recorded endpoints with the current ids. An empty id does not replace a recorded id."""
+    """Add the current endpoints to the recorded ones. An empty id does not replace a recorded id."""
     return {**recorded, **{name: id_ for name, id_ in current.items() if id_ or name not in recorded}}
 
 

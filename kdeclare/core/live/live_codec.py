@@ -86,8 +86,9 @@ class UnreadPart:
     unknown. For declared and owned resources, `Kind.diff` reports `ENDPOINT_UNREACHABLE`.
 
     sort: the type of the objects. A part with objects of several types is listed once for each type.
-    prefix: the string with which the keys and groups of these objects begin, which is not itself a key. Empty
-        if keys do not show to which part an object belongs. Any object of the type can then belong to it.
+    prefix: the string with which the keys and groups of these objects begin; no key consists of the prefix
+        alone. Empty if keys do not show to which part an object belongs. Any object of the type can then
+        belong to the part.
     reason: why the part could not be read, as a sentence.
     """
 
@@ -180,7 +181,10 @@ class DescribesFields(Protocol):
     """
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
-        """Return the fields of an object by path: the same path as in plans, except for `HasOwnPaths`."""
+        """Return the fields of an object by path.
+
+        Plans use the same paths, unless the codec is a `HasOwnPaths` codec.
+        """
 
     def format_field_name(self, sort: str, path: str) -> str | None:
         """Return the name to display instead of a path; None to display the path itself."""
@@ -190,8 +194,9 @@ class DescribesFields(Protocol):
 class HasOwnPaths(Protocol):
     """A codec whose objects have field paths that differ from those in plans.
 
-    has_own_paths: always True. The history of a fleet then cannot tell from a plan which fields a run
-    changed.
+    Because the paths differ, the history of a fleet cannot tell from a plan which fields a run changed.
+
+    has_own_paths: always True.
     """
 
     has_own_paths: bool

@@ -1,4 +1,4 @@
-"""Unused live objects, so that an audit can report them."""
+"""Live objects that have not been used for some time. Audits can report these objects."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -46,7 +46,7 @@ class UnusedListing:
 class ListsUnusedObjects(Protocol):
     """A codec that can determine which live objects are unused.
 
-    Fleets use it only if the fleet file asks for unused objects.
+    Fleet commands search for unused objects only if the fleet file asks for them.
 
     unused_sorts: the types of these objects.
     """

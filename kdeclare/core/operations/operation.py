@@ -27,7 +27,7 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class UnboundArguments(Arguments):
-    """The arguments of an operation that this version of kdeclare cannot run, exactly as in the file.
+    """The arguments of an operation that this version of kdeclare cannot run, exactly as in the plan file.
 
     problem: the reason why kdeclare cannot run the operation.
     """
@@ -109,7 +109,7 @@ class UndoResult:
 class Recreation:
     """How a rollback can re-create a deleted object without its contents.
 
-    inverse: the creation; None if the object cannot be re-created.
+    inverse: the operation that creates the object; None if the object cannot be re-created.
     text: sentences for display: the settings that are restored and the contents that are lost, or the reason
         why the object cannot be re-created.
     """
@@ -120,7 +120,7 @@ class Recreation:
 
 @dataclass(frozen=True, slots=True)
 class UnprovenDeletion:
-    """The reason why an object is not deleted: kdeclare cannot prove that the run created the object.
+    """Why a rollback does not delete an object: it is not certain that the undone run created the object.
 
     code: the diagnostic code. title, reason, hint: strings for display; the reason is part of a sentence.
     """

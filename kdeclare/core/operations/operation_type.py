@@ -193,7 +193,7 @@ find changes by other clients.
 IDENTITY = "(id of "
 """The prefix of view elements that contain the id of an object.
 
-A later object of the same name has a different id.
+The id shows whether the object was recreated, because a later object of the same name has a different id.
 """
 
 
@@ -248,7 +248,7 @@ class OperationType(Protocol):
     completion: Completion | None = None
     """Tracks work that continues after the response to the request; None if no work continues."""
     contents: str = "data"
-    """A noun for the data that the object contains, such as ``records``, for messages about deletions."""
+    """A noun for the data in the object, such as ``records``. Messages about deletions use the noun."""
     awaits: Completion | None = None
     """Detects the end of ongoing work on the objects of the operation, so that the operation can begin.
 
@@ -272,7 +272,7 @@ class OperationType(Protocol):
     is_shown_late: bool = False
     """Whether the system can acknowledge the operation before all members show its effect."""
     is_forwarded: bool = False
-    """Whether a member that forwards the request repeats it if the other member fails.
+    """Whether a member can forward the request to another member, and repeat it if that member fails.
 
     The response can then belong to the second request: it reports that the object already exists, although
     the first request has just created it.
@@ -313,9 +313,10 @@ class OperationType(Protocol):
         return ()
 
     def describe_target(self, op: Operation) -> tuple[str, str] | None:
-        """Return the target of ``op`` and a label for it; None if the resource name identifies the target.
+        """Return a label, such as ``workers``, and the target of ``op``, such as the URLs of the workers.
 
-        Plans show the target with the change, so that users can see where secrets are sent.
+        Return None if the resource name identifies the target. Plans show the target with the change, so that
+        users can see where secrets are sent.
         """
         return None
 
@@ -382,7 +383,7 @@ class OperationType(Protocol):
         """Return the live state that ``op`` touches, in the form of ``op.expect``."""
 
     def expected_state(self, op: Operation) -> View:
-        """Return the view that is expected after ``op`` was executed."""
+        """Return the view that is expected after ``op`` has been executed."""
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """Return all field changes of ``op``, based on its arguments and on ``op.expect``.
@@ -413,14 +414,14 @@ class OperationType(Protocol):
         return ".".join(map(str, at))
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return ``op`` so that it leaves the given view elements unchanged; None if that is not possible."""
+        """Return a version of ``op`` that does not change the given view elements; None if impossible."""
         return None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """Return the claims of ``op``: for each element of its view, a name that is unique in the system."""
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the key of the item for ``op`` in a batch request, which can contain each key only once."""
+        """Return the key of ``op`` in a batch. A batch can contain only one operation with the same key."""
         return str(op.resource)
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
@@ -529,5 +530,5 @@ def with_inverse(operation_type: OperationType, op: Operation) -> Operation:
 
 
 def with_args(op: Operation, args: Arguments) -> Operation:
-    """Return ``op`` with these arguments, which also replace the arguments of its inverse, if it has one."""
+    """Replace the arguments of ``op``, and of its inverse if it has one, and return the result."""
     return replace(op, args=args, inverse=replace(op.inverse, args=args) if op.inverse else None)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 SendCheck = Callable[[], None]
-"""Returns normally if this process may still change systems; raises KdeclareError if it may not."""
+"""Returns normally if this process still has permission to change systems; otherwise raises KdeclareError."""
 
 
 def _allow() -> None:
@@ -32,7 +32,7 @@ def require_permit(check: SendCheck) -> Iterator[None]:
 
 
 def check_send_permit() -> None:
-    """Return normally if this thread may send a request that changes something.
+    """Return normally if this thread has permission to send a request that changes something.
 
     Call this function immediately before the request is sent. Raises KdeclareError.
     """
@@ -40,5 +40,5 @@ def check_send_permit() -> None:
 
 
 def get_send_check() -> SendCheck:
-    """Return the check of this thread, so that a client can also call it in a thread that sends requests."""
+    """Return the check of this thread, for a client that sends this thread's requests in another thread."""
     return _check.get()

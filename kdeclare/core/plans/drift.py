@@ -36,7 +36,7 @@ class DriftedField:
 
 @dataclass(frozen=True, slots=True)
 class ResourceDrift:
-    """A resource that was changed, deleted, or deleted and created again since it was applied."""
+    """A resource that was changed, deleted, or deleted and created again after kdeclare last applied it."""
 
     schema_name = "ResourceDriftDocument"
 

@@ -1,4 +1,4 @@
-"""Find objects in other systems that refer to the objects that a plan deletes, within a time limit."""
+"""Within a time limit, find objects in other systems that refer to the objects that a plan deletes."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ _NOT_USABLE = "NOT_USABLE"
 
 
 def find_deleted_names(changes: Sequence[Change], kind: str) -> tuple[str, ...]:
-    """Return the names of the resources of one kind that a plan deletes."""
+    """Return the names of all resources of a kind that a plan deletes."""
     return tuple(
         change.id.name for change in changes if change.id.kind == kind and change.action is Action.DELETE
     )
@@ -62,7 +62,7 @@ def attempt_read(read: Callable[[], Found]) -> Found | Fault:
 
 
 def build_unknown_references(resource: str, what: str, reason: str) -> Observation:
-    """Build an observation that it is unknown which objects refer to the deleted objects.
+    """Build the observation that kdeclare could not determine which objects refer to the deleted objects.
 
     what: what is unknown, as a clause such as ``which connectors refer to the deleted topics``.
     reason: why it is unknown, as a clause.

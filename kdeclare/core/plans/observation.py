@@ -28,7 +28,7 @@ class ObservationLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One effect of one change. It describes the systems at the time of the plan and is never compared.
+    """One effect of one change, as of the time when the plan was made. Apply does not check it again.
 
     resource: the id of the changed resource.
     code: the type of the effect, such as ``deletable-records``. It stays the same in all versions.

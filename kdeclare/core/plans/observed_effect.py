@@ -35,7 +35,7 @@ class EffectStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObservedEffect:
-    """One effect of a run, observed directly after its operations, and the prediction of the plan about it.
+    """One effect of a run, observed directly after the operations, with the plan's prediction of the effect.
 
     figures: the numbers in ``observed``, by name, for scripts.
     """

@@ -47,7 +47,7 @@ class VerdictOutcome(StrEnum):
 
 
 SYSTEM_POLICY = "broker"
-"""The name that verdicts use for policies that are configured in the system itself, such as in brokers."""
+"""The policy name in the verdicts of a system's own policies, such as a policy that brokers enforce."""
 
 STALE = "stale"
 """The diagnostic code for an object that another client changed after kdeclare read it."""
@@ -87,7 +87,7 @@ def build_system_denial(resource: str, message: str) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Counts of resources. ``reassign`` counts partitions, and ``unmanaged_configs`` counts keys.
+    """Counts of resources, except that ``reassign`` counts partitions and ``unmanaged_configs`` counts keys.
 
     A replaced resource counts in both ``create`` and ``delete``.
     """

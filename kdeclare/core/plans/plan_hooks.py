@@ -93,7 +93,7 @@ class PlanHooks:
     """
 
     def prepare(self) -> object | None:
-        """Return the value that the provider's kinds use from the `PlanContext`; None if they need none."""
+        """Return the value that the provider's kinds will get from the `PlanContext`; None for no value."""
         return None
 
     def withhold(
@@ -128,7 +128,7 @@ class PlanHooks:
         return PlanStep(operations)
 
     def guard(self, operations: tuple[Operation, ...]) -> tuple[Verdict, ...]:
-        """Return verdicts about operations that harm kdeclare or the system unless the user permits them.
+        """Return verdicts about operations that would harm kdeclare or the system. Users can permit them.
 
         The engine also calls this method for rollbacks, and again when a plan is applied. A denial removes
         all operations of its resource. If a plan option permits the operations, the ``override`` of the

@@ -17,7 +17,7 @@ Override = Callable[[Verdict], str | None]
 """A function that returns the reason for overriding a denial, or None if the denial is not overridden."""
 
 Labels = Mapping[str, Mapping[str, str]]
-"""The labels of resources that policies evaluate, by resource name."""
+"""The labels of the resources that policies evaluate, by the name of the resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class PolicyGate:
         owned: Mapping[str, OwnedRecord],
         ownership: Iterable[Ownership],
     ) -> Labels:
-        """Return the labels that the plan must store, because they are not in the state or ``ownership``."""
+        """Return the labels that the plan must store, because the state and ``ownership`` lack them."""
         return {}
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:

@@ -2,8 +2,8 @@
 
 A provider declares one `ConnectionType`, which converts the settings of an environment to a `Target`. The
 target is a frozen value with all data that is needed to open the connection. kdeclare opens the connection on
-first use and closes it. The interactive shell reuses a connection for the next command if the connection has
-a method that checks whether the system still responds (`Keepable`).
+first use, and closes it at the end of the command. The interactive shell reuses a connection for the next
+command if the connection has a method that checks whether the system still responds (`Keepable`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -36,10 +36,10 @@ class References(Protocol):
         """
 
     def resolve_beside(self, file: Path, reference: str) -> str:
-        """Return the value of a reference in a settings file. Raises KdeclareError.
+        """Return the value of a reference in a file that connection settings name. Raises KdeclareError.
 
         Paths are relative to the folder of the file. The project's allow list does not apply, because the
-        user who runs kdeclare chooses the settings file, and the file is not reviewed with the manifests.
+        user who runs kdeclare chooses this file, and the file is not reviewed with the manifests.
         """
 
 
@@ -149,7 +149,7 @@ class ConnectionType(Generic[_Settings]):
         return self.find_files(self._narrow_settings(settings), options)
 
     def make_target(self, settings: BaseModel, surroundings: ConnectionContext) -> Target:
-        """Return the target of the system. Raises KdeclareError."""
+        """Convert the settings to the target to connect to. Raises KdeclareError."""
         return self.locate(self._narrow_settings(settings), surroundings)
 
     def _narrow_settings(self, settings: BaseModel) -> _Settings:

@@ -10,9 +10,9 @@ from kdeclare.core.parts import Connections
 class HealthCheck:
     """Counts the problems of one type in a system. A healthy system has none of these problems.
 
-    name: the name in fleet files, in kebab case. one, many: the noun for the problems, for messages: ``1
-    offline partition``, ``3 offline partitions``. count: returns the number; 0 if the environment does not
-    configure the system. Raises Fault.
+    name: the name in fleet files, in kebab case.
+    one, many: the singular and plural noun for the problems (``offline partition``, ``offline partitions``).
+    count: returns the number of problems; 0 if the environment does not configure the system. Raises Fault.
     """
 
     name: str

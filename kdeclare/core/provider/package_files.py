@@ -19,7 +19,7 @@ def list_package_files(package: str) -> Iterator[tuple[PurePosixPath, Traversabl
 def list_files(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, Traversable]]:
     """Yield the files in a folder and its subfolders, without compiled modules.
 
-    path: the path of the folder.
+    path: the path of the folder, with which the path of each file begins.
     """
     for item in sorted(folder.iterdir(), key=lambda item: item.name):
         if item.name in _EXCLUDED_FOLDERS:

@@ -75,8 +75,8 @@ class OfferedOptions:
 def find_plan_options() -> OfferedOptions:
     """Find the options of all installed providers.
 
-    If an option cannot be used, or if two options have the same name, commands cannot make plans. The help
-    text omits such an option.
+    If an option cannot be used, or has the same name as an earlier option, commands cannot make plans. The
+    help text omits the option.
     """
     usable: dict[str, OfferedOption] = {}
     problems: list[Diagnostic] = []

@@ -99,7 +99,7 @@ class ExaminationResult:
 
 
 def build_error_check(name: str, standing: CheckStatus, problem: KdeclareError, purpose: str = "") -> Check:
-    """Return a check that failed, with the message and the hint of an error."""
+    """Return a check with the given status, and with the message and the hint of the error."""
     hint = next((found.hint for found in problem.diagnostics if found.is_error and found.hint), "")
     return Check(name, standing, summarize_diagnostics(problem.diagnostics), purpose, hint)
 
@@ -146,7 +146,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class RecentRuns:
-    """The results of earlier runs.
+    """Data about earlier runs, for reports about ongoing work.
 
     cleanup: the pending cleanup of the runs.
     find: reads the journals, and yields the ids of the latest runs, the most recent first. Each id comes with
@@ -163,8 +163,8 @@ class ActivityWatch(Protocol):
     def look(self) -> tuple[Diagnostic, ...]:
         """Read the ongoing work, and return diagnostics about work that could not be read. Raises Fault.
 
-        Commands clean up after earlier runs only after this call, because they must not remove temporary
-        settings of work that has not ended.
+        Commands call this method before they clean up after earlier runs, because they must not remove
+        temporary settings of work that has not ended.
         """
 
     def describe(self, runs: RecentRuns) -> Activity:
@@ -176,8 +176,8 @@ class CleanupRequest:
     """The inputs of a cleanup.
 
     pending: the pending cleanup of all providers.
-    patient: whether to postpone the cleanup until all work has ended. Otherwise, a command that polls would
-        start a cleanup run each time a part of the work ends.
+    patient: whether to postpone the cleanup until all work has ended. A command that polls sets this to True,
+        because it would otherwise start a cleanup run each time a part of the work ends.
     """
 
     connections: Connections
@@ -190,7 +190,8 @@ class CleanupRequest:
 class Cleanup:
     """The cleanup that one provider can do now.
 
-    operations: the operations of the cleanup. ongoing: the names of the work that has not ended yet.
+    operations: the operations of the cleanup.
+    ongoing: the names of the objects, such as partitions, on which work has not ended yet.
     pending: the pending cleanup that remains, without entries for work that has ended.
     """
 

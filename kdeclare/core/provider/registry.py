@@ -53,7 +53,7 @@ class UnknownOperationType(OperationType):
         return ()
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return a view with an unknown effect, because no installed provider defines the type."""
+        """Return a view that says only that the effect of the operation is unknown."""
         return {_EFFECT: "unknown"}
 
     def expected_state(self, op: Operation) -> View:
@@ -61,15 +61,15 @@ class UnknownOperationType(OperationType):
         return {_EFFECT: "done"}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return no fields, because the fields are unknown."""
+        """Return no field changes, because kdeclare cannot interpret the arguments."""
         return ()
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim for the operation itself."""
+        """Return a single claim, which contains the id of the operation."""
         return {_EFFECT: f"operation/{op.id}"}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the operation's own id."""
+        """Return the id of the operation. No two operations of a plan have the same id."""
         return op.id
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
@@ -84,12 +84,12 @@ class UnknownOperationType(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Return a fault for each operation."""
+        """Execute nothing, and return a fault for each operation."""
         text = f"This version of kdeclare does not know the operation type '{self.name}'."
         return {op.id: Fault("UNKNOWN_VERB", text, FaultKind.REFUSED) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Report the changes as lost, because the operation cannot be undone."""
+        """Report that the changes of the operation cannot be undone."""
         return UndoResult(lost=(f"the changes made by {self.name}",))
 
 
@@ -221,8 +221,8 @@ def find_collectors(
 ) -> tuple[AnyCollector, ...]:
     """Return the collectors of all connected providers, and the collectors that read one of the selections.
 
-    If a selection refers to a system that the environment does not configure, its collector is returned, too,
-    and raises an error when it reads.
+    If a selection refers to a system that the environment does not configure, the result includes the
+    collector of this system. This collector raises an error when it reads.
     """
     collectors: list[AnyCollector] = []
     for provider in load_providers():
@@ -249,7 +249,7 @@ def load_codecs() -> tuple[LiveCodec, ...]:
 
 
 def list_cluster_sorts() -> frozenset[str]:
-    """Return the types of objects in the systems that identify clusters, such as topics and ACL bindings.
+    """Return the object types, such as topics and ACL bindings, of the system that identifies a cluster.
 
     Names in other systems are unique only within an endpoint, and the name of an endpoint is local to its
     environment.
@@ -334,7 +334,7 @@ def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str
 
 
 def find_principal(connections: Connections, kind: str) -> str | None:
-    """Return the authenticated principal of kdeclare in the system with a kind's resources.
+    """Return kdeclare's authenticated principal in the system that contains the resources of a kind.
 
     Return None if the system does not report the principal or is not connected. Raises Fault.
     """

@@ -15,7 +15,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One live object of a resource that is a set of live objects.
+    """One element of a resource that is a set of live objects. Each element is a live object.
 
     body: the body of the resource, reduced to this element; None if the resource is not declared. If the
         element was removed from a resource that is still declared, the body has no elements.

@@ -61,7 +61,7 @@ class FieldChange:
     """The change of one field of one resource.
 
     path: ``partitions``, ``configs.retention.ms``, ``replicas.orders-0`` …
-    before: the whole current value. after: the whole future value. None means that the field is not set.
+    before, after: the complete value before and after the change. None means that the field is not set.
     value: the elements that APPEND adds or SUBTRACT removes; None for any other operation.
     risk: the worst possible effect of changing this field. cause: the reason for this risk, as a sentence;
         empty if the change is safe.
@@ -80,7 +80,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change of one resource, or an orphan (action ``no-op``).
+    """The change of one resource, or an orphan that the plan does not change (action ``no-op``).
 
     risk: the highest risk of the change, including its fields.
     blocked: the code of the diagnostic that prevents the change from being applied, if there is one.

@@ -83,7 +83,7 @@ def report_missing_endpoint(choice: EndpointChoice, resource: str | None = None)
 
 
 def explain_unreachable_endpoint(name: str, problem: str) -> str:
-    """Return the sentence about an endpoint that did not respond.
+    """Return a sentence that explains why an endpoint did not respond.
 
     name: the full name of the endpoint, such as ``connect/eu``. problem: see `EndpointStatus`.
     """
@@ -109,7 +109,7 @@ def report_unreachable_endpoint(name: str, problem: str, resource: str) -> Diagn
 def withhold_resource(
     diagnostic: Diagnostic, desired: DesiredResource | None, owned: OwnedRecord | None
 ) -> Difference:
-    """Return the difference of a resource that cannot be compared, for `PlanHooks.withhold`.
+    """Return the result of `PlanHooks.withhold` for a resource that cannot be compared.
 
     A resource that is no longer declared stays owned.
     """

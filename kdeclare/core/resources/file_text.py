@@ -24,7 +24,7 @@ class FileText:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return a schema that accepts only instances of this class, because a model cannot read files."""
+        """Return a pydantic schema that accepts only `FileText` values. Pydantic itself cannot read files."""
         return core_schema.no_info_plain_validator_function(_require_instance)
 
     @classmethod

@@ -59,13 +59,13 @@ class SetLike(Protocol):
 
 @runtime_checkable
 class RemovesUnmanaged(Protocol):
-    """A set-like kind whose resources can remove live objects that no resource declares or owns."""
+    """A kind whose resources are sets of live objects, and can remove unmanaged objects."""
 
     def list_removed_groups(self, name: str, body: object) -> Mapping[str, object]:
         """Return the groups (`LiveObject.group`) whose unmanaged objects the resource removes.
 
-        Each value is a body. The diff between this body and an unmanaged object of the group removes
-        the object.
+        Each group is mapped to a body. The diff between this body and an unmanaged object of the group
+        removes the object.
         """
 
 
@@ -189,7 +189,7 @@ def list_live_keys(
 def list_removed_groups(desired: DesiredResource) -> Mapping[str, object]:
     """Return the groups whose unmanaged objects a resource removes.
 
-    Each value is the body that audits compare with the unmanaged objects of the group.
+    Each group is mapped to the body that audits compare with the unmanaged objects of the group.
     """
     kind = _find_remover(KINDS[desired.id.kind])
     return kind.list_removed_groups(desired.id.name, desired.body) if kind is not None else {}

@@ -80,7 +80,7 @@ def check_ignored_paths(
     known_paths: Iterable[str],
     is_known: Callable[[str], bool] | None = None,
 ) -> tuple[SpecProblem, ...]:
-    """Return an error for each listed path that is not a field of the resource.
+    """Return an error for each path in ``lifecycle.ignoreChanges`` that is not a field of the resource.
 
     known_paths: the paths of the fields. is_known: recognizes further paths, such as keys with a prefix.
     """
@@ -105,7 +105,7 @@ def check_ignored_paths(
 
 
 def _shorten_path(path: str) -> str:
-    """Return the path, with KEY instead of the key of a mapping."""
+    """Return the path of a field. In the path of a mapping entry, replace the key with ``KEY``."""
     field, dot, _ = path.partition(".")
     return f"{field}.KEY" if dot else path
 

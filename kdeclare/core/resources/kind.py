@@ -85,7 +85,7 @@ class ManifestExclusion:
 
     @property
     def hint(self) -> str:
-        """How a user can make the manifest present."""
+        """How a user can include the manifest."""
         options = " or ".join(f"--env {name}" for name in self.environments[:3])
         return f"Pass {options}, or change {self.field}." if options else f"Change {self.field}."
 
@@ -95,7 +95,7 @@ class Difference:
     """The result of diffing one resource.
 
     change: None if the resource needs no change.
-    owned: the ownership record after the change was applied; None if the resource is not owned.
+    owned: the ownership record after the change has been applied; None if the resource is then not owned.
     unmanaged: the keys of overrides that are neither declared nor owned.
     drifted: the paths (``configs.KEY``, ``partitions`` …) whose live value differs from the value that was
         last applied.
@@ -114,7 +114,7 @@ class Difference:
     def with_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> "Difference":
         """Return a copy with the given diagnostics.
 
-        If none of these blocks the change, the change becomes unblocked.
+        If none of these diagnostics blocks the change, the change is no longer blocked.
         """
         change = self.change
         if change is not None and change.blocked:
@@ -137,7 +137,7 @@ class Kind(Protocol):
         return id(self)
 
     def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[SpecProblem, ...]]:
-        """Return the body of a spec, and problems that the spec's schema cannot detect.
+        """Convert a spec to a body. Also return the problems that the schema of the spec cannot detect.
 
         The method is pure and needs no connection.
         """

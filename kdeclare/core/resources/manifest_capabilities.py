@@ -33,7 +33,7 @@ class ValueEdit:
 
 @dataclass(frozen=True, slots=True)
 class SettingEdit:
-    """An edit that sets or unsets a setting, or adds or removes elements of its list.
+    """An edit that sets or unsets a setting, or adds or removes elements if the setting is a list.
 
     path: the path within the spec.
     fields: the changes to the setting, in order. The order of list elements does not matter. A deleted
@@ -95,7 +95,7 @@ class DeclaredFields(Protocol):
         """Whether the manifest or an overlay has a value other than null at a path within the spec."""
 
     def read_value(self, path: SpecPath) -> JsonValue:
-        """Return the value at a path within the spec, with overlays, or None if there is no value.
+        """Return the value at a path within the spec, after overlays are applied; None if there is no value.
 
         All scalars are strings, and references are replaced by their values.
         """
@@ -114,7 +114,7 @@ class HasExclusiveFields(Protocol):
 
 @runtime_checkable
 class HasIndividualFields(Protocol):
-    """A kind with fields that belong in the manifest of each resource."""
+    """A kind with fields that an import writes to the manifest of each resource instead of `Defaults`."""
 
     individual_fields: frozenset[str]
     """The fields of the spec that an import does not move to `Defaults`.
@@ -196,7 +196,7 @@ class CompletesChanges(Protocol):
     """An `Editable` kind whose changes do not contain all values that a manifest declares."""
 
     def complete_change(self, change: Change, operations: Sequence[Operation]) -> Change:
-        """Return the change with the values that the operations of its resource set, for write-back."""
+        """Return the change, completed with all values that the operations of the resource will set."""
 
 
 @runtime_checkable
@@ -268,7 +268,7 @@ def find_editable(kind: str) -> Editable | None:
 
 
 def complete_change(change: Change, operations: Sequence[Operation]) -> Change:
-    """Return a change with all values that a manifest can declare.
+    """Complete a change with values that manifests can declare, but that only the operations contain.
 
     operations: the operations of the resource.
     """

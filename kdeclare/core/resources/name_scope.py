@@ -15,7 +15,7 @@ _MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class NameScope:
-    """The names that a project can use, by kind. A name in slashes is an RE2 pattern for whole names.
+    """The names that a project can use, by kind. A name between slashes is an RE2 pattern for whole names.
 
     A kind without an entry is unrestricted.
     """

@@ -92,7 +92,7 @@ class ObjectSystem:
     _turn: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
 
     def read(self, connections: Connections) -> SystemObjects:
-        """Read the whole state. Raises Fault."""
+        """Read the whole state of the system. Raises Fault."""
         with self._acquire_turn():
             return connections.get(self.connection).read()
 
