@@ -15,7 +15,7 @@ _folders: "weakref.WeakSet[tempfile.TemporaryDirectory[str]]" = weakref.WeakSet(
 
 
 def create_temporary_folder(prefix: str) -> "tempfile.TemporaryDirectory[str]":
-    """Create a temporary folder. The command deletes it when it exits, at the latest. Raises OSError."""
+    """Create a temporary folder, which is deleted when the command exits, at the latest. Raises OSError."""
     import tempfile  # imported here, because few commands need it
 
     folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
@@ -24,6 +24,6 @@ def create_temporary_folder(prefix: str) -> "tempfile.TemporaryDirectory[str]":
 
 
 def delete_temporary_folders() -> None:
-    """Delete all folders that still exist. A file that cannot be deleted is left."""
+    """Delete all temporary folders that still exist. Files that cannot be deleted are left behind."""
     for folder in tuple(_folders):
         folder.cleanup()

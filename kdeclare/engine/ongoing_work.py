@@ -11,7 +11,7 @@ from kdeclare.engine.observation import observe, select_all
 
 
 def describe_ongoing_work(connections: Connections, runs: RecentRuns) -> Activity | None:
-    """Return the operations of recent runs whose work continues according to their `Completion`.
+    """Return the recently executed operations whose work continues, according to their `Completion`.
 
     Providers with a `watch` function report their own work and are skipped. Return None if the recent runs
     have no operations of other providers. Raises Fault if a system does not respond.

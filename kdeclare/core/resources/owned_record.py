@@ -26,7 +26,7 @@ class NoRecord(OwnedRecord):
 
 @dataclass(frozen=True, slots=True)
 class CodedRecord(OwnedRecord):
-    """The base class of records with custom serialization, for kinds with thousands of records in a state."""
+    """The base class of ownership records with custom serialization, for kinds with thousands of records."""
 
     @classmethod
     def from_json(cls, json: JsonObject) -> Self:
@@ -40,7 +40,7 @@ class CodedRecord(OwnedRecord):
 
 @dataclass(frozen=True, slots=True)
 class UnboundRecord(OwnedRecord):
-    """A record that this version of kdeclare cannot read, exactly as it is in the file.
+    """An ownership record that this version of kdeclare cannot read, exactly as it is in the file.
 
     Either the kind is not installed, or a different version of the kind is installed.
 
@@ -56,7 +56,7 @@ _Field = TypeVar("_Field")
 
 
 def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
-    """Check the type of a record, and return it. If ``owned`` is None, return None. Raises TypeError."""
+    """Return ``owned``, which must be None or an ownership record of the given type. Raises TypeError."""
     if owned is None:
         return None
     if not isinstance(owned, record_type):
@@ -67,13 +67,13 @@ def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
 def merge_fields(
     before: Mapping[str, _Field], after: Mapping[str, _Field], names: Collection[str]
 ) -> dict[str, _Field]:
-    """Return the owned fields after a run that changed only the fields with these names."""
+    """Return the owned fields after a run that changed only the fields in ``names``."""
     kept_fields = {name: value for name, value in before.items() if name not in names}
     return kept_fields | {name: value for name, value in after.items() if name in names}
 
 
 def get_record_field(record: OwnedRecord | None, name: str) -> JsonValue:
-    """Return a field of a record by its name in files; None if the record does not have the field."""
+    """Return the value of the field that files call ``name``; None if the record has no such field."""
     if isinstance(record, UnboundRecord):
         return record.json.get(name) if isinstance(record.json, Mapping) else None
     value: JsonValue = getattr(record, name, None)

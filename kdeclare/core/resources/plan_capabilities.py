@@ -50,7 +50,7 @@ class AffectsResources(Protocol):
     """A kind whose resources change other resources of the same or a different kind."""
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
-        """Return the other resources that a body names. These resources need not be declared."""
+        """Return the other resources that a resource with this body changes, declared or not."""
 
 
 @runtime_checkable
@@ -58,7 +58,7 @@ class MentionsObjects(Protocol):
     """A kind whose resources use objects that resources of other kinds declare."""
 
     def list_mentions(self, body: object) -> Footprint:
-        """Return the objects that a body names, with `Access.MENTIONS`, even if no operation touches them."""
+        """Return each object that a body names, with `Access.MENTIONS`, even if no operation touches it."""
 
 
 @runtime_checkable
@@ -68,7 +68,7 @@ class RecordsIdentity(Protocol):
     def record_identity(
         self, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
     ) -> OwnedRecord | None:
-        """Return the record with the id of the created object, or without an id if the id is uncertain.
+        """Return the ownership record with the id of the created object, or without an id if it is uncertain.
 
         created_ids: the ids that the system acknowledged, by operation id.
         """
@@ -110,12 +110,12 @@ Values = tuple[JsonValue, ...]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The values that a plan file shows for one resource, and the values that operations set, by field path.
+    """The values of a resource's fields in a plan file and in operations, by field path.
 
-    shown: the values that the plan file shows.
-    done: the values that the operations of the resource set.
-    shared: the values that operations of any resource set, for operations whose work continues after the
-        request. If two resources declare the same value, only one of these resources has an operation.
+    shown: the values in the plan file.
+    done: the values set by the operations of this resource.
+    shared: the values set by all operations whose work continues after the request, for any resource. If two
+        resources declare the same value, only one of them has an operation.
     """
 
     shown: Mapping[str, Values]
@@ -132,7 +132,7 @@ class ProvesFields(Protocol):
     """
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Return the field change in a form in which diffs and operations can be compared."""
+        """Return the field change in the form in which changes and operations are compared."""
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
         """Return the paths of fields whose values in the plan need not match the operations."""
@@ -161,7 +161,7 @@ class PlansBlockedChanges(Protocol):
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """Return the operations to describe. They are never executed."""
+        """Return the operations that describe a blocked change. They are never executed."""
 
 
 @runtime_checkable
@@ -233,7 +233,7 @@ def is_rated_by_live_state(kind: str, field: FieldChange) -> bool:
 
 
 def normalize_field(resource: ResourceId, field: FieldChange) -> FieldChange:
-    """Return the field change in a form in which diffs and operations can be compared."""
+    """Return the field change in the form in which changes and operations are compared."""
     field_prover = _find_field_prover(KINDS.get(resource.kind))
     return field_prover.normalize_field(resource, field) if field_prover is not None else field
 
@@ -279,7 +279,7 @@ def list_exclusive_settings(desired: DesiredResource) -> Mapping[str, JsonValue]
 
 
 def find_affected(kind: object, body: object) -> Collection[ResourceId]:
-    """Return the other resources that a body names and that the resource changes."""
+    """Return the other resources that a resource of this kind changes, according to its body."""
     return kind.find_affected(body) if isinstance(kind, AffectsResources) else ()
 
 

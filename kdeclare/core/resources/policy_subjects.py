@@ -29,7 +29,7 @@ LabelSet = Mapping[str, str]
 
 
 class PolicyAction(StrEnum):
-    """The action of a policy request on its resource."""
+    """What a policy request does to its resource."""
 
     CREATE = "CREATE"
     MODIFY = "MODIFY"
@@ -37,7 +37,7 @@ class PolicyAction(StrEnum):
 
 
 RULE_TOO_SLOW = "the rule took too long for other resources, so it is no longer evaluated"
-"""The reason for a verdict if a rule was too slow, which depends on how busy the machine was."""
+"""The reason for a verdict if a rule was too slow. On a less busy machine, the rule might be fast enough."""
 
 
 class PolicyViolation(Exception):
@@ -145,7 +145,7 @@ _DICTS: Mapping[type, type] = {
 
 
 def build_policy_field(annotation: object) -> PolicyField:
-    """Return the policy field for a model's annotation.
+    """Return the policy field for a spec field with this type annotation.
 
     A type that rules cannot express becomes ``object``.
     """
@@ -180,7 +180,7 @@ class PolicyWords:
     before, after: aliases of the states before and after the request.
     is_name: returns whether a given name is valid for a resource.
     impact: the fields that describe the impact of a request, by name. A rule reads such a field as
-        ``impact.<name>``. The requests about a kind with these fields are of type `ImpactRequest`.
+        ``impact.<name>``. If there are such fields, the requests are of type `ImpactRequest`.
     """
 
     fields: Mapping[str, PolicyField]
@@ -308,7 +308,7 @@ class PolicyEffect(Protocol):
 
 
 def find_policy_action(effects: Sequence[PolicyEffect]) -> PolicyAction:
-    """Return the combined action of the effects on the resource."""
+    """Return the action that these effects on one resource have together."""
     if any(effect.created for effect in effects):
         return PolicyAction.CREATE
     return PolicyAction.DELETE if any(effect.deleted for effect in effects) else PolicyAction.MODIFY
@@ -321,7 +321,7 @@ class ReviewInputs:
     subjects: the names of the resources, by action.
     live: the live state that was already read for ``selections``; None if nothing was read.
     labels: the future labels of all resources by name, even of resources that are not evaluated.
-    applied: the labels that these resources had when they were last applied, by name.
+    applied: the labels that resources had when they were last applied, by name.
     desired: the declared resources by name.
     owned: the ownership records by name.
     effects: the effects of the planned operations on these resources, by name. Policies can still deny them.
@@ -467,7 +467,7 @@ class HasFieldSubjects(Protocol):
     """A kind whose resources can affect several policy subjects, each through different fields."""
 
     def find_field_subject(self, path: str) -> str | None:
-        """Return the name of the policy subject that a change to this field affects, for verdicts.
+        """Return the name of the policy subject that a change to this field affects. Verdicts use this name.
 
         Return None if the policy subject is the resource itself.
         """
@@ -479,7 +479,7 @@ def _find_field_subject_capability(kind: object) -> HasFieldSubjects | None:
 
 
 def find_field_subject(kind: str, path: str) -> str | None:
-    """Return the name of the policy subject that a change to this field affects, for verdicts.
+    """Return the name of the policy subject that a change to this field affects. Verdicts use this name.
 
     Return None if the policy subject is the resource itself.
     """

@@ -10,7 +10,7 @@ SECRET_COMMAND_TIMEOUT_S = 30.0
 
 
 class SecretCommandError(Exception):
-    """A command failed. The text is the reason, which never contains the output of the command."""
+    """Raised if a command failed. The message is the reason, without any output of the command."""
 
 
 def run_secret_command(line: str, environ: Mapping[str, str] | None = None) -> str:

@@ -204,7 +204,7 @@ _argument_fields_by_type: dict[type, tuple[str, ...] | None] = {SecretRef: None}
 
 
 def _list_argument_fields(arguments: type) -> tuple[str, ...] | None:
-    """Return the fields of `Arguments` that can contain a `SecretRef`; None for other classes."""
+    """Return the fields of a subclass of `Arguments` that can hold a `SecretRef`; None for other classes."""
     try:
         return _argument_fields_by_type[arguments]
     except KeyError:
@@ -213,9 +213,9 @@ def _list_argument_fields(arguments: type) -> tuple[str, ...] | None:
 
 
 def replace_records(value: JsonValue, new: Mapping[ValuePath, SecretRef], path: ValuePath = ()) -> JsonValue:
-    """Return a copy of plain data with new data about the secrets at some paths.
+    """Return a copy of plain data in which the data about the secrets at the paths in ``new`` is replaced.
 
-    new: the new data, by path.
+    new: the new data about each secret, by path.
     """
     if path in new:
         return new[path].as_json()

@@ -75,11 +75,11 @@ class ConditionalObjects(Protocol):
 class ListsProjects(Protocol):
     """A storage backend that can list all projects with objects at the same location.
 
-    This method is optional. Without it, plans cannot protect the resources of other projects.
+    This is optional, but without it, plans cannot protect the resources of other projects.
     """
 
     def list_projects(self) -> tuple[tuple[str, str], ...]:
-        """Return the projects with a state, each with the environment, sorted.
+        """Return the project and the environment of each state, sorted.
 
         Raises KdeclareError if the storage does not respond or refuses access.
         """
@@ -88,10 +88,11 @@ class ListsProjects(Protocol):
 def write_certainly(
     objects: ConditionalObjects, key: str, data: bytes, version: ObjectVersion | None
 ) -> ObjectVersion:
-    """Create (``version`` is None) or replace an object whose bytes no other process can write.
+    """Replace ``version`` of an object, or create the object if ``version`` is None.
 
-    A client that repeats a request after a lost response gets a conflict with its own write. The bytes show
-    whether this is the case. Raises ObjectConflict if another process wrote the object.
+    If a response is lost, the repeated request conflicts with this process's own write. This function
+    recognizes that write by ``data``, so no other process may write the same bytes. Raises ObjectConflict if
+    another process wrote the object.
     """
     try:
         return objects.create(key, data) if version is None else objects.replace(key, data, version)

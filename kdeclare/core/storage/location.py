@@ -19,8 +19,8 @@ STATE_STORES = "kdeclare.state_stores"
 class StateLocation:
     """A parsed URL such as ``s3://bucket/folder?region=eu-central-1``.
 
-    host: the part after ``//``, such as a bucket, or a topic. path: the rest of the path, without slashes at
-        both ends. options: the query of the URL.
+    host: the part after ``//``, such as a bucket or a topic. path: the path after the host, without slashes
+        at either end. options: the query of the URL.
     project, environment: the names of the project and the environment. Their objects are separate from the
         objects of other projects and environments at the same URL.
     """
@@ -82,7 +82,7 @@ class StorageContext:
     folder: the folder of the project file. environ: the environment variables of the process.
     timeout_s: how long to wait for a response, in seconds.
     find_target: returns the target of a provider's connection in this environment, by provider name. Raises
-        KdeclareError if the environment does not configure it.
+        KdeclareError if the environment does not configure the connection.
     """
 
     folder: Path

@@ -50,7 +50,7 @@ class Attempt:
     resend: a function that is called with operations before their request is sent again.
     check_lock: raises KdeclareError if this process must not change systems anymore.
     checks_all: whether to check every operation again immediately before it is sent, and not only operations
-        with predecessors. Needed if another process can still have sent a request.
+        with predecessors. Needed if a request of another process might still take effect.
     unanswered: the ids of operations whose outcome is being determined, for progress reports.
     replaced: the deletions of objects that the run creates again, by the id of the creation.
     visibility_timeout_s: how long to wait until systems have finished these deletions, in seconds.
@@ -145,7 +145,7 @@ class Attempt:
         return {**outcomes, **secret_faults}
 
     def _await_deletions(self, deletions: Sequence[Operation]) -> None:
-        """Wait until no member shows the objects that these operations deleted, or until the time limit.
+        """Wait until no member shows the objects that these operations deleted, or the time limit has passed.
 
         An object with a new id ends the wait: another client has created it. Raises Fault.
         """

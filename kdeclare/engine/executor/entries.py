@@ -27,7 +27,7 @@ def _check_time(text: str) -> str:
 
 
 _Time = Annotated[str, AfterValidator(_check_time)]
-"""A time for which `parse_time` does not fail."""
+"""A string that `parse_time` can convert to a time."""
 
 
 class _JournalLine(BaseModel):
@@ -330,7 +330,10 @@ def read_abandonment(store: StateStore, run_id: str) -> Abandonment:
 
 
 def read_undamaged(read: Callable[[], _Read]) -> _Read | None:
-    """Return the result of ``read``; None if files of the run are damaged. Raises KdeclareError."""
+    """Return the result of ``read``; None if it fails because files of a run are damaged.
+
+    Any other KdeclareError is passed on to the caller.
+    """
     try:
         return read()
     except KdeclareError as problem:
@@ -371,7 +374,7 @@ def read_written_kinds(store: StateStore, run_id: str) -> frozenset[tuple[str, s
 def read_reasons(store: StateStore, run_id: str) -> frozenset[Reason]:
     """Return the reasons for the changes in the plan of a run. Raises KdeclareError (see `read_run_plan`).
 
-    The plan file is validated only if it is damaged or has a different version.
+    To save time, the plan file is validated only if the reasons cannot be read from it directly.
     """
     try:
         document = as_object(parse_json(store.read_plan_text(run_id)))
@@ -406,8 +409,8 @@ _kept_plans: WeakKeyDictionary[StateStore, dict[str, tuple[bytes, Plan]]] = Weak
 def keep_run_plans(store: StateStore) -> Iterator[None]:
     """Cache the plans of runs inside the ``with`` block. A plan is read again only if its file changes.
 
-    A rollback uses the plan in several steps. Each step takes less time than reading the plan. Other commands
-    use the plan once, so they do not keep it in memory.
+    A rollback uses the plan in several steps, each of which takes less time than reading the plan. Other
+    commands use a plan only once, so they need no cache.
     """
     _kept_plans[store] = {}
     try:

@@ -139,7 +139,7 @@ def find_changed_secrets(operations: Sequence[Operation], secrets: SecretSource)
 def find_unrevealable(
     operations: Iterable[Operation], secrets: SecretSource
 ) -> Mapping[str, Mapping[str, KdeclareError]]:
-    """Return the errors about secrets that cannot be resolved, by operation id and by element of the view."""
+    """Return the errors about secrets that cannot be resolved, by operation id and then by view element."""
     items = [
         (op.id, get_operation_type(op).find_element(op, at), record)
         for op in operations

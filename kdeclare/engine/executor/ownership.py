@@ -18,7 +18,7 @@ from kdeclare.core.resources.plan_capabilities import (
 def compute_owned(
     plan: Plan, results: Mapping[str, OperationResult], resources: Mapping[str, OwnedRecord]
 ) -> dict[str, OwnedRecord]:
-    """Return the owned records after applying the results of a run."""
+    """Return the ownership records after a run with these results."""
     by_resource: dict[str, list[Operation]] = {}
     for op in plan.operations:
         by_resource.setdefault(str(op.resource), []).append(op)
@@ -47,7 +47,7 @@ def compute_owned(
 def update_cleanup(
     plan: Plan, results: Mapping[str, OperationResult], pending: PendingCleanup
 ) -> PendingCleanup:
-    """Return the pending cleanup after applying the results of a run."""
+    """Return the pending cleanup after a run with these results."""
     for op in plan.operations:
         result = results.get(op.id)
         if result is not None:

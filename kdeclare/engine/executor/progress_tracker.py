@@ -54,7 +54,10 @@ class ProgressTracker:
         progress: Progress,
         operations: Iterable[Operation],
     ) -> None:
-        """Track ``operations``, which are all operations of the run. No request is sent before `look`."""
+        """Prepare to track the work of a run. operations: all operations of the run.
+
+        No request is sent before `look` is called.
+        """
         self._connections = connections
         self._clock = clock
         self._options = options
@@ -162,7 +165,7 @@ class ProgressTracker:
     def _build_ended_result(
         self, op: Operation, completion: Completion, live: LiveState
     ) -> OperationResult | None:
-        """Return the result of work that has ended; None if the view can still change."""
+        """Return the result of an operation whose work has ended; None if its view can still change."""
         if get_operation_type(op).compute_view(op, live) == get_operation_type(op).expected_state(op):
             return build_done_result(op)
         if self._mismatch_counts.setdefault(op.id, 0) >= _MAX_MISMATCHES:
@@ -171,7 +174,7 @@ class ProgressTracker:
         return None
 
     def _has_settled(self, op: Operation, result: OperationResult | None, settle_s: float) -> bool:
-        """Whether the system has shown the same result of the work for long enough."""
+        """Whether the system has shown the same result of the work for at least ``settle_s`` seconds."""
         if result is None:
             self._ends.pop(op.id, None)
             return False

@@ -86,9 +86,9 @@ def _find_recent_runs(store: StateStore, since: datetime) -> list[RunRecord]:
 def _find_written(
     store: StateStore, runs: Iterable[RunRecord], since: datetime
 ) -> frozenset[tuple[str, str]] | None:
-    """Return the pairs of operation type and resource kind of recent writes that might be invisible.
+    """Return the operation type and the resource kind of each recent write that might not be visible yet.
 
-    Return None if the pairs cannot be determined.
+    Return None if they cannot be determined.
     """
     written_kinds: set[tuple[str, str]] = set()
     for record in runs:
@@ -129,7 +129,7 @@ def _overlay_writes(
     since: datetime,
     limit: timedelta,
 ) -> None:
-    """Add the writes of one run to ``latest``, by claim. Remove the earlier writes that they replace."""
+    """Add the writes of one run to ``latest``, by claim, and remove the earlier writes that they replace."""
     for op in plan.operations:
         result = record.results.get(op.id)
         operation_type = get_operation_type(op)

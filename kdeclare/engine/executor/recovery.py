@@ -1,4 +1,4 @@
-"""Recover an unfinished run: determine the outcome of its operations from the live state, and close it."""
+"""Recover an unfinished run: determine the outcome of its operations from live state, and close the run."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -170,7 +170,10 @@ def _replay_run(plan: Plan, record: RunRecord, state: State) -> State:
 
 
 def find_pending_cleanup(store: StateStore, runs: int) -> PendingCleanup:
-    """Return the pending cleanup of the latest ``runs`` runs, based on their journals. Skip damaged runs."""
+    """Return the pending cleanup of the latest runs, based on their journals. Skip damaged runs.
+
+    runs: the number of runs.
+    """
     pending: PendingCleanup = {}
     for run_id in store.runs()[-runs:]:
         try:
@@ -307,7 +310,7 @@ def _format_time(moment: datetime) -> str:
 def _build_skipped_cleanup_results(
     plan: Plan, results: Mapping[str, OperationResult]
 ) -> dict[str, OperationResult]:
-    """Return results for cleanup operations that are needed because other operations of the run began."""
+    """Return results for cleanups that did not run, but are needed because operations before them began."""
     not_begun_statuses = (None, *NOT_BEGUN)
     statuses = {id_: result.status for id_, result in results.items()}
     return {

@@ -251,7 +251,7 @@ def _remove_object(op: Operation, live: LiveState) -> LiveState:
 
 
 def _keep_replacements(steps: Sequence[_UndoStep], replacements: Mapping[str, Operation]) -> list[_UndoStep]:
-    """Return the steps. Do not re-create an object if the object that replaced it is not deleted."""
+    """Return the steps, changed to re-create an object only if the object that replaced it is deleted."""
     kept = {
         replacements[step.original.id].id
         for step in steps
@@ -308,7 +308,7 @@ def _build_inverse(
 def _filter_possible(
     steps: list[_UndoStep], connections: Connections, secrets: SecretSource
 ) -> tuple[list[_UndoStep], list[Diagnostic]]:
-    """Remove inverses that would delete records, and parts of inverses whose secrets are unavailable."""
+    """Remove inverses that would delete records, and the parts of inverses that need unavailable secrets."""
     losses = _find_losses([step.inverse for step in steps if step.inverse], connections)
     unrevealable = find_unrevealable((step.inverse for step in steps if step.inverse), secrets)
     for errors_by_element in unrevealable.values():
@@ -442,7 +442,7 @@ def _build_changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
 
 
 def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
-    """Return one change of a rollback, with its risk.
+    """Return one change of a rollback plan, with its risk.
 
     The risk of a rollback can differ from the risk of the run. For example, restoring a lower retention
     deletes records.
@@ -460,10 +460,10 @@ def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
 def _build_ownership(
     run: Plan, record: RunRecord, steps: Sequence[_UndoStep], resources: Mapping[str, OwnedRecord]
 ) -> Iterable[Ownership]:
-    """Yield the ownership changes that restore the records from before the run.
+    """Yield the ownership changes that restore the ownership records from before the run.
 
-    Fields that a rollback cannot restore are no longer owned, with two exceptions: fields that later runs
-    took ownership of, and a topic that is not deleted because it contains records.
+    Fields that a rollback cannot restore are no longer owned, except fields that later runs took ownership
+    of. A topic that is not deleted because it contains records also stays owned.
     """
     expected_records = compute_owned(
         run, record.results, {str(o.id): o.before for o in run.ownership if o.before}
@@ -491,7 +491,7 @@ def _build_ownership(
 def _with_current_hashes(
     kind: str, before: OwnedRecord | None, current: OwnedRecord | None, steps: Iterable[_UndoStep]
 ) -> OwnedRecord | None:
-    """Return the record ``before``, with the current hashes of the secrets that the run did not set.
+    """Return the ownership record ``before``, with current hashes of the secrets that the run did not set.
 
     The earlier hash of such a secret might need a key that is no longer in use.
     """

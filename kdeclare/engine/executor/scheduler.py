@@ -44,7 +44,7 @@ class Scheduler:
         progress: Progress,
         stop: Event,
     ) -> None:
-        """Prepare the run of ``operations``. No request is sent before `run`."""
+        """Prepare to run ``operations``. No request is sent before `run` is called."""
         self._operations = {op.id: op for op in operations}
         self._attempt = replace(attempt, resend=self._begin)
         self._journal = journal
@@ -85,7 +85,7 @@ class Scheduler:
         return {id_: self.results[id_] for id_ in self._operations}
 
     def list_unanswered(self) -> list[str]:
-        """Return the ids of the operations that were handed to a worker and have no result."""
+        """Return the ids of the operations that were handed to a worker thread and have no result yet."""
         return [id_ for id_ in self._operations if id_ not in self._todo and id_ not in self.results]
 
     def _step_through(self, pool: ThreadPoolExecutor) -> None:

@@ -29,7 +29,7 @@ _ABOUT_MANIFESTS = "refused-by-cluster"
 
 @dataclass(frozen=True, slots=True)
 class PartialPlan:
-    """The plan for the requested resources without errors, and the errors about all other resources."""
+    """The plan for the requested resources that can be planned, and the errors about the others."""
 
     plan: Plan
     failed: Mapping[str, tuple[Diagnostic, ...]]
@@ -81,7 +81,7 @@ def _drop_manifest_hint(problem: Diagnostic) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedChange:
-    """A change that affects a resource or fields that a manifest declares or kdeclare owns.
+    """A change that conflicts with a manifest or an ownership record.
 
     fields: the declared or owned fields, as paths in the plan; empty if the change affects the resource as a
         whole.

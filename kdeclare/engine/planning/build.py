@@ -159,13 +159,13 @@ class _Draft:
         self.blocked |= {d.resource: d.code for d in diagnostics if d.resource and d.is_blocking}
 
     def block(self, resources: Iterable[str], code: str) -> None:
-        """Block resources without a diagnostic, because other code has already reported the problem."""
+        """Block resources, but add no diagnostic, because other code has already reported the problem."""
         self.blocked |= dict.fromkeys(resources, code)
 
     def take(self, step: PlanStep) -> tuple[Operation, ...]:
-        """Add the diagnostics of a step.
+        """Add the diagnostics of a step to the plan.
 
-        Return its operations on resources that are not blocked.
+        Return the operations of the step, without those that `drop_blocked` removes.
         """
         self.report(step.diagnostics)
         return self.drop_blocked(step.operations)
@@ -174,7 +174,7 @@ class _Draft:
         """Remove the operations of blocked resources, and all operations that depend on them.
 
         If a resource loses all of its operations, or an operation that changes only this resource, it is
-        blocked with the same code. Otherwise, the plan would show a change that is made only in part.
+        blocked, too, with the same code. Otherwise, the plan would show a change that is made only in part.
         """
         while self.blocked:
             codes = {op.id: self.blocked[str(op.resource)] for op in operations if self._is_blocked(op)}
@@ -256,7 +256,7 @@ def _plan_blocked_changes(
 def _find_blocked_dependents(
     compared: Sequence[ResourceComparison], operations: Sequence[Operation]
 ) -> frozenset[ResourceId]:
-    """Return the resources with operations that require a resource whose endpoint did not respond."""
+    """Return the resources whose operations depend on a resource with an endpoint that did not respond."""
     unreachable = {
         item.id
         for item in compared
@@ -280,7 +280,7 @@ def _check_deletion_count(
 ) -> tuple[list[Diagnostic], dict[str, str]]:
     """Return a denial for each kind with too many deletions.
 
-    Also return the refused resources by operation id.
+    Also return the resource of each refused deletion, by operation id.
 
     Ad hoc commands are exempt, because they name the resources that they delete.
     """
@@ -361,7 +361,7 @@ def _mark_blocked(change: Change, blocked: Mapping[str, str]) -> Change:
 def _add_owner(
     change: Change, compared: ResourceComparison, absent: Mapping[ResourceId, DesiredResource]
 ) -> Change:
-    """Add the owner and the description from the manifest.
+    """Add the owner and the description in the resource's manifest to a change.
 
     The owner of a resource that will be deleted, or that no manifest declares, is usually its owner at the
     last apply.

@@ -1,4 +1,4 @@
-"""Read the live state that a request needs, and compare its resources with it."""
+"""Read the live state that a plan request needs, and compare the requested resources with it."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -182,8 +182,8 @@ def _list_requested(
 ) -> Iterator[tuple[ResourceId, DesiredResource | None, OwnedRecord | None]]:
     """Yield the resources that an ad hoc command requests.
 
-    A resource has an ownership record only if the command deletes it, because the record can forbid the
-    deletion.
+    The ownership record is included only if the command deletes the resource, because the record can forbid
+    the deletion.
     """
     requested: dict[ResourceId, DesiredResource | None] = dict.fromkeys(request.scope.removals)
     requested |= {desired.id: allow_adoption(desired) for desired in request.desired}
@@ -259,7 +259,7 @@ def _resolve_absent(
 
 
 def _relate_to_absence(problem: Diagnostic, declared: DesiredResource) -> Diagnostic:
-    """Return the problem with a deletion, at the position of the manifest that declares the absence."""
+    """Return the problem with a deletion, with the position of the manifest that declares the absence."""
     if problem.code != PREVENT_DESTROY:
         return replace(problem, place=problem.place or declared.source)
     hint = (

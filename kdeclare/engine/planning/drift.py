@@ -102,7 +102,7 @@ def _list_fields(item: ResourceComparison) -> tuple[DriftedField, ...]:
 
 
 def _find_value(stated: JsonValue, path: str) -> JsonValue:
-    """Return the value at the path of a field in a record or a body; None if there is no such value."""
+    """Return the value at a field path in an ownership record or a body; None if there is no such value."""
     if not isinstance(stated, Mapping):
         return None
     name, _, key = path.partition(".")
@@ -115,7 +115,7 @@ def _find_value(stated: JsonValue, path: str) -> JsonValue:
 
 
 def _find_item(stated: JsonObject, name: str) -> JsonValue:
-    """Return the value of a key in a record or a body. Some kinds store fields under the key ``fields``."""
+    """Return the value of a key in an ownership record or a body, or of the key within its ``fields``."""
     if name in stated:
         return stated[name]
     fields = stated.get("fields")

@@ -87,11 +87,11 @@ def find_claims_made_before(
     produced: Mapping[str, Set[str]],
     requested: Mapping[str, Set[str]],
 ) -> dict[str, frozenset[str]]:
-    """Return, for each operation id, the requested claims that a direct or indirect predecessor produces.
+    """For each operation, find the claims in ``requested`` that a direct or indirect predecessor produces.
 
-    Operations without such claims are left out.
+    Return these claims by operation id. Operations without such claims are left out.
 
-    operations: all operations, predecessors first. produced, requested: claims by operation id.
+    operations: all operations, predecessors first. ``produced``, ``requested``: claims by operation id.
     """
     requested_claims: frozenset[str] = frozenset().union(*requested.values())
     makers: dict[str, list[int]] = {}

@@ -44,7 +44,7 @@ ReadOtherStates = Callable[[], Sequence[OtherState]]
 
 
 class _Owner(NamedTuple):
-    """A resource of another project."""
+    """A resource in another state, with the project, the environment, and the location of that state."""
 
     project: str
     env: str
@@ -87,7 +87,7 @@ def _is_deletion(item: ResourceComparison) -> bool:
 
 
 def _map_owners(others: Sequence[OtherState], sorts: Set[str]) -> Mapping[LiveKey, list[_Owner]]:
-    """Return the owners of each live object."""
+    """Return the resources in other states that own each live object, by the key of the object."""
     owners_by_key: dict[LiveKey, list[_Owner]] = defaultdict(list)
     for other in others:
         for name, record in other.state.resources.items():
@@ -115,7 +115,7 @@ def _find_owners(
 
 
 def _review(item: ResourceComparison, owners: Sequence[_Owner], is_adopting: bool) -> ResourceComparison:
-    """Add a diagnostic about the owners. A denial blocks the change and keeps the ownership record."""
+    """Report the other owners of a resource. A denial blocks the change and keeps the ownership record."""
     if not owners or (item.desired is None and not _is_deletion(item)):
         return item
     is_allowed = is_adopting or bool(item.desired and getattr(item.desired.body, "adopt", False))

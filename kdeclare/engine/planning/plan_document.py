@@ -98,7 +98,7 @@ def build_verdict_document(verdict: Verdict) -> dict[str, JsonValue]:
 
 
 def build_summary_document(summary: Summary) -> dict[str, int]:
-    """Return the counts of a plan's summary, by name."""
+    """Return the counts in a plan's summary, each by the name of its field."""
     return {name: getattr(summary, name) for name in SUMMARY_FIELDS}
 
 
@@ -111,7 +111,7 @@ def build_plan_body(plan: Plan, kdeclare_version: str) -> dict[str, JsonValue]:
 def build_plan_sections(
     plan: Plan, kdeclare_version: str
 ) -> dict[str, JsonValue | Iterator[dict[str, JsonValue]]]:
-    """Return the fields of `build_plan_body`, with iterators instead of the long lists."""
+    """Return the same fields as `build_plan_body`, but with iterators instead of the long lists."""
     return {
         "format_version": FORMAT_VERSION,
         "kdeclare_version": kdeclare_version,

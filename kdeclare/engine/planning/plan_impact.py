@@ -15,7 +15,7 @@ from kdeclare.engine.observation import observe, select_all
 
 
 def observe_impact(plan: Plan, hooks: Sequence[PlanHooks]) -> tuple[Observation, ...]:
-    """Return the impact of the changes on records and clients. Sort by importance within each resource."""
+    """Return the impact of a plan's changes on records and clients, sorted by resource and importance."""
     changes = [change for change in plan.changes if not change.blocked and change.action is not Action.NO_OP]
     observations: list[Observation] = []
     for hook in hooks:

@@ -189,7 +189,7 @@ def migrate_plan(document: JsonObject) -> JsonObject:
 
 
 def _migrate_to_2_0(document: JsonObject) -> JsonObject:
-    """Add the risk of each field, and the list elements that kdeclare added.
+    """Migrate a plan document to format 2.0: add field risks, and the list elements that kdeclare added.
 
     Format 1.0 contains only the highest risk of a whole change. Each field gets this risk, which can be too
     high but not too low.

@@ -132,9 +132,9 @@ def render_plan_file(
 
 
 def _hash_canonical(text_by_key: Mapping[str, str], items_by_key: Mapping[str, Sequence[str]]) -> str:
-    """Return the hash of a canonical JSON object.
+    """Return the hash of a JSON object in canonical form.
 
-    text_by_key: the encoded values. items_by_key: for values that are lists, the encoded items.
+    text_by_key: the encoded values, by key. items_by_key: for keys whose values are lists, the encoded items.
     """
     digest = hashlib.sha256()
     for number, key in enumerate(sorted(text_by_key)):

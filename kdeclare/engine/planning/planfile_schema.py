@@ -66,7 +66,7 @@ class BaseDocument(TypedDict):
 class SummaryDocument(TypedDict):
     """Numbers of resources. ``reassign`` counts partitions, and ``unmanaged_configs`` counts config keys.
 
-    A replaced resource counts in both ``create`` and ``delete``.
+    A replaced resource is counted in both ``create`` and ``delete``.
     """
 
     create: int
@@ -97,7 +97,7 @@ class FieldDocument(TypedDict):
 
 @with_config(CLOSED)
 class ChangeDocument(TypedDict):
-    """A resource that needs a change, or an orphan, whose action is ``no-op``."""
+    """A resource that needs a change, or an orphan. The action of an orphan is ``no-op``."""
 
     id: ResourceText
     action: Literal["create", "update", "delete", "replace", "forget", "no-op"]
@@ -181,7 +181,7 @@ class BlockedOperationDocument(TypedDict):
 
 @with_config(CLOSED)
 class OwnershipDocument(TypedDict):
-    """A change to the values that kdeclare owns. Null means that kdeclare does not own the resource."""
+    """A change to the ownership record of a resource. Null means that kdeclare does not own the resource."""
 
     id: ResourceText
     before: JsonValue

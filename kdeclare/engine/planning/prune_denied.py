@@ -20,7 +20,7 @@ _Reasons = dict[str, str]
 def prune_operations(
     operations: Sequence[Operation], denied_subjects: Mapping[ResourceId, Set[ResourceId]]
 ) -> tuple[tuple[Operation, ...], frozenset[ResourceId]]:
-    """Return the remaining operations, and the resources that have no operations left.
+    """Remove denied operations. Return the remaining operations, and the resources that have none left.
 
     operations: all operations, in order.
     denied_subjects: for each resource, the objects that policies do not allow its operations to change. An
@@ -72,7 +72,10 @@ def _drop_once(
     denied_subjects: Mapping[ResourceId, Set[ResourceId]],
     dependent_resources: Set[ResourceId],
 ) -> tuple[dict[str, Operation], set[ResourceId]]:
-    """Return the remaining operations, and the resources of dependent operations that were removed."""
+    """Remove denied operations and their dependents in one pass.
+
+    Return the remaining operations, and the resources whose other operations the next pass must remove.
+    """
     remaining: dict[str, Operation] = {}
     removed_ids: set[str] = set()
     found_resources: set[ResourceId] = set()
@@ -236,7 +239,7 @@ def _replay(verdict: Verdict, override: str | None) -> Verdict:
 
 
 def find_resource_action(operations: Sequence[Operation]) -> Action:
-    """Return the action on a resource that results from its operations.
+    """Return the action that the operations of a resource perform on it.
 
     Deletion takes precedence over creation, unless the creation waits for the deletion.
     """
@@ -249,7 +252,7 @@ def find_resource_action(operations: Sequence[Operation]) -> Action:
 
 
 def find_deletion_risk(operations: Iterable[Operation]) -> Risk:
-    """Return the minimum risk of a change whose operations delete a resource."""
+    """Return the lowest risk that a change with these operations can have, because they delete a resource."""
     return max((get_operation_type(op).deletion_risk for op in operations), key=list(Risk).index)
 
 

@@ -64,10 +64,12 @@ def resolve_replacement(
     context: PlanContext,
     difference: Difference,
 ) -> Difference:
-    """Return the difference that deletes the object of a resource and creates it again.
+    """Return the `Difference` for deleting the object of a resource and creating it again.
 
-    Whatever prevents the deletion of a resource prevents its replacement, too. difference: the ordinary
-    difference, which is returned with a warning if the object does not exist.
+    Whatever prevents the deletion of a resource prevents its replacement, too.
+
+    difference: the difference without a replacement. If the object does not exist, this difference is
+        returned with a warning.
     """
     kind, replaceable = KINDS[desired.id.kind], find_replaceable(desired.id.kind)
     if replaceable is None:
@@ -127,7 +129,7 @@ def _merge_fields(
 ) -> tuple[FieldChange, ...]:
     """Return the fields of a replacement, each with the current and the new value.
 
-    A field that an update would not change has the declared value already.
+    If an update would not change a field, its current value is the declared value.
     """
     current = {field.path: field.before for field in deletion.fields}
     if update is not None:

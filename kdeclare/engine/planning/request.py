@@ -143,7 +143,7 @@ def _report_exceeded_limit(
 class PlanScope:
     """The part of the project that a plan covers, and the changes that the plan is allowed to make.
 
-    complete: whether all manifests of the project were loaded. Otherwise, undeclared resources are not
+    complete: whether all manifests of the project were loaded. If not, undeclared resources do not count as
         orphans.
     targets, selector: the resources that the plan covers; everything if both are empty.
     adopt: whether to adopt existing resources that are not owned even if they differ from the manifest.
@@ -224,5 +224,5 @@ class PlanRequest:
 
     @property
     def owned(self) -> Mapping[str, OwnedRecord]:
-        """The owned records by resource id."""
+        """The ownership records by resource id."""
         return self.state.resources if self.state else {}

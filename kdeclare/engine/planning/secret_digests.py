@@ -79,7 +79,7 @@ def hash_secrets(
 
 
 def collect_secret_values(desired: Iterable[DesiredResource]) -> dict[str, str]:
-    """Return the values of hashed secrets, by hash."""
+    """Return a mapping from the hash of each declared secret to the value of the secret."""
     values_by_hash: dict[str, str] = {}
     for item in desired:
         for _, secret in find_secrets(item.body):
@@ -100,7 +100,7 @@ def _hash_secret(hasher: SecretHasher, portable: bool, task: _SealTask) -> Secre
 
 
 def list_stored_hashes(owned: Mapping[str, OwnedRecord]) -> Iterator[str]:
-    """Yield all hashes of secrets in the owned records."""
+    """Yield all hashes of secrets in the ownership records."""
     for record in owned.values():
         for _, secret in find_records(record):
             yield secret.secret

@@ -1,8 +1,9 @@
 """The signature of a plan file: its fields, the message that it covers, and the text of a signed file.
 
-The signature covers the id of the plan, which is a hash of its content, and the two times in the file, which
-the id does not cover. It therefore covers every field of the file. The format is that of ``ssh-keygen -Y
-sign`` (OpenSSH, PROTOCOL.sshsig), for every type of key.
+The signature covers the id of the plan and the two times in the file. The id is a hash of the plan's content,
+so the signature covers everything in the file except the fields ``observations`` and ``unmanaged``, which are
+only displayed. For all types of keys, the signature has the format of ``ssh-keygen -Y sign`` (OpenSSH,
+PROTOCOL.sshsig).
 """
 
 import base64
@@ -48,7 +49,10 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class SignedContent:
-    """The data that a plan file's signature covers, and the signature; None if the plan is not signed."""
+    """The data that the signature of a plan file covers, and the signature itself.
+
+    signature: None if the plan is not signed.
+    """
 
     plan_id: str
     created_at: JsonValue
@@ -69,9 +73,9 @@ def build_message(plan_id: str, created_at: JsonValue, signed_at: str) -> bytes:
 
 
 def parse_signature(raw: JsonValue) -> Signature:
-    """Return the signature in the JSON of a plan file.
+    """Parse the field ``signature`` of a plan file.
 
-    Raises ValueError, with the reason, if it is malformed.
+    Raises ValueError, with the reason, if the signature is malformed.
     """
     try:
         document = as_object(raw)

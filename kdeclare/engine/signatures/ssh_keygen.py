@@ -76,8 +76,8 @@ def _run(
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run ssh-keygen with the message as its input.
 
-    shows_prompts: whether its messages, such as a request to touch a token, appear on stderr and not in the
-        result.
+    shows_prompts: whether messages of ssh-keygen, such as a request to touch a token, appear on stderr. If
+        not, they are in the result.
     """
     try:
         return subprocess.run(

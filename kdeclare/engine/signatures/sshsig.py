@@ -40,7 +40,7 @@ class SshSignature:
 
 
 def read_string(data: bytes, offset: int) -> tuple[bytes, int]:
-    """Return the string of the SSH protocol at ``offset``, and the offset after it. Raises ValueError."""
+    """Decode the SSH string at ``offset``. Return its content, and the offset after it. Raises ValueError."""
     end = offset + 4 + int.from_bytes(data[offset : offset + 4])
     if offset + 4 > len(data) or end > len(data):
         raise ValueError("it is cut off")
@@ -48,7 +48,7 @@ def read_string(data: bytes, offset: int) -> tuple[bytes, int]:
 
 
 def write_string(value: bytes) -> bytes:
-    """Return a string of the SSH protocol: its length in four bytes, and its content."""
+    """Encode a string for the SSH protocol: its length in four bytes, then its content."""
     return len(value).to_bytes(4) + value
 
 
@@ -84,7 +84,7 @@ def parse_sshsig(data: bytes) -> SshSignature:
 
 
 def build_ed25519_blob(raw_key: bytes) -> bytes:
-    """Return the encoding of an Ed25519 public key in the SSH protocol (RFC 8709)."""
+    """Encode an Ed25519 public key for the SSH protocol (RFC 8709)."""
     return write_string(ED25519.encode()) + write_string(raw_key)
 
 
@@ -129,7 +129,7 @@ def verify_ed25519(signature: SshSignature, message: bytes) -> bool:
 
 
 def _build_signed_data(namespace: bytes, reserved: bytes, hash_algorithm: str, message: bytes) -> bytes:
-    """Return the data that the key signs: not the message itself, but its hash together with its purpose."""
+    """Return the data that the key signs. It contains the namespace, and only the hash of the message."""
     digest = hashlib.new(hash_algorithm, message).digest()
     parts = (namespace, reserved, hash_algorithm.encode(), digest)
     return _MAGIC + b"".join(map(write_string, parts))

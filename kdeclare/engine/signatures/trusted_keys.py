@@ -26,7 +26,8 @@ class TrustedKey:
     """A public key whose signatures are trusted.
 
     name: the owner, as the list of keys names it. public_key: the key in the encoding of the SSH protocol.
-    valid_after, valid_before: the period in which the key is trusted. namespaces: patterns; None allows all.
+    valid_after, valid_before: the period in which the key is trusted. namespaces: patterns for the namespaces
+    of signatures; None allows all.
     """
 
     name: str
@@ -115,7 +116,7 @@ def _parse_options(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _parse_time(text: str | None) -> datetime | None:
-    """Return a time in the format of ssh-keygen: ``YYYYMMDD[HHMM[SS]][Z]``, in local time without ``Z``."""
+    """Parse a time in the format ``YYYYMMDD[HHMM[SS]][Z]`` of ssh-keygen. Without ``Z``, it is local time."""
     if text is None:
         return None
     parts = _TIME.fullmatch(text)

@@ -30,7 +30,7 @@ class Signer:
 def verify_signature(
     content: SignedContent, key_lists: Sequence[Sequence[TrustedKey]], name: str, now: datetime
 ) -> Signer:
-    """Return the signer of a plan. Raises KdeclareError if it is not signed by a trusted key.
+    """Return the signer of a plan. Raises KdeclareError if no trusted key signed the plan.
 
     key_lists: lists of trusted keys, all of which must contain the key.
     name: the name of the file, for messages.
@@ -55,9 +55,9 @@ def verify_signature(
 
 
 def require_intact_signature(content: SignedContent, name: str) -> None:
-    """Refuse a plan that the key in its signature has not signed. Whether to trust the key is not checked.
+    """Raise KdeclareError if the key in the signature of a plan did not sign the plan.
 
-    Raises KdeclareError.
+    A plan without a signature is accepted. The caller checks whether to trust the key.
     """
     signature = content.signature
     if signature is None:

@@ -36,7 +36,7 @@ def migrate_state(document: StateDocument, version: int) -> StateDocument:
 
 
 def mark_unproven_parts(record: JsonValue) -> JsonValue:
-    """Complete an ownership record of kdeclare 0.1, which did not record the list elements that it added.
+    """Complete an ownership record of kdeclare 0.1, which does not say which list elements kdeclare added.
 
     Until version 2, a record of ``{append, subtract}`` contained the declaration of the manifest, whether or
     not the elements already existed. kdeclare can later remove only elements that it added, so no element
@@ -106,7 +106,7 @@ def encode_state(state: State) -> str:
 def encode_stored_state(state: State) -> bytes:
     """Encode a state for a store: with a checksum in a line of its own, which shows damage to any value.
 
-    `kdeclare state pull` shows a state without it, so that users can edit the state and push it.
+    `kdeclare state pull` shows a state without the checksum, so that users can edit the state and push it.
     """
     data = encode_state(state).encode()
     return data.replace(b"\n", b'\n  "checksum": "%s",\n' % compute_checksum(data), 1)
@@ -155,7 +155,7 @@ def _as_endpoints(value: JsonValue) -> Endpoints:
 
 
 def _bind_records(records: JsonObject, location: str) -> Mapping[str, OwnedRecord]:
-    """Convert records to the classes that their kinds define.
+    """Convert ownership records to the classes that their kinds define.
 
     A record can have an unknown structure only if its kind is not installed.
     """

@@ -26,7 +26,7 @@ def find_private_mode(folder: Path) -> int:
 
 
 def find_mode(path: Path) -> int:
-    """Return the mode for replacing ``path``: its current mode, or the mode of a new private file."""
+    """Return the mode for replacing a file: its current mode, or the mode of a new private file."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:

@@ -188,7 +188,10 @@ class LocalStore:
         return None
 
     def write_summary(self, run_id: str, summary: JsonValue) -> None:
-        """See `StateStore.write_summary`. Also store the files' sizes and times, to detect changes."""
+        """See `StateStore.write_summary`.
+
+        The sizes and modification times of the run's files are also stored, to detect later changes.
+        """
         folder = self._get_run_folder(run_id)
         with explain_os_errors("write", folder / _SUMMARY):
             document: JsonValue = {"files": _describe_files(folder), "summary": summary}
@@ -282,7 +285,7 @@ class LocalStore:
 
 
 def _describe_files(folder: Path) -> list[JsonValue]:
-    """Return the size and the time of the last change of a run's plan and of its journal."""
+    """Return the sizes and modification times of the plan file and the journal of a run."""
     stats = [(folder / name).stat() for name in (PLAN, _JOURNAL)]
     return [number for stat in stats for number in (stat.st_size, stat.st_mtime_ns)]
 

@@ -31,7 +31,7 @@ def find_shared_scheme(location: str) -> str | None:
 
 
 def identify_state(location: str, project: str, env: str) -> str:
-    """Return a string that is equal for two locations if they certainly hold the same state.
+    """Return a string that identifies a state: locations with equal strings certainly hold the same state.
 
     Raises KdeclareError for a ``file:`` URL, project or environment that cannot be a folder.
     """

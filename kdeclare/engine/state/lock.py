@@ -49,7 +49,7 @@ class FileLock:
 
     @contextmanager
     def hold(self, command: str) -> Iterator[None]:
-        """Hold the lock during the block. Raises KdeclareError as described at `StateStore.lock`."""
+        """Hold the lock during the ``with`` block. Raises KdeclareError as described at `StateStore.lock`."""
         while (fd := self._acquire()) is None:
             holder = self.read_holder()
             if holder is not None:
@@ -110,7 +110,7 @@ class FileLock:
                 time.sleep(random.uniform(0.001, 0.01))
 
     def _read_info(self) -> tuple[LockInfo | None, bool]:
-        """Return the holder of the lock (None if the lock is free), and whether the answer is certain."""
+        """Return the holder of the lock (None if the lock is free), and whether this result is certain."""
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -52,7 +52,7 @@ class _StoredRun:
 
 
 class MemoryStore:
-    """A `StateStore` in memory. Values are stored as text, so that no objects are shared.
+    """A `StateStore` in memory. Values are stored as text, so that callers share no objects with the store.
 
     steps: the steps that began, in order, including those that a crash prevented.
     crash: the crash to simulate; set by the constructor or later. `restart` clears it.

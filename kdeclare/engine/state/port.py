@@ -15,7 +15,7 @@ from kdeclare.core.progress import Progress, ignore_progress
 class Journal(Protocol):
     """The append-only record of one run, open for writing.
 
-    Only one thread can use the object. Leaving the ``with`` block always closes it.
+    Only one thread can use a journal. Leaving the ``with`` block always closes it.
     """
 
     @property
@@ -35,7 +35,7 @@ class Journal(Protocol):
         self.append_all((entry,))
 
     def append_all(self, entries: Sequence[JsonValue]) -> None:
-        """Add several entries with one flush. After a crash, the journal can contain only the first of them.
+        """Add several entries with one flush. A crash can leave only the first few of them in the journal.
 
         Only for copies of journals. Raises KdeclareError like `append`.
         """
@@ -81,7 +81,7 @@ class StateStore(Protocol):
         """
 
     def lock(self, what: str, progress: Progress = ignore_progress) -> AbstractContextManager[None]:
-        """Hold the lock during the block. The lock is not reentrant.
+        """Hold the lock during the ``with`` block. The lock is not reentrant.
 
         The method does not wait for another process that holds the lock, but raises KdeclareError (exit code
         LOCKED), which names the holder. However, if the holder of a lease seems to be dead, the method waits
@@ -102,7 +102,7 @@ class StateStore(Protocol):
     def is_takeover(self) -> bool:
         """Whether the lock was last taken from a holder that did not release it.
 
-        The previous holder may still send a request that it checked before its lease ended.
+        The previous holder can still send a request for which it checked the lease before the lease ended.
         """
 
     def read_holder(self) -> LockInfo | None:
@@ -135,7 +135,7 @@ class StateStore(Protocol):
         """
 
     def report_loss(self, run_id: str, report: JsonValue) -> None:
-        """Store a report of a process that lost the lock while its requests of a run were in flight.
+        """Store the report of a process that lost the lock while it had requests of a run in flight.
 
         This method needs no lock.
         """
@@ -159,7 +159,7 @@ class StateStore(Protocol):
     def read_abandonment(self, run_id: str) -> JsonValue:
         """Return the record of an abandoned run; None if the run is not abandoned or the record is damaged.
 
-        `list_abandoned` decides whether a run is abandoned.
+        To find out whether a run is abandoned, use `list_abandoned`.
         """
 
     def write_summary(self, run_id: str, summary: JsonValue) -> None:

@@ -87,7 +87,8 @@ class ObjectKind:
     """A kind of objects. A provider implements `select`, `read` and `write`.
 
     references: the fields that contain the names of other objects, each with the kind of these objects.
-    completion: detects the end of work that continues in the system after an object was created or updated.
+    completion: detects when the system has finished the work that follows the creation or update of an
+        object.
     """
 
     record: type[OwnedRecord] = ObjectRecord
@@ -99,7 +100,7 @@ class ObjectKind:
         references: Mapping[str, str] | None = None,
         completion: Completion | None = None,
     ) -> None:
-        """Create the kind and its operation types. The provider has to list both the kind and the types."""
+        """Create the kind and its operation types. The provider must register the kind and these types."""
         self.name = name
         self.spec: type[BaseModel] = spec
         self.policy_words = PolicyWords(
@@ -146,7 +147,7 @@ class ObjectKind:
                 )
 
     def plan_cleanup(self, name: str, fields: Mapping[str, ObjectValue], live: LiveState) -> Operation:
-        """Return an operation that cleans up after earlier runs by writing these fields."""
+        """Return a cleanup operation, which writes ``fields`` to remove what earlier runs left behind."""
         return self._plan_operation(self.tidy, ResourceId(self.name, name), fields, {}, live)
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
@@ -276,7 +277,10 @@ class ObjectKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """See `Kind`. If a rollback restored only some of the fields, update only these fields."""
+        """See `Kind`.
+
+        If only some operations succeeded, the record changes only in the fields that they set.
+        """
         old_record, new_record = narrow_record(before, ObjectRecord), narrow_record(after, ObjectRecord)
         if all_done or old_record is None or new_record is None or not done:
             return new_record if all_done or done else old_record
@@ -351,7 +355,7 @@ class ObjectKind:
         return self.read(live).keys()
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
-        """See `Editable`. The caller refuses to write secrets."""
+        """See `Editable`. The edits include changed secrets, which the caller refuses to write."""
         edits: list[FieldEdit] = []
         problems: list[SpecProblem] = []
         for changed in change.fields:

@@ -42,7 +42,7 @@ def format_variable(name: str, field: str) -> str:
 
 
 def format_yaml(value: JsonValue) -> str:
-    """Format a value in the flow style of YAML, which includes JSON."""
+    """Format a value as JSON, which is valid YAML. ``${`` is escaped, because it starts a reference."""
     return json.dumps(value, ensure_ascii=not _is_printable(value)).replace("${", "$${")
 
 

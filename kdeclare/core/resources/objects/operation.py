@@ -90,7 +90,7 @@ class ObjectOperation(OperationType):
         self.completion = None if self.deletes or is_cleanup else kind.completion
 
     def select(self, op: Operation) -> Selections:
-        """Return the kind's selections for the object."""
+        """Return the selections that the kind needs to read the object."""
         return self._kind.select(op.resource.name, None, None)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
@@ -116,7 +116,7 @@ class ObjectOperation(OperationType):
         return {EXISTS: not self.deletes, **fields}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one change per field; empty if the operation deletes the whole object."""
+        """Return one field change for each field that the operation sets; none if it deletes the object."""
         after = {} if self.deletes else get_object_args(op).set
         return tuple(
             FieldChange(name, FieldOp.CHANGE, mask_secret(op.expect.get(name)), mask_secret(value))
@@ -124,18 +124,18 @@ class ObjectOperation(OperationType):
         )
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """Return ``op``, or None if ``subjects`` contains the object.
+        """Return None if ``subjects`` contains the object of ``op``; otherwise ``op`` itself.
 
-        An object is always written as a whole.
+        No part of the operation can be left out, because an object is always written as a whole.
         """
         return None if op.resource in subjects else op
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the name of the field at a path in the arguments."""
+        """Return the name of the object's field that the argument at the path ``at`` belongs to."""
         return str(at[1]) if len(at) > 1 else super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return ``op`` without these fields; None if ``op`` creates the object or no field is left."""
+        """Return ``op`` without the given fields; None if ``op`` creates the object or no field is left."""
         args = get_object_args(op)
         left = {name: value for name, value in args.set.items() if name not in elements}
         if self.creates or not left:
@@ -144,9 +144,9 @@ class ObjectOperation(OperationType):
         return replace(op, args=replace(args, set=left), expect=expect)
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the resource has the kind of this operation type.
+        """Whether ``op`` affects only its own resource.
 
-        Such an operation writes only its own object.
+        This is the case if the resource has the kind of this operation type.
         """
         return op.resource.kind == self._kind.name
 

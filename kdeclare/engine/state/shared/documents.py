@@ -32,7 +32,7 @@ _HINT = "Restore the object from an earlier version or a backup."
 
 @dataclass(frozen=True, slots=True)
 class WrittenDocument:
-    """The content of a document's object, and the parts that must exist before the object is written."""
+    """The content of the object that represents a document, and the parts to write before this object."""
 
     data: bytes
     parts: dict[str, bytes]
@@ -42,7 +42,7 @@ def split_document(text: bytes, max_object_bytes: int, known_parts: Sequence[str
     """Split a document into parts if it is larger than ``max_object_bytes``.
 
     known_parts: the keys of parts that certainly exist. The new document reuses them. All other parts get new
-        keys. Otherwise, a process that lost its lease could delete a part that the new document needs.
+        keys, because otherwise a process that lost its lease could delete a part that the new document needs.
     """
     if len(text) <= max_object_bytes and not text.startswith(_PART_LIST):
         return WrittenDocument(text, {})

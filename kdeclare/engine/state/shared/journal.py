@@ -31,12 +31,12 @@ _HINT = "Restore the object from an earlier version or a backup."
 
 
 def build_journal_key(run_id: str, number: int) -> str:
-    """Return the key of the object with the number ``number``, from 1."""
+    """Return the storage key of an object of a run's journal. number: counted from 1."""
     return f"{JOURNALS_FOLDER}{run_id}/{number:06}.json"
 
 
 def encode_batch(run_id: str, number: int, token: str, entries: Sequence[JsonValue]) -> bytes:
-    """Encode entries that are written together.
+    """Encode journal entries that are written as one object.
 
     token: the token of the lease. It makes the bytes unique, so that a writer recognizes its own object.
     """
@@ -51,7 +51,10 @@ def encode_batch(run_id: str, number: int, token: str, entries: Sequence[JsonVal
 
 
 def _decode(data: bytes, run_id: str, number: int, location: str) -> JsonObject:
-    """Decode one object. Raises KdeclareError if it is damaged or belongs to another place in a journal."""
+    """Decode object ``number`` of a run's journal.
+
+    Raises KdeclareError if the object is damaged, or belongs to another run or position.
+    """
     body = data[len(b'{"sum":"') + 16 + len(b'","batch":') : -2]
     if data != b'{"sum":"%s","batch":%s}\n' % (compute_checksum(body), body):
         raise build_corruption_error(location, "its checksum does not match", _HINT)

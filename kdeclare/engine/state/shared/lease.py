@@ -144,7 +144,7 @@ class LeaseTiming:
 
     Times are in seconds.
 
-    read_time: the time of day, which is only shown, and never compared to decide about a takeover.
+    read_time: returns the time of day, which is only shown, and never compared to decide about a takeover.
     sleep: waits while a lease is watched. starts_renewals: whether a thread renews the lease; tests with a
         simulated clock renew it themselves.
     """
@@ -180,7 +180,7 @@ class Lease:
 
     @contextmanager
     def hold(self, command: str, progress: Progress = ignore_progress) -> Iterator[bool]:
-        """Hold the lease during the block. Yields whether the lease was taken over from another holder.
+        """Hold the lease during the ``with`` block. Yields whether it was taken over from another holder.
 
         Raises KdeclareError (exit code LOCKED) if another process holds the lease and seems to be alive. If
         the holder seems to be dead, wait for the duration of the lease, and take over if it is not renewed.
@@ -308,9 +308,9 @@ class Lease:
             self._overwrite(held, released)
 
     def _overwrite(self, held: "_HeldLease", new: LeaseRecord) -> ObjectVersion:
-        """Replace this process's own record. Raises ObjectConflict if another process replaced it.
+        """Replace the lease record of this process. Raises ObjectConflict if another process replaced it.
 
-        The stored record can be a renewal of this process whose response was lost.
+        If the response to a renewal by this process was lost, the stored record is the one of that renewal.
         """
         try:
             return write_certainly(self._objects, LEASE_KEY, new.encode(), held.version)
@@ -330,7 +330,7 @@ class Lease:
         return format_second(self._timing.read_time())
 
     def _looks_alive(self, record: LeaseRecord) -> bool:
-        """Whether the holder wrote the lease recently, assuming that its clock is correct.
+        """Whether the holder wrote the lease recently, assuming that the holder's clock is correct.
 
         A wrong clock can only lead to a refusal, or to waiting, but never to a takeover.
         """

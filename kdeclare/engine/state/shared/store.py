@@ -138,7 +138,7 @@ class SharedStore:
         objects.delete(sorted(unused_parts))
 
     def _back_up(self, stored: StoredObject | None) -> tuple[str, ...]:
-        """Store ``stored`` as the backup. Return the parts of the earlier backup that ``stored`` replaces."""
+        """Store ``stored`` as the backup. Return the keys of the parts of the backup that it replaces."""
         if stored is None:
             return ()
         objects = self._objects
@@ -367,7 +367,7 @@ def _build_effects_key(run_id: str) -> str:
 
 
 def _list_readable_parts(data: bytes) -> tuple[str, ...]:
-    """Return the parts of a document; none if the list of parts is damaged."""
+    """Return the keys of the parts of a document; none if the list of parts is damaged."""
     try:
         return list_parts(data, "")
     except KdeclareError:
