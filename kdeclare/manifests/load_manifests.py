@@ -30,7 +30,7 @@ from kdeclare.manifests.syntax.streams import check_stream, is_empty_document
 from kdeclare.manifests.syntax.substitution import ReferenceContext
 
 _BATCH_SIZE = 16
-"""The number of documents that are parsed before they are processed together.
+"""The number of documents in a batch. All documents of a batch are parsed first, and then processed.
 
 If documents are parsed and processed one at a time, loading takes a sixth longer.
 """
@@ -66,7 +66,7 @@ class LoadedManifests:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the diagnostics contain errors, which make ``desired`` unreliable."""
+        """Whether the diagnostics contain errors. If so, ``desired`` is unreliable."""
         return any(d.is_error for d in self.diagnostics)
 
 
@@ -164,7 +164,7 @@ def find_manifests_of(project: Project, kinds: Collection[str]) -> tuple[Path, .
 
 
 class _Loader:
-    """Loads files one by one. To save memory, the nodes of each file are discarded when it is processed."""
+    """Loads files one by one. To save memory, the nodes of processed files are discarded."""
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class _Loader:
             self.diagnostics += files.diagnostics
 
     def load_defaults(self) -> None:
-        """Read the Defaults of the whole project. Call this method before resources are loaded.
+        """Read all documents of kind Defaults. Call this method before resources are loaded.
 
         Problems with other documents are reported later, when the files are loaded.
         """
@@ -302,7 +302,7 @@ class _Loader:
                     self.diagnostics += self.defaults.add(root, self._reader)
 
     def _compose_file(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
-        """Yield each document of a file, together with whether the file names the kind of a rule."""
+        """Yield each document of a file that is not empty, and whether the file names any kind of rule."""
         data = self._contents.of(file, self.diagnostics)
         if data is None or (rules_only and not self._rule_filter.passes(data)):
             return

@@ -29,7 +29,7 @@ def find_choices(model: type[BaseModel], path: Sequence[str | int]) -> list[Any]
 
 
 def is_showable(model: type[BaseModel], path: Sequence[str | int]) -> bool:
-    """Return whether a model accepts a scalar at this path that is not a secret.
+    """Return whether the field at a path accepts scalars, and none of them can be a secret.
 
     Return False for an unknown field, because its name could be the misspelled name of a secret.
     """
@@ -90,8 +90,8 @@ def _is_scalar(leaf: Any) -> bool:
 def _collect_annotations(model: type[BaseModel], path: Sequence[str | int]) -> list[Any]:
     """Return the annotations of the values that can be at a path.
 
-    Indexes of lists and keys of plain mappings are ignored, because ``_collect_models`` searches lists and
-    mappings for models.
+    Steps of the path that are list indexes or keys of plain mappings are skipped, because
+    ``_collect_models`` searches lists and mappings for models.
     """
     current: list[Any] = [model]
     for step in path:

@@ -34,7 +34,7 @@ def identify(root: Node, reader: NodeReader) -> ResourceId | None:
 
 @dataclass(slots=True)
 class Overlays:
-    """The overlays of one environment: its changes to manifests, by resource."""
+    """The overlays of one environment, by the resource whose manifest they change."""
 
     _by_id: dict[ResourceId, list[Node]] = field(default_factory=dict)
     _used: set[ResourceId] = field(default_factory=set)
@@ -73,7 +73,11 @@ class Overlays:
         return root
 
     def mark_used(self, resource: ResourceId | None) -> None:
-        """Do not report the overlays of a resource whose manifest is excluded from the environment."""
+        """Do not report the overlays of a resource as overlays without a manifest.
+
+        Called if the manifest exists but is not loaded, for example because it is excluded from the
+        environment.
+        """
         if resource is not None:
             self._used.add(resource)
 
@@ -110,7 +114,7 @@ def merge(base: Node, overlay: Node) -> Node:
 
 
 def drop_identity(overlay: Node) -> Node:
-    """Return an overlay without apiVersion, kind and name, which identify the resource, and ``forEach``."""
+    """Return an overlay without ``forEach``, and without the apiVersion, kind and name of the resource."""
     pairs = [
         (key, _drop_keys(value, ("name",)) if key.value == "metadata" else value)
         for key, value in _drop_keys(overlay, ("apiVersion", "kind", "forEach")).value

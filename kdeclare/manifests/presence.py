@@ -18,8 +18,8 @@ ONLY, EXCEPT = "only", "except"
 class PresenceFilter:
     """Finds the documents that are not present in an environment.
 
-    environment: the name of the environment. known: the names of all environments, or an empty collection if
-    they are not known; then names are not checked.
+    environment: the name of the environment. known: the names of all environments; empty if they are not
+    known. In that case, the names of environments in documents are not checked.
     """
 
     environment: str
@@ -28,14 +28,14 @@ class PresenceFilter:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def excludes(self, root: Node) -> bool:
-        """Return whether a document is not present. See `find_exclusion`."""
+        """Return whether a document is not present in the environment. See `find_exclusion`."""
         return self.find_exclusion(root) is not None
 
     def find_exclusion(self, root: Node) -> ManifestExclusion | None:
-        """Return why a document is not present, or None if it is present.
+        """Return why a document is not present in the environment, or None if it is present.
 
-        Errors for unknown environments are added to ``diagnostics``. A field that is not a list of names
-        excludes nothing; the validation of the document reports it.
+        Errors for unknown environments are added to ``diagnostics``. If ``metadata.only`` or
+        ``metadata.except`` is malformed, the field is ignored here, and validation reports the error.
         """
         metadata = find_child(root, "metadata")
         if metadata is None:

@@ -59,11 +59,12 @@ _CONNECTION_FIELDS = frozenset({"bootstrapServers", "clientConfig", "clientConfi
 class Environment:
     """The selected environment, with its references resolved. The repr omits values that can be secrets.
 
-    plan_settings: the plan settings by field: first those of the environment, then those of the project.
+    plan_settings: the plan settings, by field name. For each field, the settings of the environment come
+        first, then those of the project.
     request_deadline_s: the time in seconds for which the system may work on a request that has no timeout, or
         None if not set.
     providers: the connection settings of systems other than Kafka, by provider name.
-    cluster_id: the only id that the cluster may have, or None if not set.
+    cluster_id: the id that the cluster must have, or None if not set.
     place: the position of the environment in the project file.
     manifests: the paths of manifests that are loaded only in this environment.
     unset_variables: the variables that the project declares, but that have no value in this environment.
@@ -337,7 +338,7 @@ def _find_endpoint_fields(environment: EnvironmentSpec) -> Mapping[str, str]:
 
 
 def _collect_provider_settings(environment: EnvironmentSpec) -> dict[str, BaseModel]:
-    """Return the connection settings of systems other than Kafka, by provider name."""
+    """Return an environment's connection settings for systems other than Kafka, by provider name."""
     values = dict(environment)
     named = {provider: values[name] for name, provider in _find_endpoint_fields(environment).items()}
     settings = {**dict(environment.providers), **named}

@@ -67,7 +67,7 @@ class EnvironmentSpec(BaseModel):
 
 
 class VariableSpec(BaseModel):
-    """One variable of ``spec.variables``. Without a default, each environment or command sets its value."""
+    """One variable of ``spec.variables``. Without a default, the environment or command sets its value."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     type: VariableType | None = None
@@ -163,5 +163,5 @@ def build_endpoint_fields(environment_settings: Mapping[str, tuple[str, type[Bas
 
 
 def add_model_fields(model: type[_Model], fields: dict[str, Any]) -> type[_Model]:
-    """Return a model with the same name and docstring, and with these fields added or replaced."""
+    """Return a subclass with the name and docstring of a model, and with these fields added or replaced."""
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)

@@ -92,7 +92,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ProjectSources:
-    """The sources of a project's resources, by resource id.
+    """The documents that define the resources of a project, by resource id.
 
     diagnostics: the problems that occurred when the files were read.
     exclusions: why the manifests of other resources are not present in the environment, by resource.
@@ -136,7 +136,7 @@ def read_sources(
 def _add_defaults(
     sources: Mapping[ResourceId, Source], kinds: Mapping[str, Kind], reader: NodeReader
 ) -> dict[ResourceId, Source]:
-    """Return the sources of each resource with its inherited defaults, and leave out Defaults manifests."""
+    """Add to each resource the defaults that it inherits, and omit the documents of kind Defaults."""
     defaults = Defaults(kinds)
     for resource, source in sources.items():
         if resource.kind == DEFAULTS:
@@ -196,7 +196,7 @@ def build_reader(project: Project, environ: Mapping[str, str]) -> NodeReader:
 
 
 def find_variable_positions(project: Project) -> Mapping[str, SourcePosition]:
-    """Return the position where the value of each variable of the environment is set, by name."""
+    """Return the position where each variable of the environment gets its value, by variable name."""
     variables = project.environment.variables.items()
     return {name: variable.place for name, variable in variables if variable.place is not None}
 
@@ -244,7 +244,7 @@ class FieldOrigins:
     value: a string, number, boolean or null, or a list or mapping of such values.
     secret: whether the value is a secret that is not shown; ``value`` is then None. A secret that consists of
         a single reference is shown as this reference instead.
-    by_reference: whether the value refers to environment variables or files. ``value`` then contains the
+    by_reference: whether the value refers to environment variables or files. If so, ``value`` contains the
         references as written, except in number fields, where it contains the resolved numbers.
     by: the document whose value takes effect.
     over: the documents whose values are overridden, the highest precedence first.
@@ -332,9 +332,9 @@ def collect_field_origins(
 
 
 def _order_layers(resource_layers: Layers) -> Iterator[tuple[Origin, str | None, Node]]:
-    """Yield each document of a resource with its origin and the name of its Defaults, if any.
+    """Yield the type, name and root node of each document that sets fields of a resource.
 
-    Documents with a higher precedence come first.
+    The name is None, except for a document of kind Defaults. Documents with a higher precedence come first.
     """
     for overlay in reversed(resource_layers.overlays):
         yield Origin.OVERLAY, None, drop_identity(overlay)

@@ -1,6 +1,6 @@
 """Determine whether the scalars of a document are read as YAML values or as strings.
 
-For scalars in the spec, the model of the kind determines the mode. The other fields of a document are read in
+For the scalars in the spec, this depends on the model of the kind. The other fields of a document are read in
 the same way for every kind.
 """
 
@@ -20,13 +20,16 @@ _Option = tuple[Any, int]
 
 
 def build_document_modes(spec: Modes) -> Modes:
-    """Return the modes for reading a manifest. spec: the modes for reading its spec."""
+    """Return the modes for a manifest, which say for each scalar whether it is read as a string.
+
+    spec: the modes for the spec of the manifest.
+    """
     return Modes(VALUE, {"metadata": UNIFORM[TEXT], "spec": spec}, UNIFORM[VALUE])
 
 
 @cache
 def build_spec_modes(model: type[BaseModel]) -> Modes:
-    """Return the modes for reading the data of a model.
+    """Return the modes for the data of a model, which say for each scalar whether it is read as a string.
 
     Scalars in fields that are marked with `RawText` remain strings. All other scalars become YAML values.
     """

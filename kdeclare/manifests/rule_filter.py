@@ -86,7 +86,7 @@ class RuleFilter:
         return None
 
     def hidden(self, kind: str, root: Node, *, seen: bool) -> Iterator[Diagnostic]:
-        """Yield an error for a rule whose kind is not spelled out, because a search would not find the rule.
+        """Yield an error if a rule's kind is not written literally, because a search would not find the rule.
 
         seen: whether the file contains the name of any kind of rule.
         """

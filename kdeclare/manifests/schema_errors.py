@@ -132,7 +132,7 @@ def _format_minimum(minimum: int, noun: str) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number. Booleans are not numbers here."""
+    """Return whether a value is a number. Booleans do not count as numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

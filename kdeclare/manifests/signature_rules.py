@@ -1,7 +1,8 @@
 """The rules of an environment for signatures: whether plans must be signed, and the keys that may sign.
 
-In pull requests, the project file of the base branch decides, too (see `build_project_limits` about
-references): a pull request can neither add a trusted key nor remove the requirement before it is merged.
+In pull requests, the rules in the project file of the base branch apply as well (`build_project_limits` does
+the same for references). A pull request can therefore neither add a trusted key nor remove the requirement
+before the pull request is merged.
 """
 
 from pathlib import Path
@@ -16,9 +17,9 @@ from kdeclare.manifests.project_schema import ProjectSpec, SignaturesSpec
 class SignatureRules:
     """The trusted keys of one project file for one environment.
 
-    required: whether apply accepts only signed plans. keys: public keys, or lines of allowed signers.
-    files: files with such lines. base: the rules of the trusted project file, or None if there is no such
-    file.
+    required: whether apply accepts only signed plans. keys: public keys, or lines of an ``allowed_signers``
+    file. files: files with such keys or lines. base: the rules of the trusted project file, or None if there
+    is no such file.
     """
 
     required: bool = False

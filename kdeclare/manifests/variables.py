@@ -128,10 +128,10 @@ def _list_given(given: GivenVariables, declared: Mapping[str, VariableSpec]) -> 
 
 
 def _parse_assignment(name: str, text: str, spec: VariableSpec) -> Node:
-    """Return the node for a value as typed.
+    """Return the YAML node for a value on the command line.
 
-    The value of a variable of type string is taken as typed. Other values are read like in the project file.
-    Raises KdeclareError for a list or mapping that is not YAML.
+    The value of a variable of type string is used exactly as typed. Other values are read in the same way as
+    in the project file. Raises KdeclareError for a list or mapping that is not valid YAML.
     """
     source = f"{OPTION} {name}"
     if spec.type in ("list", "map") or (spec.type is None and text.startswith(("[", "{"))):
@@ -150,9 +150,9 @@ def _parse_assignment(name: str, text: str, spec: VariableSpec) -> Node:
 def _check_environments(
     root: Node | None, declared: Mapping[str, VariableSpec], environments: Mapping[str, EnvironmentSpec]
 ) -> Iterator[Diagnostic]:
-    """Yield an error for each variable of an environment that the project does not declare.
+    """Yield an error for each variable that an environment sets but the project does not declare.
 
-    Without such an error, the default would silently be used instead of a value with a misspelled name.
+    Without this error, a variable would silently keep its default if an environment misspells its name.
     """
     if not declared or root is None:
         return
@@ -187,7 +187,7 @@ _AS_WRITTEN = frozenset({"string", "duration", "size"})
 
 
 def _is_amount(key: str) -> Callable[[Any], bool]:
-    """Return a function that checks for an amount with a unit, a whole number, or -1 (unlimited)."""
+    """Return a predicate that is true for an amount with a unit, a whole number, and -1 (unlimited)."""
     return lambda value: (
         isinstance(value, str)
         and (_NUMBER.fullmatch(value) is not None or parse_amount(key, value) is not None)
@@ -241,9 +241,9 @@ def _build_unknown_error(name: str, position: SourcePosition, known: Iterable[st
 
 
 def parse_assignments(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the names and values of ``NAME=VALUE``.
+    """Split arguments of the form ``NAME=VALUE`` into names and values.
 
-    Raises ValueError for a text without a name or without an equals sign.
+    Raises ValueError for an argument without a name or without an equals sign.
     """
     assignments = []
     for text in texts:

@@ -48,7 +48,7 @@ class CreateTopicPolicy(_Configurable, ABC):
 
     @dataclass(frozen=True, slots=True)
     class RequestMetadata:
-        """A new topic.
+        """A request to create a topic.
 
         num_partitions, replication_factor: the counts, including broker defaults; None if the request has
             assignments.
@@ -76,7 +76,7 @@ class AlterConfigPolicy(_Configurable, ABC):
 
     @dataclass(frozen=True, slots=True)
     class RequestMetadata:
-        """The resource whose configs change, and the new values. The value None removes an override."""
+        """A request to change configs of a resource. In ``configs``, the value None removes an override."""
 
         resource: ConfigResource
         configs: Mapping[str, str | None]
@@ -179,7 +179,7 @@ class BothAdapter(TopicActionsPolicy):
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
-        """Pass the request to the policy twice, in the form of each interface."""
+        """Pass the request to the policy once for each interface, in the form that the interface defines."""
         for adapter in self._adapters:
             adapter.validate(request)
 

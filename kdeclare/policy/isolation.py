@@ -27,10 +27,10 @@ from kdeclare.policy.configured_policy import ConfiguredPolicy
 
 @contextmanager
 def isolate_stdout() -> Iterator[Callable[[], None]]:
-    """Reserve stdout for the calling thread in the block. The output of other threads goes to stderr.
+    """Reserve stdout for the calling thread inside a ``with`` block. Other threads print to stderr.
 
-    Yield a function that the caller must call if it abandons a thread that is still running. Because this
-    thread can still print, the output of other threads then goes to stderr even after the block.
+    Yield a function. The caller must call this function if it abandons a thread that is still running and
+    can therefore still print. Other threads then print to stderr even after the ``with`` block.
     """
     original_stdout, lost_marks = sys.stdout, []
     sys.stdout = cast(IO[str], _ThreadStdout(original_stdout))

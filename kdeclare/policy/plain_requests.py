@@ -269,7 +269,7 @@ class PlainReview:
         )
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
-        """Record the effects on a resource after no policy has denied them.
+        """Record that no policy has denied these effects on a resource.
 
         Later requests assume that the effects are applied.
         """
@@ -346,10 +346,10 @@ class SnapshotReview(PlainReview):
     """Creates policy requests for resources in a snapshot."""
 
     def _find_principal(self) -> str | None:
-        """Raise Fault if the system authenticates clients; otherwise return None.
+        """Return None as the principal of requests, or raise Fault if the system authenticates clients.
 
-        A snapshot does not record the principal. For a system that authenticates clients, None would mean
-        that the request is not authenticated.
+        A snapshot does not record which principal took it. For a system that authenticates clients, None
+        would wrongly mean that the request is not authenticated.
         """
         provider = find_provider(self._kind.name)
         if provider is not None and provider.find_principal is not None:

@@ -54,7 +54,7 @@ def get_policy_subjects(kind: str) -> MakesPolicyRequests:
 
 @dataclass(frozen=True, slots=True)
 class PolicyContext:
-    """The input data of policies: connections, live state, and known resources.
+    """The input data of policies: connections, live state, and declared and owned resources.
 
     live: the live state for ``selections``, or None if it has not been read yet.
     labels: the labels of each resource after the change.
@@ -179,7 +179,7 @@ def find_owned_labels(owned: Mapping[str, OwnedRecord]) -> dict[ResourceId, Labe
 
 
 def dump_labels(labels: LabelsById) -> Labels:
-    """Convert labels to the form in plan files, where the key of a topic is its name without the kind."""
+    """Convert labels to the form in plan files: topics are keyed by name, all other resources by id."""
     return {id_.name if id_.kind == TOPIC else str(id_): dict(found) for id_, found in labels.items()}
 
 

@@ -29,11 +29,11 @@ _Names = Annotated[list[Annotated[str, RawText()]], Field(min_length=1)]
 _MODES = build_modes_by_name(
     dict.fromkeys(("metadata", "reason", "owner", "expires", "clusters", "names", "fields"), TEXT)
 )
-"""The modes for reading a document. The scalars in the listed fields are read as strings."""
+"""How the scalars of a document are read. In some fields, such as ``expires``, they are read as strings."""
 
 
 class AcceptedResources(BaseModel):
-    """An element of ``spec.resources``: resources of one kind."""
+    """An element of ``spec.resources``: the names of some resources, and their kind."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     kind: str
@@ -62,7 +62,7 @@ class AcceptedDriftManifest(Envelope):
 
 
 def load_accepted_drift(fleet: Fleet) -> tuple[AcceptedDrift, ...]:
-    """Return the accepted drift of a fleet. Raises KdeclareError with all problems of its files."""
+    """Return what AcceptedDrift documents of a fleet accept. Raises KdeclareError with all their problems."""
     loader = _Loader(fleet)
     loader.load()
     if loader.problems:
@@ -71,7 +71,7 @@ def load_accepted_drift(fleet: Fleet) -> tuple[AcceptedDrift, ...]:
 
 
 class _Loader:
-    """Collects the documents, and the problems in them."""
+    """Loads all documents of kind AcceptedDrift that a fleet file lists, and collects their problems."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.items: list[AcceptedDrift] = []

@@ -62,7 +62,7 @@ class ClusterSpec(BaseModel):
 
 
 class UnusedSpec(BaseModel):
-    """``spec.unused``: whether audits report unused objects."""
+    """``spec.unused``: for how long an object must not have been used before audits report it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     after: Duration
@@ -93,7 +93,7 @@ class FleetManifest(Envelope):
 def build_fleet_model(
     settings: Mapping[str, type[BaseModel]], environment_settings: Mapping[str, tuple[str, type[BaseModel]]]
 ) -> type[FleetManifest]:
-    """Return the model of fleet files, with the connection settings of providers in each cluster.
+    """Return the model of fleet files, in which each cluster can have connection settings of providers.
 
     settings, environment_settings: see `build_project_model`.
     """
@@ -108,7 +108,7 @@ def build_fleet_model(
 
 
 def _choose_fleet_model(root: Node) -> type[FleetManifest]:
-    """Return the model for a fleet file. Import the providers only if a cluster sets ``providers``."""
+    """Return the model for a fleet file. Import the providers only if a cluster uses their fields."""
     clusters = find_node(root, ("spec", "clusters"))
     items = clusters.value if isinstance(clusters, SequenceNode) else ()
     keys = {key.value for item in items if isinstance(item, MappingNode) for key, _ in item.value}
@@ -118,7 +118,7 @@ def _choose_fleet_model(root: Node) -> type[FleetManifest]:
 
 
 def _collect_provider_settings(spec: ClusterSpec) -> dict[str, BaseModel]:
-    """Return the connection settings of systems other than Kafka, by provider name."""
+    """Return a cluster's connection settings for systems other than Kafka, by provider name."""
     if type(spec) is ClusterSpec:
         return {}  # the fleet file has no settings of providers, so no provider has to be loaded
     values = dict(spec)
@@ -128,7 +128,7 @@ def _collect_provider_settings(spec: ClusterSpec) -> dict[str, BaseModel]:
 
 
 def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
-    """Yield the problems of a fleet file that its model does not detect."""
+    """Yield the problems of a fleet file that the Pydantic model does not detect."""
     if not spec.clusters:
         yield error(
             "no-clusters",
@@ -250,11 +250,11 @@ _MODES = build_modes_by_name(
         "clientConfig": KAFKA,
     }
 )
-"""The modes for reading a fleet file. The scalars in the listed fields are read as strings."""
+"""How the scalars of a fleet file are read. In some fields, such as ``labels``, they are read as strings."""
 
 _READ_HINT = "Pass the path of a readable fleet file."
 _UNRESOLVED_FIELDS = {"notifications": NOTIFICATION_MODES, "reportUrl": UNIFORM[TEXT]}
-"""The fields with references that only ``fleet notify`` resolves, and the modes for reading them.
+"""The fields with references that only ``fleet notify`` resolves, and the modes for reading these fields.
 
 Other commands do not need the URLs of webhooks, and kdeclare does not send the URLs to other machines.
 """
@@ -263,8 +263,9 @@ Other commands do not need the URLs of webhooks, and kdeclare does not send the 
 def list_task_texts(file: Path) -> list[str]:
     """Return the scalars of a fleet file, in order to find the references that other machines must resolve.
 
-    Comments are left out, and so are the fields that only ``fleet notify`` resolves, unless another field is
-    an alias of their values. Raises KdeclareError if the file is not a document.
+    Comments and the fields that only ``fleet notify`` needs are omitted. However, a value of these fields is
+    returned if another field contains an alias (``*NAME``) of the value. Raises KdeclareError if the file
+    cannot be read, or does not contain exactly one document.
     """
     root = _drop_fields(load_document(file, "Fleet", _READ_HINT), _UNRESOLVED_FIELDS)
     return [node.value for node in walk_distinct_nodes(root) if isinstance(node, ScalarNode)]
@@ -321,8 +322,8 @@ def _parse_fleet(
 ) -> tuple[Any, list[Diagnostic], dict[int, tuple[Diagnostic, ...]]]:
     """Return the data of a fleet file, its problems, and the errors for unresolved references.
 
-    The errors are grouped by the index of the cluster. If a cluster has unresolved references, its data
-    contains all references as written.
+    The errors are grouped by the index of the cluster that contains the references. If a cluster has
+    unresolved references, the data of the cluster contains all references as written.
     """
     clusters = find_node(root, ("spec", "clusters"))
     if not isinstance(clusters, SequenceNode):
@@ -356,9 +357,10 @@ def _parse_fleet(
 
 
 def _is_unresolved(problem: Diagnostic) -> bool:
-    """Return whether a problem is a missing environment variable or an unreadable file in a reference.
+    """Return whether a problem is a reference to a missing environment variable or to an unreadable file.
 
-    Return False for ``${var.NAME}``, which fleet files cannot use. The error about it has no subject.
+    Return False for a reference to ``${var.NAME}``, because fleet files cannot use variables. The error for
+    such a reference has no subject.
     """
     return problem.code in UNRESOLVED_CODES and problem.subject is not None
 
@@ -368,7 +370,7 @@ def _is_outside_clusters(problem: Diagnostic, unresolved: Mapping[int, tuple[Dia
 
 
 def _drop_fields(root: Node, fields: Iterable[str]) -> Node:
-    """Return a copy of a document in which some fields of the spec are replaced with empty lists."""
+    """Return a copy of a document in which the given fields of the spec are empty lists."""
 
     def empty_fields(node: Node, path: tuple[Collection[str], ...]) -> Node:
         if not path:

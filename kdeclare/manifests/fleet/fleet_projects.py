@@ -38,7 +38,7 @@ def open_cluster_project(
     read_file: a function that reads a project file. If many clusters share a project file, pass a function
         that caches the result.
     offline: whether the cluster is never contacted. If so, references in its connection settings are not
-        resolved, so that they need no credentials.
+        resolved, so that no credentials are needed.
     """
     if entry.unresolved and not offline:
         raise KdeclareError(*entry.unresolved)
@@ -122,7 +122,7 @@ def _require_document(document: ProjectDocument | KdeclareError) -> ProjectDocum
 
 
 def _relate_to_fleet_file(problem: Diagnostic, entry: ClusterEntry) -> Diagnostic:
-    """Return a problem of a project. If users must fix it in the fleet file, change its position or hint."""
+    """Return a problem, with a position or hint for the fleet file if users must fix the problem there."""
     no_environment = problem.code == "unknown-environment"
     if no_environment and entry.env is None:
         hint = f"Set defaultEnvironment here, or 'env' of '{entry.name}' at {entry.source}."
@@ -151,9 +151,9 @@ def _check_paths(
 def _check_shared_state(
     project: Project, entry: ClusterEntry, states: dict[str, ClusterEntry]
 ) -> Iterator[Diagnostic]:
-    """Yield an error if the cluster has the same state as an earlier cluster.
+    """Yield an error if the cluster stores its state in the same place as an earlier cluster.
 
-    states: the earlier clusters, by state. This function adds the cluster.
+    states: the earlier clusters, by the place of their state. This function adds the cluster.
     """
     try:
         state = identify_state(project.state, project.name, project.environment.name)

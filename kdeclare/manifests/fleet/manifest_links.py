@@ -16,9 +16,9 @@ class ManifestLinks:
     template: str
 
     def find_url(self, source: str) -> str | None:
-        """Return the URL of a position: ``file:line:column``, relative to the fleet file.
+        """Return the URL of a position in a manifest, such as ``topics/orders.yaml:3:1``.
 
-        Return None if the file is outside the folder of the fleet file.
+        The path is relative to the folder of the fleet file. Return None for a file outside this folder.
         """
         position = _SOURCE.fullmatch(source)
         if position is None or position[1].startswith(("/", "../")):
@@ -27,7 +27,7 @@ class ManifestLinks:
 
 
 def explain_bad_template(template: str) -> str | None:
-    """Return why a template is not the URL of a manifest; None if it is valid."""
+    """Return why a template cannot be used for the URLs of manifests; None if it is valid."""
     if not template.startswith(("https://", "http://")):
         return "it does not start with https:// or http://"
     if _PATH not in template:

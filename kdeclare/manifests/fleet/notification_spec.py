@@ -23,7 +23,7 @@ from kdeclare.manifests.syntax.substitution import find_reference_names
 NOTIFICATION_MODES = build_modes_by_name(
     {"name": TEXT, "where": TEXT, "team": TEXT, "template": TEXT, "url": KAFKA, "headers": KAFKA}
 )
-"""The modes for reading notifications. The scalars in the listed fields are read as strings."""
+"""How the scalars of notifications are read. In some fields, such as ``name``, they are read as strings."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -48,7 +48,7 @@ class NotificationSpec(BaseModel):
 
 
 def check_notifications(specs: Sequence[NotificationSpec], root: Node) -> Iterator[Diagnostic]:
-    """Yield the problems of ``spec.notifications`` that its model does not detect."""
+    """Yield the problems of ``spec.notifications`` that the Pydantic model does not detect."""
     first_positions: dict[str, SourcePosition] = {}
     for n, spec in enumerate(specs):
         yield from _check_name(spec, n, root, first_positions)

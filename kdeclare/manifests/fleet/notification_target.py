@@ -18,14 +18,14 @@ MessageEvent = Literal["new", "fixed", "always"]
 
 @dataclass(frozen=True, slots=True)
 class NotificationTarget:
-    """One webhook of a fleet. References are not resolved, because only the command that sends needs them.
+    """One webhook of a fleet. References are not resolved, because only ``fleet notify`` needs the values.
 
     url, headers: strings with unresolved references; the resolved values are secrets. events: what causes a
     message. where: conditions that the findings must meet, see `parse_conditions`; None for all findings.
     team: only findings about resources with this label ``team``; None for all teams. template: the template
     of the message, for the format ``template``. allow_http: whether messages may be sent to other hosts
-    without encryption. ca_file: a PEM file with the CA certificates that verify the server; None for those of
-    the system. positions: the positions of ``name``, ``url`` and ``where`` in the fleet file.
+    without encryption. ca_file: a PEM file with the CA certificates that verify the server; None for the CA
+    certificates of the system. positions: the positions of ``name``, ``url`` and ``where`` in the fleet file.
     """
 
     name: str

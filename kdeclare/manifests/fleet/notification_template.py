@@ -1,4 +1,4 @@
-"""Templates of messages: a text in which names in braces are replaced by values.
+"""Templates of messages: texts in which names in braces are replaced by values.
 
 A template has no conditions, loops or calls. Values are escaped for the media type of the message, and names
 in the values are not replaced, so that no topic name can change the structure of a message.
@@ -32,7 +32,7 @@ PLACEHOLDERS = (
     "fixed",
     "report_url",
 )
-"""The names that a template can contain."""
+"""The names that can be placeholders in a template, without braces."""
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 
@@ -45,7 +45,7 @@ class MessageTemplate:
     content_type: ContentType = "application/json"
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """Return the template with the values of all placeholders."""
+        """Return the template with all placeholders replaced by their values."""
         return _PLACEHOLDER.sub(lambda match: self._escape(values[match[1]]), self.text)
 
     def _escape(self, value: str) -> str:

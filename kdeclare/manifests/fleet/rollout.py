@@ -21,7 +21,7 @@ class RolloutHealth:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to check."""
+        """Whether nothing is checked, because there are neither limits nor a command."""
         return not self.limits and not self.command
 
 

@@ -1,7 +1,7 @@
 """Generate the manifests of documents with ``forEach``.
 
-The rest of kdeclare processes generated manifests like all others. The limits protect against manifests that
-would fill the memory.
+The rest of kdeclare processes generated manifests like all others. The numbers of manifests and YAML nodes
+are limited, so that generated manifests cannot fill the memory.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -83,8 +83,8 @@ class Generator:
     def expand(self, root: Node, is_excluded: Callable[[Node], bool]) -> Iterator[GeneratedDocument]:
         """Yield the documents that a document generates, or the document itself if it has no ``forEach``.
 
-        is_excluded: returns whether a document is not present in the environment. The problems of such a
-        document are not reported.
+        is_excluded: a function that returns whether a document is not present in the environment. The
+            problems of such a document are not reported.
         """
         pair = find_child(root, FOR_EACH) if isinstance(root, MappingNode) else None
         if pair is None or pair[0] is None:
@@ -114,9 +114,10 @@ class Generator:
             yield from self._generate(template, items, pair[0])
 
     def describe(self, problem: Diagnostic, origin: ManifestOrigin | None) -> Diagnostic | None:
-        """Return a problem of a generated document with its origin, or None if it was already reported.
+        """Return a problem of a generated document, extended with the item that the document is based on.
 
-        A problem in the text that all items share is reported for the first item only.
+        Return None if the problem was already reported: a problem in the text that all items share is
+        reported for the first item only. If the document was not generated, the problem is not changed.
         """
         if origin is None:
             return problem

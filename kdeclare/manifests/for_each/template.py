@@ -1,7 +1,7 @@
 """Replace ``${each.key}``, ``${each.value}`` and ``${each.value.FIELD}`` in the nodes of a manifest.
 
-If a value consists of a single reference, it is replaced with a copy of the item's own node, which keeps its
-type and its source position.
+If a value consists of a single reference, it is replaced with a copy of the referenced node of the
+item. The copy has the type and the source position of this node.
 """
 
 import re
@@ -20,11 +20,14 @@ from kdeclare.manifests.syntax.substitution import has_reference
 
 _EACH = re.compile(r"\$\$\{|\$\{(each(?:\.[^{}:]*)?)\}")
 _CHARACTERS_PER_NODE = 100
-"""Long strings count as several nodes, so that the limit on nodes also limits the memory for strings."""
+"""The number of characters in a new string that count as one more node.
+
+Because of this, the limit on nodes also limits the memory for strings.
+"""
 _LITERAL_FIELDS = ("apiVersion", "kind")
 
 ItemReference = tuple[str, SourcePosition]
-"""A reference to an item, such as ``each.value.partitions``, and the position of the value."""
+"""A reference, such as ``each.value.partitions``, and the position of the value that replaces it."""
 
 
 class ExpansionTooLarge(Exception):
@@ -33,7 +36,7 @@ class ExpansionTooLarge(Exception):
 
 @dataclass(slots=True)
 class Expansion:
-    """The manifest of one item.
+    """The manifest that is generated for one item.
 
     root: the root of the document.
     references: the references to the item, by the Python id of the node that contains the value.
@@ -46,9 +49,11 @@ class Expansion:
 
 
 class Template:
-    """A manifest without its ``forEach``. Nodes without references to the item are shared by all manifests.
+    """A manifest without its ``forEach``, from which one manifest is generated for each item.
 
-    size: the number of nodes, where each alias counts as often as it is used.
+    All generated manifests share the nodes that contain no references to the item.
+
+    size: the number of nodes. A node that aliases refer to counts once more for each alias.
     """
 
     def __init__(self, root: Node) -> None:
@@ -57,7 +62,7 @@ class Template:
         self.size = self._measure(root, {})
 
     def check(self) -> Iterator[Diagnostic]:
-        """Yield an error for each reference to the item where it is not allowed: in keys and in the kind."""
+        """Yield an error for each reference to the item in a key, in ``apiVersion`` or in ``kind``."""
         for node in walk_distinct_nodes(self._root):
             for key, _ in node.value if isinstance(node, MappingNode) else ():
                 if isinstance(key, ScalarNode) and _has_item_reference(key.value):

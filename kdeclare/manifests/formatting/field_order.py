@@ -56,9 +56,9 @@ def _find_line(lines: Sequence[str], offset: int) -> int:
 def _find_starts(
     lines: Sequence[str], key_lines: Sequence[int], end_lines: Sequence[int], names: Sequence[str]
 ) -> list[int]:
-    """Return the first line of each field, with the comments above it.
+    """Return the line where each field begins, including the comments above the field.
 
-    key_lines, end_lines: the first and the last line of each field without comments.
+    key_lines, end_lines: the first and the last line of each field, not counting the comments.
     """
     first = key_lines[0]
     if names[0] not in _IDENTITY:

@@ -21,7 +21,10 @@ _MARKER_REST = re.compile(rf"[ \t]*(?:#[^{BREAKS}]*)?(?=[{BREAKS}]|\Z)")
 
 @dataclass(frozen=True, slots=True)
 class FormattedFile:
-    """A formatted file. unsupported: a diagnostic for each document that kdeclare leaves unchanged."""
+    """A formatted file.
+
+    unsupported: a diagnostic for each document that is left unchanged because its layout is not supported.
+    """
 
     data: bytes
     unsupported: tuple[Diagnostic, ...] = ()

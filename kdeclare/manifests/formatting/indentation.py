@@ -163,14 +163,14 @@ class _Planner:
         return match.end() if match else offset
 
     def _find_content(self, offset: int) -> int:
-        """Return the start of what follows a dash on its line, or the end of the line."""
+        """Return the start of the text after a dash on the same line, or the end of the document."""
         while self._text[offset : offset + 1] in (" ", "\t"):
             offset += 1
         is_empty = self._text[offset : offset + 1] in ("", "#", *BREAKS)
         return len(self._text) if is_empty else offset
 
     def _shift_lines(self, node: Node, start: int, line: int, shift: int) -> int:
-        """Move the lines of a value after the line of its key or dash. Return the end of the value."""
+        """Plan to move the lines of a value that follow its key or dash. Return the end of the value."""
         end = find_value_end(self._text, node, start)
         is_literal = _is_literal(node)
         inner = range(line + 1, self._find_line(max(end - 1, start)) + 1)

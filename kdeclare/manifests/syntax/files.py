@@ -44,7 +44,7 @@ class FileFinder:
     _visited: set[str] = field(default_factory=set)
 
     def find(self, roots: Iterable[Path]) -> Iterator[str]:
-        """Yield the manifest files in ``roots``, which are files, folders, and patterns of their paths.
+        """Yield the manifest files in ``roots``: files, folders and path patterns.
 
         Add diagnostics for unreadable paths, for patterns without a match, and for files that look like
         manifests but are not loaded.

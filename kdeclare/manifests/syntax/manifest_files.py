@@ -31,7 +31,7 @@ _TEXT_SUFFIXES = frozenset(
         ".swo",
     }
 )
-"""The suffixes of documentation and programs, which can quote manifests, and of an editor's swap files."""
+"""The suffixes of files that can quote manifests (documentation, programs), and of swap files of editors."""
 
 
 def is_json_manifest(path: str) -> bool:
@@ -45,7 +45,7 @@ def is_json_manifest(path: str) -> bool:
 def find_ignored_manifest(path: str) -> Diagnostic | None:
     """Return a warning if a file that is not loaded looks like a manifest; otherwise None.
 
-    The files of an editor (``orders.yaml~``), documentation and programs are not reported.
+    Backup files of editors (``orders.yaml~``), documentation and programs are not reported.
     """
     name = os.path.basename(path)
     if name.startswith("#") or name.endswith("~") or os.path.splitext(name)[1].lower() in _TEXT_SUFFIXES:

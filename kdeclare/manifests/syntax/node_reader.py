@@ -174,7 +174,7 @@ UNIFORM: Final = (Modes(VALUE), Modes(TEXT), Modes(KAFKA))
 
 
 def build_modes_by_name(table: Mapping[str | int, int]) -> Modes:
-    """Return modes in which fields with these names are read in a fixed mode at any depth of a document."""
+    """Return the modes for documents in which fields with these names, at any depth, have a fixed mode."""
     uniform_modes = [Modes(mode) for mode in (VALUE, TEXT, KAFKA)]
     fields = {name: uniform_modes[mode] for name, mode in table.items()}
     for modes in uniform_modes:

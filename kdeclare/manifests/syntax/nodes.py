@@ -38,7 +38,7 @@ class _Stream:
 
 
 class _Composer(CParser):
-    """The C parser without tag resolution. The hooks are empty, because they are called for every node."""
+    """The C parser without tag resolution. Its hooks do nothing, because they are called for every node."""
 
     def resolve(self, _kind: object, _value: object, _implicit: object) -> None:
         return None

@@ -16,7 +16,7 @@ _ANY_FOLDERS = "**"
 
 
 def is_path_pattern(path: str) -> bool:
-    """Return whether a path contains a wildcard. A file or folder with exactly this name takes precedence."""
+    """Return whether a path contains a wildcard, and is not itself the path of an existing file or folder."""
     return _WILDCARD.search(path) is not None and not os.path.lexists(path)
 
 

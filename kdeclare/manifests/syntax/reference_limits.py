@@ -31,7 +31,7 @@ _RUNNER_TOKENS = re.compile(
     "|KDECLARE_STATE_TOKEN|KDECLARE_BASE_TOKEN|KDECLARE_GITLAB_TOKEN|KDECLARE_CLIENT_PROPERTIES(_FILE)?"
     "|SYSTEM_ACCESSTOKEN|KDECLARE_AZURE_TOKEN|KDECLARE_PLANS_TOKEN"
 )
-"""Names of variables with credentials of CI jobs and of the steps in the folder ``ci``.
+"""Matches the names of environment variables that contain credentials in CI jobs.
 
 No project file can allow references to these variables.
 """

@@ -283,7 +283,7 @@ def check_impossible_texts(
 
 
 def _pair_operators(pieces: Sequence[Token]) -> Iterator[Token]:
-    """Yield the tokens, with ``==`` and ``!=`` as one token instead of two."""
+    """Yield the tokens. Each of ``==`` and ``!=`` becomes one token instead of two."""
     is_paired = False
     for token, next_token in zip(pieces, [*pieces[1:], Token("", 0)], strict=True):
         if not is_paired:

@@ -17,9 +17,9 @@ from kdeclare.core.resources.policy_subjects import (
 )
 
 NO_STATE = object()
-"""The value of each field of a state, such as ``pre`` or ``post``, if the state itself is null."""
+"""The value of every field of a state that is null. For example, ``pre`` is null for a new topic."""
 _PRESENT = "there"
-"""A placeholder for a state that is not null, because a rule can compare a state only with null."""
+"""The value of every state that is not null. Rules can compare states only with null."""
 
 RequestReader = Callable[[PolicyRequest], object]
 Converter = Callable[[object], object]
@@ -40,7 +40,9 @@ _TEXT_MAP = dict[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The variables that rules for one kind can use. The name of a state's field contains a dot.
+    """The variables that rules for one kind can use.
+
+    The name of a state's field contains a dot, such as ``post.partitions``.
 
     sides: for each state (such as ``pre`` and ``post``), whether it is the state before the change.
     types: the types of all variables except the states and ``principal``.
@@ -103,7 +105,7 @@ class Vocabulary:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The names of the fields of each state, such as ``pre`` or ``post``."""
+        """The names of the fields that each state has. Examples of states are ``pre`` and ``post``."""
         return tuple(sorted(self.words.fields))
 
     @property

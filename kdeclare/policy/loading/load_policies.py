@@ -65,7 +65,7 @@ def load_policies(
 
 @dataclass(frozen=True, slots=True)
 class _NamedPolicy:
-    """The name and position of a policy, for messages. The policy may have failed to load."""
+    """The name and position of a policy, for messages. Also used for policies that cannot be loaded."""
 
     name: str
     place: SourcePosition | None

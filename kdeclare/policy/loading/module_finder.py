@@ -30,10 +30,10 @@ _imported: dict[str, ModuleType] = {}
 
 @contextmanager
 def make_importable(folder: Path, modules: Iterable[str]) -> Iterator[None]:
-    """Make the modules in ``folder`` importable in the block, for threads that load policies.
+    """Make the modules in ``folder`` importable inside a ``with`` block, for threads that load policies.
 
-    If a module with the same name exists outside the folder, it takes precedence. A policy must import other
-    modules in the folder at the top of its module, because they are not importable after the block. Imported
+    If a module outside the folder has the same name, it takes precedence. A policy must import other modules
+    of the folder at the top of its module, because they are not importable after the ``with`` block. Imported
     modules stay loaded until another project is loaded.
 
     modules: the dotted names of the modules with policy classes.

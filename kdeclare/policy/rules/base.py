@@ -17,11 +17,11 @@ class Settings(BaseModel):
 
 
 class NoSettings(Settings):
-    """The settings of a rule that has no settings."""
+    """The settings model of the rules that accept no settings."""
 
 
 def as_text(raw: Any) -> Any:
-    """Convert a number or a boolean to a string, as in labels and Kafka configs. Keep other values."""
+    """Convert a number or a boolean to a string, as in Kafka configs. Return other values unchanged."""
     if isinstance(raw, bool):
         return str(raw).lower()
     return str(raw) if isinstance(raw, int | float) else raw

@@ -113,7 +113,10 @@ class ConfigRule(StateRule[S]):
 
     @abstractmethod
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Yield each key that violates the rule, with the end of the message, such as ``not set KEY; …``."""
+        """Yield each key that violates the rule, with the part of the message that follows ``TOPIC would``.
+
+        An example of this part is ``not set KEY; …``.
+        """
 
 
 class RequiredConfigsSettings(Settings):

@@ -1,7 +1,7 @@
 """Rules about the records and consumers that a change affects.
 
-The messages contain names but no numbers: an override in a saved plan applies only to the same message, and
-numbers change with each record.
+The messages contain names but no numbers, because numbers change with each new record. If the message of a
+denial changes after the plan was saved, a policy override in the plan no longer applies.
 """
 
 from collections.abc import Iterator, Sequence

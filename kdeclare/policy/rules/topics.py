@@ -193,7 +193,8 @@ class NoPartitionIncrease(Rule[NoPartitionIncreaseSettings]):
 class NoCompactedPartitionIncrease(Rule[NoSettings]):
     """Denies adding partitions to compacted topics.
 
-    If new records of a key go to another partition, its latest record in the old partition stays forever.
+    If new records with a key go to a different partition, the last record with this key in the old partition
+    stays there forever.
     """
 
     settings_model = NoSettings
@@ -242,7 +243,7 @@ class PartitionBudgetSettings(Settings):
 
 
 class PartitionBudget(Rule[PartitionBudgetSettings]):
-    """Limits the total number of partitions of all topics of a team. A label contains the team of each topic.
+    """Limits the total number of partitions of all topics of a team. A label of each topic names the team.
 
     A change that adds partitions is denied if the total would exceed the limit. The total includes earlier
     changes of the same plan that were not denied. Topics without the label are not checked.
@@ -278,7 +279,7 @@ class NoDeleteSettings(Settings):
 
 
 class NoDelete(Rule[NoDeleteSettings]):
-    """Denies the deletion of topics with these labels."""
+    """Denies the deletion of topics that have the labels in the settings of the rule."""
 
     settings_model = NoDeleteSettings
 

@@ -16,7 +16,10 @@ from kdeclare.policy.interface import Action, KnownImpact, PolicyViolation, Topi
 from kdeclare.policy.plain_requests import PlainRequest, PlainState, Values, list_fields
 
 _ASSIGNMENT_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
-"""The changed fields of a new topic with assignments. The assignments also determine the counts."""
+"""The changed fields of a new topic whose request contains assignments.
+
+The assignments also determine the partition count and the replication factor.
+"""
 
 Labels = frozenset[tuple[str, str]]
 """Labels as a hashable set of key-value pairs."""
@@ -56,12 +59,12 @@ class CaseState:
 
     @property
     def num_partitions(self) -> int:
-        """The number of partitions in the case. If it is not set, the number of assignments."""
+        """The number of partitions in the case or, if the case does not set it, the number of assignments."""
         return self._require_value(self.partitions, "partitions")
 
     @property
     def replication_factor(self) -> int:
-        """The replication factor in the case. If it is not set, it is derived from the assignments."""
+        """The replication factor in the case or, if the case does not set it, that of the assignments."""
         return self._require_value(self.factor, "replicationFactor")
 
     @property
@@ -208,7 +211,7 @@ class CaseRequest:
     withholding: UnavailableTracker = field(default_factory=UnavailableTracker, compare=False)
 
     def __post_init__(self) -> None:
-        """Let both states use the ``withholding`` of the request to keep track of missing fields."""
+        """Make both states keep track of missing fields in the ``withholding`` of the request."""
         for name in ("pre_request_state", "post_request_state"):
             state: CaseState | None = getattr(self, name)
             if state is not None:

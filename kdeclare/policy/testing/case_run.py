@@ -128,7 +128,7 @@ def _run_case(
 
 
 def _explain_evaluation(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Return a problem if the value of ``asked`` does not match whether any policy was evaluated."""
+    """Return a problem if a policy was evaluated although ``asked`` is false, or none although it is true."""
     policy_names = [v.policy for v in verdicts]
     if case.asked is None or case.asked == bool(policy_names):
         return ()

@@ -60,13 +60,13 @@ class Case:
 
 
 class PolicyTestKind:
-    """Reads PolicyTest manifests. The body is a list of test cases, whose requests include the defaults."""
+    """Reads PolicyTest manifests. A body is a list of test cases. Defaults are merged into their requests."""
 
     name = POLICY_TEST
     spec: type[BaseModel] = PolicyTestSpec
 
     def parse(self, name: str, spec: BaseModel) -> tuple[tuple[_MergedCase, ...], tuple[SpecProblem, ...]]:
-        """Return the test cases, and the problems that the model of the spec does not detect."""
+        """Return the test cases, and the problems that the Pydantic model of the spec does not detect."""
         spec = narrow(spec, PolicyTestSpec)
         merged_cases = tuple((case, merge_request(case.request, spec.defaults)) for case in spec.cases)
         problems = [

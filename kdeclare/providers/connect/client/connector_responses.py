@@ -50,9 +50,10 @@ def _drop_nulls(value: object) -> object:
 
 
 _Config = Annotated[dict[str, str], BeforeValidator(_drop_nulls)]
-"""A config without null values, which are dropped when a response is parsed.
+"""A config without null values.
 
-Connect accepts null values when a connector is created.
+Connect accepts null values when a connector is created, so its responses can contain them. They are dropped
+when a response is parsed.
 """
 
 
@@ -327,6 +328,6 @@ _POINTER = "\nYou can also find the above list of errors at the endpoint"
 
 
 def _tidy(message: str) -> str:
-    """Remove the names of Java classes, and the details of plugins, from a message."""
+    """Remove the names of Java exceptions from a message, and shorten plugin details to the class name."""
     message = _EXCEPTION_NAMES.sub("", message.partition(_POINTER)[0])
     return _PLUGIN_DESCRIPTION.sub(r"\1", message)

@@ -96,7 +96,7 @@ class TargetState(StrEnum):
 
 
 class RunState(StrEnum):
-    """The states that Connect 4 reports for connectors and tasks. Later versions may report other states."""
+    """The states that Connect 4 reports for connectors and tasks. Later versions can report other states."""
 
     UNASSIGNED = "UNASSIGNED"
     RUNNING = "RUNNING"
@@ -233,8 +233,9 @@ class ConnectCluster(Protocol):
     Any worker answers every request; workers forward changes to their leader. Reads, and requests that were
     not sent, are tried on one worker after another. A change whose response was lost is never sent again.
 
-    Every method can raise Fault, with the codes and kinds above. Except for creations and deletions, a change
-    is asynchronous: when the method returns, Connect has accepted the change, but possibly not completed it.
+    Every method can raise Fault, with the codes and kinds in the docstring of this module. Except for
+    creations and deletions, a change is asynchronous: when the method returns, Connect has accepted the
+    change, but possibly not completed it.
     """
 
     def identify(self) -> ClusterInfo:
@@ -263,13 +264,13 @@ class ConnectCluster(Protocol):
     def create_connector(
         self, name: str, config: ConnectorConfig, initial_state: TargetState | None = None
     ) -> None:
-        """Create a connector. Raises Fault CONNECTOR_EXISTS if it exists, whatever its config is.
+        """Create a connector. Raises Fault CONNECTOR_EXISTS if it exists, regardless of its config.
 
         initial_state: None means RUNNING.
         """
 
     def replace_config(self, name: str, config: ConnectorConfig) -> bool:
-        """Replace the whole config. The target state does not change.
+        """Replace the whole config of a connector. The target state does not change.
 
         If the connector does not exist, Connect creates it in the state RUNNING. Return whether the connector
         was created.
@@ -284,7 +285,7 @@ class ConnectCluster(Protocol):
     def restart_connector(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
         """Restart a connector.
 
-        include_tasks: also restart its tasks. only_failed: restart only what is FAILED.
+        include_tasks: also restart its tasks. only_failed: skip the connector and tasks that are not FAILED.
         """
 
     def delete_connector(self, name: str) -> None:
@@ -297,13 +298,16 @@ class ConnectCluster(Protocol):
         """Return the offsets of a connector, in any state."""
 
     def alter_offsets(self, name: str, offsets: ConnectorOffsets) -> None:
-        """Change the given offsets.
+        """Change these offsets of a connector.
 
         Raises Fault NOT_STOPPED unless the connector is STOPPED and has no tasks.
         """
 
     def delete_offsets(self, name: str) -> None:
-        """Delete all offsets. Raises Fault NOT_STOPPED unless the connector is STOPPED and has no tasks."""
+        """Delete all offsets of a connector.
+
+        Raises Fault NOT_STOPPED unless the connector is STOPPED and has no tasks.
+        """
 
     def close(self) -> None:
-        """Close connections. A second call has no effect."""
+        """Close the connections to the workers. A second call has no effect."""

@@ -77,8 +77,9 @@ def build(out: Path, find_compiler: Callable[[], Compiler], progress: Progress) 
     """Write the plug-in's jar to the folder ``out``, and return the path of the jar.
 
     The folder is created if it does not exist. The plug-in is compiled only if neither ``out`` nor this
-    package contains a jar from the same sources. The same sources and the same compiler produce identical
-    jars. Raises KdeclareError ``plugin-build`` or ``plugin-folder``, and all errors of ``find_compiler``.
+    package contains a jar that was built from the same sources. The same sources and the same compiler
+    produce identical jars. Raises KdeclareError ``plugin-build`` or ``plugin-folder``, and all errors of
+    ``find_compiler``.
     """
     jar = out / get_jar_name()
     sources_hash = _hash_sources()
