@@ -146,8 +146,8 @@ def find_possible_unions(
 
     A reassignment ends with the metadata record that says that the last added replica is in sync
     (org.apache.kafka.controller.PartitionReassignmentReplicas). Therefore, a partition whose replicas are all
-    in sync is not being reassigned. The only exception is a target that was changed so that Kafka never
-    reaches it (see docs/kafka-observed.md).
+    in sync is not being reassigned. The only exception is a reassignment whose target was changed to one that
+    Kafka never reaches (see docs/kafka-observed.md).
     """
     return {
         (TopicPartition(name, index), partition)
@@ -172,8 +172,8 @@ def observe(
     """Read the live state that ``query`` selects. Raises Fault if the cluster does not respond.
 
     all_topics: whether to read every topic.
-    permits_unreadable: whether the result may lack configs that the cluster refuses to describe. Otherwise,
-        raise their Fault.
+    permits_unreadable: whether to omit configs that the cluster refuses to describe. If False, the refusal is
+        raised as a Fault.
     wait_policy: how long to wait until brokers have caught up with the controller. Topics are read after this
         wait.
     """

@@ -35,9 +35,12 @@ from kdeclare.providers.kafka.topic.spec import TopicBody
 
 _REFUSED = ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
 _PROBED_KEY = "retention.ms"
-"""A config key that every broker supports. Deleting a key that is not set succeeds."""
+"""The config key in the validate-only deletions that test permissions. Every broker supports the key.
+
+The deletion succeeds even if the key is not set.
+"""
 _TESTED = frozenset({"DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "CREATE"})
-"""The operations that are tested on topics that do not exist."""
+"""The ACL operations that kdeclare tests on topics that do not exist."""
 _MAX_NAMED = 3
 """The maximum number of topics in the result of one check."""
 

@@ -28,7 +28,10 @@ from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuer
 _MAX_NAMED = 3
 """The maximum number of topics or groups in the result of one check."""
 _PROBED_KEY = "consumer.session.timeout.ms"
-"""A config key that every broker with group configs supports. Deleting a key that is not set succeeds."""
+"""The config key in the validate-only deletions that test permissions on groups.
+
+Every broker with group configs supports the key. The deletion succeeds even if the key is not set.
+"""
 
 
 class AccessRight(NamedTuple):
@@ -103,7 +106,7 @@ _COMMENTS = (
 
 
 class KindRights(NamedTuple):
-    """The ACL operations that plans and applies of one kind require on the cluster or on groups.
+    """The ACL operations, on the cluster or on groups, that kdeclare needs to plan and apply one kind.
 
     api_key: the request that reads the objects. Brokers that do not support it cannot store the objects.
     """
@@ -165,7 +168,7 @@ def check_kinds(
 
 
 def _check_unsupported(kind: str, *, is_declared: bool) -> Check:
-    """Check a kind that the brokers do not support. The check fails if a manifest declares the kind."""
+    """Return the check for a kind that brokers do not support. It fails if a manifest declares the kind."""
     return Check(
         kind,
         CheckStatus.FAILED if is_declared else CheckStatus.WARNING,

@@ -59,7 +59,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
     """A token provider for kafka-python that reuses a token for most of its lifetime."""
 
     def __init__(self, fetch: Callable[[], Token], extensions: Mapping[str, str]) -> None:
-        """Create a provider without a token. fetch: requests a token; can raise KdeclareError."""
+        """Create a provider that has no token yet. fetch: requests a token, and can raise KdeclareError."""
         super().__init__()
         self._fetch = fetch
         self._extensions = dict(extensions)
@@ -90,7 +90,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Rejects redirects, because the client secret must only be sent to the configured endpoint."""
+    """A handler that rejects redirects, so that the client secret is sent only to the configured endpoint."""
 
     def redirect_request(self, *_: object) -> None:
         """Return None, so that urllib raises HTTPError and does not follow the redirect."""
@@ -206,9 +206,9 @@ def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str])
 
 
 def _find_own_source(properties: Mapping[str, str]) -> Callable[[], Token] | None:
-    """Return a function that gets a token as kdeclare's own properties specify; None if none of them is set.
+    """Return a function that gets a token from the source that one of kdeclare's own properties specifies.
 
-    Raises KdeclareError if more than one property specifies the source of tokens.
+    Return None if none of these properties is set. Raises KdeclareError if more than one of them is set.
     """
     keys = [
         key
@@ -312,7 +312,7 @@ def _build_no_token_error(source: str, reason: str) -> KdeclareError:
 
 
 class _DeadlineReader(io.RawIOBase):
-    """Reads a socket until a deadline on the monotonic clock. Raises TimeoutError after the deadline."""
+    """A stream that reads a socket, and raises TimeoutError after a deadline on the monotonic clock."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase, deadline: float) -> None:
         self._sock = sock

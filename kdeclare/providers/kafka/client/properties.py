@@ -148,7 +148,10 @@ def _read_file_value(path: str, key: str) -> str | None:
 
 
 def _read_directory_value(path: str, key: str) -> str | None:
-    """Return the content of the file whose name is the key, as in a mounted Kubernetes Secret."""
+    """Return the content of the file ``key`` in the folder ``path``; None if there is no such file.
+
+    Kubernetes Secrets that are mounted as a volume have one file per key.
+    """
     file = Path(path, key)
     if file.parent != Path(path) or not file.is_file():
         return None
@@ -208,7 +211,7 @@ _UNSUPPORTED = re.compile(
 
 
 def build_client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any], tuple[Diagnostic, ...]]:
-    """Return the arguments for kafka-python, and warnings about properties without effect.
+    """Return the arguments for kafka-python, and warnings about properties that have no effect.
 
     Raises KdeclareError for an unsupported property. Error messages never contain a secret.
     """

@@ -21,7 +21,7 @@ _NO_GUARD_MESSAGE = (
     "AlterPartitionReassignments API. Consider re-sending the request without the option or updating "
     "the server version"
 )
-"""The error message that KIP-860 specifies for brokers that do not support the guard."""
+"""The error message that KIP-860 specifies for brokers without the replication factor guard."""
 
 
 def list_moves(wire: Wire, names: Sequence[str] | None) -> dict[TopicPartition, Move]:

@@ -62,7 +62,10 @@ class TopicResult:
 
 
 def decode_topics(response: Any) -> list[TopicResult]:
-    """Decode a response, from bytes or from kafka-python's objects. Raises MalformedResponse."""
+    """Decode a metadata response that consists of bytes or of kafka-python's objects.
+
+    Raises MalformedResponse.
+    """
     if isinstance(response, RawResponse):
         return decode_all(lambda: _decode_bytes(response.body, response.version))
     return list(_decode_objects(response))
@@ -109,7 +112,10 @@ def _decode_bytes(data: bytes, version: int) -> Iterable[TopicResult]:
 
 
 _PartitionCache = dict[tuple[int, tuple[int, ...], tuple[int, ...]], Partition]
-"""Partitions by leader, replicas and in-sync replicas, to save memory: equal partitions share one object."""
+"""A cache of partitions, keyed by leader, replicas and in-sync replicas.
+
+To save memory, equal partitions share one object.
+"""
 
 
 def _read_partitions(data: bytes, pos: int, cache: _PartitionCache) -> tuple[tuple[Partition, ...], int]:
@@ -252,7 +258,8 @@ def _build_creatable_topic(topic: NewTopic) -> Any:
 def delete_topics(wire: Wire, targets: Mapping[str, str | None]) -> dict[str, Result]:
     """Send DeleteTopics by id, or by name if the id is None, and return a result for each topic.
 
-    If a topic does not exist or is hidden, the response contains only its id. Raises Fault.
+    If a topic does not exist, or if the principal cannot describe it, the response contains only its id.
+    Raises Fault.
     """
     has_ids = any(topic_id is not None for topic_id in targets.values())
     if has_ids and wire.get_max_version(DeleteTopicsRequest.API_KEY) < _DELETE_BY_ID_VERSION:

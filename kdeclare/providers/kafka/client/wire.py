@@ -31,11 +31,11 @@ Request: TypeAlias = Any
 Response: TypeAlias = Any
 
 _UNREADABLE_FAULT_KINDS = {True: FaultKind.UNKNOWN, False: FaultKind.REFUSED}
-"""The fault kind for an unreadable response. The key is True if the request changes anything."""
+"""The fault kind for an unreadable response, keyed by whether the request changes anything."""
 _UNREADABLE_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error)
-"""Errors that decoding an unreadable response can raise. `MalformedResponse` is a ValueError.
+"""The exceptions that kafka-python or kdeclare can raise when they decode an unreadable response.
 
-kafka-python can raise any of these errors.
+`MalformedResponse` is a ValueError.
 """
 MAX_THROTTLE_S = 600.0
 """The longest wait for a throttled connection, in seconds. Brokers do not respond during the throttle time.
@@ -359,7 +359,7 @@ class Wire:
 def _find_check(changes: bool) -> SendCheck | None:
     """Return the `SendCheck` of the calling thread; None for requests that change nothing.
 
-    The event loop's thread sends the requests, and cannot find the check by itself.
+    The event loop's thread sends the requests, but cannot look up the `SendCheck` of another thread.
     """
     return get_send_check() if changes else None
 

@@ -25,9 +25,9 @@ class QuotaSelection:
 
 @dataclass(frozen=True, slots=True)
 class QuotaState:
-    """The limits by entity and key. Entities without limits are not included.
+    """The limits by quota entity and quota key. Entities without limits are not included.
 
-    fault: why the limits cannot be read, so that ``limits`` is empty; None if they can be read.
+    fault: why the limits cannot be read; None if they can be read. If there is a fault, ``limits`` is empty.
     """
 
     limits: Mapping[QuotaEntity, Mapping[str, LiveLimit]] = field(default_factory=dict)

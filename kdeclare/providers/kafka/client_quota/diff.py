@@ -59,8 +59,9 @@ def find_entity(desired: DesiredResource | None, owned: OwnedRecord | None) -> Q
 def ignore_limits(body: ClientQuotaBody, live: QuotaState, owned: QuotaRecord | None) -> ClientQuotaBody:
     """Return the body without the ignored limits that are already set or that kdeclare has applied before.
 
-    kdeclare never creates quota entities, so it sets an ignored limit once, if the limit is not set yet.
-    Ignored configs of brokers are handled in the same way.
+    An ignored field is normally set when kdeclare creates the resource. kdeclare never creates quota
+    entities, so it sets an ignored limit once, if the limit is not set yet. The same applies to ignored
+    configs of brokers.
     """
     if not body.ignored:
         return body

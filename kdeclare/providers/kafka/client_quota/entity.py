@@ -30,7 +30,7 @@ _WORDS = {EntityType.USER: "user", EntityType.CLIENT_ID: "client id", EntityType
 class QuotaEntity:
     """One quota entity.
 
-    The default entity differs from an entity that is named ``<default>``, which Kafka allows.
+    Kafka allows the name ``<default>``. An entity with this name is not the default entity.
     parts: pairs of a type and a name, in the order of `EntityType`. The name None means the default entity.
     """
 

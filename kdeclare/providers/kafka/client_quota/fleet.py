@@ -23,7 +23,7 @@ from kdeclare.providers.kafka.client_quota.entity import LiveLimit, QuotaEntity
 from kdeclare.providers.kafka.client_quota.spec import LIMIT_FIELD_PREFIX, ClientQuotaBody
 
 CLIENT_QUOTA = "ClientQuota"
-"""The type of live objects in snapshots. The name of the kind is the same."""
+"""The name of the kind, and of the type that live quotas have in snapshots."""
 
 
 class QuotaCodec:

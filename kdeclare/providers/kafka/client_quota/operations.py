@@ -111,7 +111,7 @@ class AlterQuota(KafkaOperationType):
         return [FootprintEntry(QUOTA, _get_args(op).quota_entity.key, Access.UPDATE)]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the ClientQuota of the operation. Quotas do not belong to topics."""
+        """Return the ClientQuota as the only policy subject, because quotas do not belong to topics."""
         return frozenset({op.resource})
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:

@@ -1,4 +1,4 @@
-"""Read groups with their members, their offsets and their lag. The functions here change nothing."""
+"""Read groups with their members, their offsets and their lag, without changing anything."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -68,7 +68,7 @@ def describe_groups(workspace: Workspace, names: GroupNames) -> GroupsView:
 
 
 def _describe_visible_groups(groups: Groups, ids: Sequence[str]) -> Mapping[str, DescribedGroup]:
-    """Return the groups that exist.
+    """Return the named groups that exist.
 
     Raises KdeclareError if the principal is not permitted to describe one of the groups.
     """
@@ -84,7 +84,7 @@ def _describe_visible_groups(groups: Groups, ids: Sequence[str]) -> Mapping[str,
 def _read_logs(
     cluster: Cluster, described: Iterable[DescribedGroup], offsets: Iterable[GroupOffsets]
 ) -> _Logs:
-    """Return the log start and log end offsets of all partitions in ``described`` and ``offsets``."""
+    """Return the log start and log end offsets of topics with assigned partitions or committed offsets."""
     topics = {where.topic for committed in offsets for where in committed}
     topics |= {where.topic for group in described for m in group.members or () for where in m.partitions}
     return cluster.list_offsets(sorted(topics), (EARLIEST, LATEST)) if topics else {}

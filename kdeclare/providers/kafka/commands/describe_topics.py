@@ -89,7 +89,7 @@ class ReplicaSizes:
 
 @dataclass(frozen=True, slots=True)
 class _TopicSnapshot:
-    """The selected topics in order, with in-flight reassignments, and the requested configs and sizes."""
+    """The selected topics in output order, with in-flight moves and the requested configs and sizes."""
 
     topics: tuple[Topic, ...]
     moves: Moves
@@ -108,7 +108,7 @@ def list_topics(
 ) -> TopicListView:
     """Return the selected topics without their partitions. Raises KdeclareError.
 
-    An expression that matches no topics is not an error.
+    A regular expression that matches no topics is not an error.
     configs: whether to include overrides.
     sizes: whether to include sizes, which requires a request to every broker.
     """

@@ -50,7 +50,7 @@ class GroupSelectionOptions:
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
-    """The options that select groups in a list."""
+    """The options that filter the list of groups by state and type."""
 
     in_state: Annotated[
         list[str] | None,
@@ -171,10 +171,10 @@ class ResetTargets:
     ] = None
 
     def build_reset(self) -> "Reset":
-        """Return the chosen target.
+        """Return the reset to the target that the user chose.
 
-        Raises BadParameter unless exactly one target is chosen. Raises KdeclareError for an invalid offsets
-        file.
+        Raises BadParameter unless the user chose exactly one target. Raises KdeclareError for an invalid
+        offsets file.
         """
         from kdeclare.providers.kafka.consumer_group.reset import Reset, ResetTarget
 
@@ -208,7 +208,7 @@ class ResetTargets:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
-    """The options of Kafka's tool that determine whether a change is made."""
+    """The options of Kafka's tool for making the change, only showing it, or exporting the new offsets."""
 
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan without changing anything.")] = (
         False

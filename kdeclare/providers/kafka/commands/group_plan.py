@@ -33,7 +33,7 @@ _ALTER, _DELETE = AlterOffsets(), DeleteGroup()
 
 @dataclass(frozen=True, slots=True)
 class PlanSource:
-    """The context of a plan: the project, the environment, the cluster, and the state of the project."""
+    """The project, the environment, the cluster, and the state for which a plan is made."""
 
     project: str
     env: str
@@ -46,7 +46,8 @@ class GroupChange:
     """The change to one group.
 
     args: the arguments of the operation, or None if the group is unchanged or the change is denied.
-    denial: the reason for the denial. action: the action of a denied change.
+    denial: the reason why the change is denied, or None if it is permitted.
+    action: the action that the plan shows if the change is denied.
     """
 
     group: str
@@ -86,7 +87,7 @@ def find_denial(group: ListedGroup | None) -> Diagnostic | None:
 
 
 def build_deletion(live: LiveGroup) -> DeleteGroupArgs:
-    """Return the arguments that delete a group and record its offsets."""
+    """Return the arguments for deleting a group. They include its offsets, which a rollback restores."""
     return DeleteGroupArgs(
         live.group.id, {str(where): offset for where, offset in sorted(live.offsets.items())}
     )

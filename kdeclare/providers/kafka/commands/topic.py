@@ -100,7 +100,7 @@ class PartitionFilter:
     ] = False
 
     def conditions(self) -> "frozenset[PartitionCondition]":
-        """Return the selected conditions. The set is empty if the user passed no option."""
+        """Return the partition conditions that the options select. The set is empty without options."""
         from kdeclare.providers.kafka.live import PartitionCondition
 
         given = {
@@ -214,7 +214,7 @@ _DELETE_EPILOG = build_epilog("kdeclare topic delete orders", "kdeclare topic de
 _MAX_PARTITIONS = 200_000
 """The largest number of partitions that an option accepts.
 
-No cluster supports more, and placing them would take minutes.
+No cluster supports more partitions, and placing their replicas would take minutes.
 """
 PartitionsOption = Annotated[
     int | None, typer.Option(metavar="N", min=1, max=_MAX_PARTITIONS, help="Number of partitions.")

@@ -1,4 +1,4 @@
-"""Build the requests of ad hoc commands about topics and configs, for the topics that exist."""
+"""Build the requests of ad hoc commands that change topics and configs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -30,7 +30,7 @@ from kdeclare.providers.kafka.topic.adhoc_request import (
 from kdeclare.providers.kafka.topic.spec import TopicBody
 
 BodyBuilder = Callable[[AdhocTopicRequest], tuple[TopicBody, tuple[Diagnostic, ...]]]
-"""A function that builds the desired body of a topic from a request, and returns diagnostics with it."""
+"""A function that returns the desired body of a topic for a request, and diagnostics about the request."""
 
 _ALREADY_EXISTS = "The topic already exists."
 _DOES_NOT_EXIST = "The topic does not exist."
@@ -151,7 +151,7 @@ class _RequestDraft:
         return list(last_by_topic.values())
 
     def add(self, workspace: Workspace, item: AdhocTopicRequest, build_body: BodyBuilder) -> None:
-        """Add the topic of a request. If the request has errors, add the errors instead."""
+        """Add the topic that ``item`` requests or, if ``item`` has errors, add the errors."""
         try:
             item = replace(item, configs=resolve_references(workspace, item.configs, str(item.resource)))
         except UnresolvedReference as problem:

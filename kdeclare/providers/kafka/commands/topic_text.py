@@ -116,7 +116,7 @@ CONDITION_LABELS: Mapping[PartitionCondition, str] = {
 }
 _CRITICAL_CONDITIONS = (PartitionCondition.OFFLINE, PartitionCondition.UNDER_MIN_ISR)
 _DEGRADED_CONDITIONS = frozenset({PartitionCondition.UNDER_REPLICATED, PartitionCondition.MOVING})
-"""If a partition has one of these conditions, "at min ISR" is shown even if the user did not request it."""
+"""The conditions of a partition with which "at min ISR" is shown even if the user did not request it."""
 
 
 def format_factors(numbers: Sequence[int]) -> str:
@@ -159,7 +159,7 @@ def explain_conditions(conditions: Collection[PartitionCondition]) -> Iterator[s
 
 
 def paint_by_condition(text: str, conditions: Iterable[PartitionCondition], style: Style) -> Cell:
-    """Paint the text in the color of the worst condition."""
+    """Color the text by the worst of the conditions."""
     present_conditions = set(conditions)
     if not present_conditions.isdisjoint(_CRITICAL_CONDITIONS):
         return StyledCell(text, style.red)

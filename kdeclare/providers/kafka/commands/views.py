@@ -30,7 +30,7 @@ class ConfigDocument:
 
 
 def _dump_configs(entries: Mapping[str, ConfigEntry] | None) -> tuple[ConfigDocument, ...] | None:
-    """Return the keys, sorted by name. Sensitive values are None, because Kafka does not return them."""
+    """Return one document per config key, sorted by key. Kafka hides sensitive values, so they are None."""
     if entries is None:
         return None
     return tuple(

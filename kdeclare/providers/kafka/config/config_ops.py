@@ -30,7 +30,7 @@ _ALTER = AlterConfigs()
 
 
 def filter_config_fields(fields: Iterable[FieldChange]) -> list[FieldChange]:
-    """Return the field changes of configs."""
+    """Return only the field changes that are about configs."""
     return [field for field in fields if field.path.startswith(CONFIG_FIELD_PREFIX)]
 
 
@@ -48,8 +48,9 @@ def build_config_operations(
     *,
     is_whole: bool = False,
 ) -> list[Operation]:
-    """Build one atomic operation per non-empty stage. Each operation depends on the previous operation.
+    """Build one atomic operation for each non-empty stage. Each operation depends on the previous one.
 
+    stages: lists of field changes. One request makes all changes of a stage.
     applied: the owned configs of the resource.
     identity: the expected id of a topic (see `build_identity_view`).
     is_whole: whether the operations create or delete the whole resource.
@@ -79,7 +80,7 @@ def build_config_operations(
 
 
 def group_by_occurrence(fields: Iterable[FieldChange]) -> list[list[FieldChange]]:
-    """Group fields into stages. Stage n contains the n-th field of each key.
+    """Group field changes into stages. Stage n contains the n-th field change of each key.
 
     A stage contains a key only once, because Kafka rejects requests that contain a key twice (KIP-339).
     """
@@ -122,7 +123,7 @@ THREAD_POOLS = frozenset(
 def expand_thread_pools(
     stages: Sequence[Sequence[FieldChange]], live: Mapping[str, ConfigEntry]
 ) -> list[list[FieldChange]]:
-    """Return the stages. If the size of a thread pool changes by more than a factor of two, add stages."""
+    """Add stages for each thread pool whose size changes by more than a factor of two; return all stages."""
     expanded: list[list[FieldChange]] = [[] for _ in stages]
     for number, stage in enumerate(stages):
         for field in stage:

@@ -63,13 +63,13 @@ class ConfigsRecord(CodedRecord):
 
 
 def get_applied(owned: OwnedRecord | None) -> Mapping[str, Applied]:
-    """Return the owned configs of a record. Raises TypeError for a record without configs."""
+    """Return the configs in an owned record. Raises TypeError if the record is not about configs."""
     record = narrow_record(owned, ConfigsRecord)
     return record.configs if record is not None else {}
 
 
 def bind_applied(json: JsonValue) -> Mapping[str, Applied]:
-    """Convert the configs of a record from JSON. Raises ValueError with the path of an invalid value."""
+    """Convert owned configs from JSON. Raises ValueError with the path of an invalid value."""
     if not isinstance(json, dict):
         raise ValueError(f"{CONFIGS}: not an object")
     return {key: _bind_one(key, value) for key, value in json.items()}
@@ -97,7 +97,7 @@ def _make_value(value: str | tuple[str, ...] | None) -> AppliedValue:
 
 
 def dump_applied(configs: Mapping[str, Applied]) -> JsonObject:
-    """Convert the configs of a record to JSON."""
+    """Convert owned configs to JSON."""
     return {key: dump_one(applied) for key, applied in configs.items()}
 
 

@@ -252,7 +252,7 @@ class ConfigsKind(ABC):
         )
 
     def _diff_undeclared(self, resource: ResourceId, action: Action, configs: ConfigDiff) -> Difference:
-        """Return the difference of an orphan: remove the overrides of the owned keys."""
+        """Return the difference for an orphan: the removal of the overrides that kdeclare owns."""
         fields = self._assess_fields(action, configs)
         if not fields and self.consists_of_configs:
             return Difference(None)  # the resource no longer exists
@@ -336,7 +336,7 @@ class ConfigsKind(ABC):
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
-        """Return the key of the live configs."""
+        """Return the key that identifies the live configs of the resource in snapshots."""
         return LiveKey(self.name, name)
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:

@@ -57,7 +57,7 @@ def leave_unreadable(
 
 
 def warn_unreadable_configs(live: KafkaState, compared: Sequence[ResourceComparison]) -> list[Diagnostic]:
-    """Return the warning that compared topics may have undeclared configs that kdeclare cannot see."""
+    """Return the warning that topics may have undeclared configs, which the cluster hides from kdeclare."""
     names = sorted(
         item.id.name
         for item in compared

@@ -27,7 +27,8 @@ class OffsetChange(Arguments):
     """The change to the committed offset of one partition.
 
     after: the new offset, or None to delete the committed offset.
-    before: the recorded offset, which a rollback restores. None means that there is no committed offset.
+    before: the committed offset when the plan was made, which a rollback restores. None means that there was
+        no committed offset.
     log: the offsets of the log, or None if they are unknown. They are used only to count records.
     """
 
@@ -36,7 +37,7 @@ class OffsetChange(Arguments):
     log: Annotated[LogRange | None, OMIT_NONE] = None
 
     def invert(self) -> "OffsetChange":
-        """Return the change that restores the recorded offset."""
+        """Return the opposite change, which restores the earlier committed offset."""
         return OffsetChange(self.before, self.after, self.log)
 
     def count_skipped(self) -> int | None:
@@ -63,7 +64,7 @@ class AlterOffsetsArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroupArgs(Arguments):
-    """A group to delete. offsets: its recorded offsets, which a rollback restores."""
+    """A group to delete. offsets: the committed offsets before the deletion, which a rollback restores."""
 
     group: str
     offsets: Mapping[PartitionName, CommittedOffset]

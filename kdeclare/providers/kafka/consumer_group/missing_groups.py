@@ -48,7 +48,7 @@ def report_hidden_group(id_: str) -> Diagnostic:
 
 
 def report_missing_group(id_: str, groups: Groups) -> Diagnostic:
-    """Build the error for a group that does not exist or is hidden. Raises Fault."""
+    """Build the error for a group that does not exist or that the principal cannot describe. Raises Fault."""
     if is_hidden(id_, groups):
         return report_hidden_group(id_)
     return error(

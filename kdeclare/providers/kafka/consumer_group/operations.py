@@ -78,7 +78,7 @@ class GroupOperationType(KafkaOperationType):
         return [FootprintEntry(_OBJECT, _get_group(op), Access.UPDATE)]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the group, because the operation does not change topics."""
+        """Return the group as the only policy subject, because the operation does not change topics."""
         return frozenset({op.resource})
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
@@ -112,7 +112,7 @@ class GroupOperationType(KafkaOperationType):
         return {element: f"groups/{group}/{element}" for element in self._list_elements(op)}
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Report groups with members, because a rollback cannot change them."""
+        """Report groups that have members, because a rollback cannot change such groups."""
         live = read_groups(connections.get(KafkaConnection).cluster.groups, map(_get_group, ops)).groups
         return {op.id: _report_active(op) for op in ops if describe_state(live.get(_get_group(op))) == ACTIVE}
 
@@ -152,7 +152,7 @@ class AlterOffsets(GroupOperationType):
         return {STATE: describe_state(found), **partitions}
 
     def expected_state(self, op: Operation) -> View:
-        """Return the new offsets. The group remains inactive."""
+        """Return the expected view: the new offsets, and the state ``inactive``."""
         after = {name: _get_number(change.after) for name, change in _get_args(op).partitions.items()}
         return {**op.expect, STATE: INACTIVE, **after}
 
@@ -204,7 +204,7 @@ class AlterOffsets(GroupOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the changes that restore the recorded offsets.
+        """Return the changes that restore the earlier committed offsets.
 
         If the operation created the group, delete it. An offset that changed after the operation is not
         restored, but reported as a conflict.
@@ -257,7 +257,7 @@ class DeleteGroup(GroupOperationType):
         )
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the state of the group, its partitions, and the offsets that the arguments record."""
+        """Return the state of the group, its partitions, and the committed offsets to be deleted."""
         found = live.get(GroupsState).groups.get(_get_group(op))
         offsets = found.offsets if found else {}
         recorded: dict[str, JsonValue] = {
@@ -271,7 +271,7 @@ class DeleteGroup(GroupOperationType):
         return {STATE: ABSENT, _PARTITIONS: [], **dict.fromkeys(_get_delete_args(op).offsets)}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one field per recorded offset."""
+        """Return one field for each committed offset that the operation deletes."""
         return tuple(
             FieldChange(OFFSETS_FIELD_PREFIX + name, FieldOp.CHANGE, op.expect.get(name), None)
             for name in _get_delete_args(op).offsets
@@ -313,7 +313,7 @@ class DeleteGroup(GroupOperationType):
         return kept
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the operation that commits the recorded offsets.
+        """Return the operation that commits the deleted offsets again.
 
         Offsets that other clients committed later are reported as conflicts.
         """

@@ -43,7 +43,7 @@ class Reset:
 
     @property
     def time_ms(self) -> int | None:
-        """The time for which offsets are needed, in milliseconds since 1970, or None."""
+        """The time to reset to, in milliseconds since 1970; None if the reset does not depend on a time."""
         return self.number if self.target in _BY_TIME else None
 
 
@@ -51,7 +51,8 @@ class Reset:
 class LogOffsets:
     """The offsets of one log.
 
-    at_time: the offset at the requested time, or None if there is no such record.
+    at_time: the offset of the first record at or after the requested time, or None if there is no such
+        record.
     """
 
     range: LogRange

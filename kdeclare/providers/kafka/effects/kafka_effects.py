@@ -10,7 +10,7 @@ from kdeclare.providers.kafka.effects.outage_effects import observe_outage_effec
 from kdeclare.providers.kafka.effects.record_effects import observe_record_effects
 
 _TIME_LIMIT_S = 10.0
-"""After this time, kdeclare sends no further requests about the effects of a run."""
+"""The number of seconds after which kdeclare sends no more requests to observe the effects of a run."""
 
 
 def observe_kafka_effects(request: EffectRequest) -> Iterator[ObservedEffect]:

@@ -25,7 +25,7 @@ from kdeclare.providers.kafka.reassignment.operations.arguments import find_grou
 
 _COPIED = "copied-bytes"
 _NewReplica = tuple[TopicPartition, int]
-"""A partition, and a broker that has copied it."""
+"""A replica that a move has added: its partition, and the id of its broker."""
 
 
 def observe_copied_bytes(
@@ -131,7 +131,7 @@ def _list_disk_usage(
 ) -> Mapping[int, int]:
     """Return the disk usage of the receiving brokers in percent.
 
-    Brokers that do not report it are left out.
+    Brokers that do not report their disk usage are left out.
     """
     disks = {broker: compute_disk_usage(log_dirs.get(broker, ())) for broker in received}
     return {broker: disk.compute_percent() for broker, disk in disks.items() if disk is not None}

@@ -34,7 +34,7 @@ _TOPIC = "Topic"
 
 @dataclass(frozen=True, slots=True)
 class _Placements:
-    """The current replicas, ``min.insync.replicas`` and racks after a run."""
+    """The replicas, ``min.insync.replicas`` and racks as they are after a run."""
 
     topics: Mapping[str, Topic]
     configs: Mapping[str, Mapping[str, str] | Fault]
@@ -44,9 +44,9 @@ class _Placements:
 def observe_outage_effects(
     cluster: Cluster, request: EffectRequest, deadline: float
 ) -> Iterator[ObservedEffect]:
-    """Yield, for each prediction, the number of partitions that depend on one broker or one rack.
+    """Yield, for each predicted number of partitions that depend on one broker or rack, the actual number.
 
-    A prediction is left out if kdeclare cannot find exactly the partitions that the prediction counted.
+    A prediction is left out if kdeclare cannot find exactly the partitions that the plan counted.
     deadline: no request begins after this time (`time.monotonic`).
     """
     predictions = [item for item in request.predictions if item.code in OUTAGE_CODES]
@@ -67,7 +67,7 @@ def _list_partitions(
 ) -> Mapping[TopicPartition, tuple[int, ...]]:
     """Return the partitions that a prediction may have counted, with their replicas before the run.
 
-    If the run did not move a partition, its replicas are empty. For a resource that moves partitions of
+    For a partition that the run did not move, the replicas are empty. For a resource that moves partitions of
     several topics, omit the partitions of each topic that has its own prediction.
     """
     id_ = ResourceId.parse(prediction.resource)

@@ -34,7 +34,7 @@ _CHECK_INTERVAL = "log.retention.check.interval.ms"
 def observe_record_effects(
     cluster: Cluster, request: EffectRequest, deadline: float
 ) -> Iterator[ObservedEffect]:
-    """Yield how many of the predicted records Kafka has deleted, and whether the deleted topics are gone.
+    """Yield, for each prediction, how many records Kafka has deleted or whether the deleted topic is gone.
 
     deadline: no request begins after this time (`time.monotonic`).
     """
@@ -103,7 +103,7 @@ def _observe_deletion(
 def _observe_expiry(
     cluster: Cluster, predictions: Sequence[Observation], topics: Mapping[str, Topic], deadline: float
 ) -> Iterator[ObservedEffect]:
-    """Yield one effect for each prediction, in the same order."""
+    """Yield, for each prediction of deleted records, the observed effect, in the order of the predictions."""
     readable = [
         name
         for name in dict.fromkeys(map(_get_topic, predictions))
@@ -128,7 +128,10 @@ def _observe_expiry(
 def _compare_starts(
     prediction: Observation, logs: Mapping[TopicPartition, tuple[int, ...]]
 ) -> ObservedEffect:
-    """Count the deleted records: those between the earlier and the current first offset of each log."""
+    """Compare the number of deleted records with the prediction.
+
+    The records between the earlier and the current first offset of each log have been deleted.
+    """
     start_before = _get_number(prediction.figures, "log_starts_total")
     least = _get_number(prediction.figures, "records_at_least")
     most = _get_number(prediction.figures, "records_at_most")
@@ -152,7 +155,7 @@ def _get_number(figures: JsonObject, name: str) -> int | None:
 
 
 def _read_check_interval(cluster: Cluster, topics: Mapping[str, Topic], deadline: float) -> int | None:
-    """Return the interval between checks for records to delete, in milliseconds; None if unknown."""
+    """Return how often brokers check for records to delete, in milliseconds; None if unknown."""
     leaders = [p.leader for topic in topics.values() for p in topic.partitions if p.leader is not None]
     if not leaders:
         return None

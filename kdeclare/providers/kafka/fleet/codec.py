@@ -51,7 +51,7 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
 
 _READ_ONLY_MODE = "read-only"
 _AT_ONCE = 5_000
-"""The number of resources per request for configs, which limits the memory that kdeclare needs."""
+"""The maximum number of resources in one request for configs. The limit saves memory."""
 _INTERNAL_MARKER = '"internal":true'
 """A string that only the bodies of internal topics contain, because JSON escapes quotes in values."""
 _LOST_ERRORS = ("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT")
@@ -215,7 +215,7 @@ def _list_objects(
     moves: Mapping[TopicPartition, Move],
     uncertain: Mapping[str, str],
 ) -> Iterator[LiveObject]:
-    """Yield all topics and broker configs. uncertain: why the replicas of some topics are unknown."""
+    """Yield all topics and broker configs. uncertain: for each topic with unknown replicas, the reason."""
     for topic, configs in topic_configs:
         if isinstance(configs, Fault):
             yield LiveObject(LiveKey(TOPIC, topic.name), error=explain_unreadable(configs))
@@ -235,9 +235,10 @@ def _list_objects(
 
 
 def _explain_uncertain_topics(topics: Mapping[str, Topic], fault: Fault) -> dict[str, str]:
-    """Return the topics that may be in a reassignment, although the cluster does not list reassignments.
+    """Explain, for each topic that may be in a reassignment, why its replicas are unknown.
 
-    The metadata of such a topic can contain both old and new replicas.
+    The cluster does not list reassignments, and the metadata of such a topic can contain both old and new
+    replicas.
     """
     names = {partition.topic for partition, _ in find_possible_unions(topics, topics.keys(), {})}
     text = (
@@ -460,8 +461,8 @@ _SCOPES_WITH_LISTS = {ConfigSource.TOPIC: ConfigScope.TOPIC, ConfigSource.BROKER
 def _build_default_lists(resource_source: ConfigSource) -> Mapping[str, ConfigEntry]:
     """Return the default values of list keys. Bodies omit these values, but list patches need them.
 
-    The mapping is empty for types without lists that can be patched. It is also empty for the cluster-wide
-    default, for which Kafka returns only overrides.
+    The mapping is empty for types of resources whose lists cannot be patched. It is also empty for the
+    cluster-wide default, for which Kafka returns only overrides.
     """
     scope = _SCOPES_WITH_LISTS.get(resource_source)
     if scope is None:

@@ -184,7 +184,7 @@ def _hash_key(key: str) -> int:
 
 TOPIC = "Topic"
 BROKER_CONFIG = "BrokerConfig"
-"""The types of live objects. The kinds have the same names."""
+"""The names of the kinds, and of the types that their live objects have in snapshots."""
 
 _CONFIGS = "configs."
 _UNKNOWN_KEY_MESSAGE = (
@@ -201,12 +201,12 @@ def to_config_resource(sort: str, key: str) -> ConfigResource:
 
 
 def select_topic_keys(keys: Collection[LiveKey], names: Collection[str]) -> list[LiveKey]:
-    """Return the keys of the topics with these names."""
+    """Return the keys of the topics in ``names``, selected from ``keys``."""
     return [key for key in keys if key.sort == TOPIC and key.key in names]
 
 
 def list_topic_names(keys: Iterable[LiveKey]) -> Iterator[str]:
-    """Return the names of all topics among the keys."""
+    """Yield the names of the topics in ``keys``. Keys of other live objects are skipped."""
     return (key.key for key in keys if key.sort == TOPIC)
 
 
@@ -216,7 +216,7 @@ class ConfigAuditRules(AuditRules):
     def find_entries(
         self, resource: ResourceId, live: LiveState
     ) -> tuple[ConfigResource, Mapping[str, ConfigEntry]]:
-        """Return the Kafka config resource of a declared resource, and the live configs."""
+        """Return the Kafka config resource of a declared resource, and its live configs."""
         config_resource = to_config_resource(resource.kind, resource.name)
         return config_resource, live.get(KafkaState).configs[config_resource]
 

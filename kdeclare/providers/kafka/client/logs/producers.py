@@ -20,7 +20,7 @@ _Producers = dict[TopicPartition, ActiveProducers | Fault]
 def list_producers(
     wire: Wire, freshness: Freshness, names: Sequence[str]
 ) -> Mapping[TopicPartition, ActiveProducers | Fault]:
-    """Return the active producers of each partition that has a leader, or why its leader refuses.
+    """Return, for each partition with a leader, the active producers, or the Fault if the leader refuses.
 
     Raises Fault if a request fails, or if a request to a leader has to be repeated.
     """

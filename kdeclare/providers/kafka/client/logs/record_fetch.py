@@ -24,13 +24,16 @@ from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import RecordBatch
 
 _VERSION = max(FETCH_VERSIONS)
-"""The last version that identifies topics by name and not by id. Brokers support it since Kafka 2.7."""
+"""The last Fetch version that identifies topics by name, not by id. Brokers support it since Kafka 2.7."""
 _MAX_WAIT_MS = 500
-"""How long a leader can take to read records from remote storage (KIP-405). Local reads do not wait."""
+"""How long a leader can take to read records from remote storage (KIP-405), in milliseconds.
+
+Reads from local storage do not wait.
+"""
 _NO_SESSION = -1
 
 NO_RECORDS = "NO_RECORDS"
-"""kdeclare's own error name for a response without records although the requested records exist."""
+"""kdeclare's own error name for a response that has no records although the requested records exist."""
 
 _Batches = tuple[RecordBatch, ...]
 
@@ -42,10 +45,11 @@ def fetch_batches(
     max_bytes: int,
     max_records: int,
 ) -> dict[TopicPartition, _Batches | Fault]:
-    """Return the batches of each partition from an offset, or why they could not be read. Raises Fault.
+    """Return the record batches of each partition, starting at an offset, or why they could not be read.
 
     The parameters are those of `Cluster.fetch_batches`. Each partition has a request of its own, because
-    leaders return a batch that is larger than the limit only for the first partition of a request.
+    leaders return a batch that is larger than the limit only for the first partition of a request. Raises
+    Fault.
     """
     topics = describe_topics(wire, freshness, sorted({where.topic for where in positions}))
     results: dict[TopicPartition, _Batches | Fault] = {}

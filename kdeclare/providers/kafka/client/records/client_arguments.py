@@ -17,10 +17,13 @@ RecordClientArguments = Mapping[str, Any]
 """Arguments for `KafkaProducer` and `KafkaConsumer`. They can contain passwords."""
 
 MIN_TIMEOUT_S = 1.0
-"""The shortest request timeout. It must be longer than the 0.5 s that consumers wait for records."""
+"""The shortest request timeout, in seconds. It must exceed the 0.5 s that consumers wait for records."""
 
 SHARED_NAMES = KafkaProducer.DEFAULT_CONFIG.keys() & KafkaConsumer.DEFAULT_CONFIG.keys()
-"""The arguments that both clients accept, which excludes ``socket_connection_setup_timeout_ms``."""
+"""The names of the arguments that both `KafkaProducer` and `KafkaConsumer` accept.
+
+``socket_connection_setup_timeout_ms`` is not one of these arguments.
+"""
 
 
 def build_record_client_arguments(
@@ -46,13 +49,13 @@ def build_record_client_arguments(
 
 
 def call_within(timeout_s: float, function: Callable[[], T], action: str) -> T:
-    """Return the result of a method of kafka-python that has no time limit of its own.
+    """Call a method of kafka-python with a time limit, and return its result.
 
-    Several methods of its producer wait forever if the cluster does not respond: ``commit_transaction`` and
-    ``abort_transaction`` wait for an event without a limit. After the time limit, the call is abandoned: it
-    continues in a daemon thread, and the client must be closed.
+    Several methods of `KafkaProducer` wait forever if the cluster does not respond: ``commit_transaction``
+    and ``abort_transaction`` wait for an event without a limit. After the time limit, the call is abandoned:
+    it continues in a daemon thread, and the client must be closed.
 
-    action: describes the call in the message of a time-out. Raises Fault.
+    action: describes the call in the error message after the time limit. Raises Fault.
     """
     results: list[T] = []
     failures: list[BaseException] = []

@@ -27,7 +27,7 @@ class CommittedRecord:
 
 
 class CommittedReader:
-    """The last committed record of each key with a prefix and a suffix, in memory.
+    """A reader that keeps in memory the last committed record of each key with a given prefix and suffix.
 
     After a Fault, only `close` can be called. Not thread-safe.
     """
@@ -81,7 +81,7 @@ class CommittedReader:
         return True
 
     def get(self, key: bytes) -> CommittedRecord | None:
-        """Return the last record of a key among the records that were read; None if it is deleted."""
+        """Return the last record that was read for a key; None if there is none or if the key is deleted."""
         return self._records.get(key)
 
     def iterate_keys(self) -> Iterator[bytes]:

@@ -17,15 +17,15 @@ from kdeclare.providers.kafka.client.records.client_arguments import RecordClien
 T = TypeVar("T")
 
 MAX_REQUEST_BYTES = 1_048_576
-"""kafka-python's limit for the size of a record. It is below the default of ``max.message.bytes``."""
+"""kafka-python's size limit for a record, in bytes. It is below the default of ``max.message.bytes``."""
 
 _DELIVERY_MARGIN_S = 1.0
 _RETRY_BACKOFF_MS = 5
 """How long the producer sleeps before it repeats a request, in milliseconds.
 
 After a commit, the coordinator refuses the next transaction (CONCURRENT_TRANSACTIONS) until it has written
-the markers, which takes some milliseconds. kafka-python ignores its own shorter backoff for this case, and a
-write would take 80 ms with its default of 100.
+the transaction markers, which takes some milliseconds. kafka-python has a shorter backoff for this case, but
+ignores it. With kafka-python's default backoff of 100 ms, a write would take 80 ms.
 """
 
 
@@ -71,8 +71,8 @@ class TransactionalProducer:
     def send(self, topic: str, records: Mapping[bytes, bytes | None]) -> dict[bytes, int]:
         """Begin a transaction, write records to partition 0, and return their offsets by key.
 
-        The leader has written the records to all in-sync replicas, but readers see them only after `commit`.
-        A value of None is a tombstone. Raises Fault.
+        When this method returns, all in-sync replicas have the records, but consumers that read only
+        committed records see them only after `commit`. A value of None is a tombstone. Raises Fault.
         """
 
         def send() -> dict[bytes, int]:

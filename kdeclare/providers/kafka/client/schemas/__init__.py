@@ -1,1 +1,1 @@
-"""JSON schemas of requests that kafka-python does not have, in the format of Apache Kafka."""
+"""JSON schemas, in the format of Apache Kafka, of the requests that kafka-python does not implement."""

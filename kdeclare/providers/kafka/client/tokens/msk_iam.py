@@ -16,7 +16,7 @@ from kdeclare.providers.kafka.property_names import TOKEN_PROVIDER_KEY
 
 _OPTIONS = ("profile", "region", "role", "session")
 _REGION = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?:\d+$")
-"""Matches the addresses of MSK brokers, which contain the region."""
+"""Matches the address of an MSK broker, and captures the AWS region in the address."""
 
 
 def fetch_token(request: TokenRequest) -> Token:
@@ -25,7 +25,8 @@ def fetch_token(request: TokenRequest) -> Token:
     Options: ``region``; ``profile``, an AWS profile; ``role``, the ARN of a role to assume; ``session``, the
     name of the session in which the role is assumed.
 
-    Raises KdeclareError, ModuleNotFoundError without the extra, and the exceptions of the signer.
+    Raises KdeclareError, ModuleNotFoundError if the extra ``msk-iam`` is not installed, and the exceptions of
+    the signer.
     """
     unknown = sorted(set(request.options) - set(_OPTIONS))
     if unknown:
@@ -49,7 +50,7 @@ def fetch_token(request: TokenRequest) -> Token:
 
 
 def find_region(options: Mapping[str, str], servers: Iterable[str], environ: Mapping[str, str]) -> str:
-    """Return the AWS region of the cluster: an option, part of an address, or an environment variable.
+    """Return the AWS region of the cluster from an option, a broker address, or an environment variable.
 
     Raises KdeclareError if none of them contains the region.
     """

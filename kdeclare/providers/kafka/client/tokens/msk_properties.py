@@ -1,6 +1,6 @@
 """Client properties of aws-msk-iam-auth, the Java library for Amazon MSK with IAM.
 
-kdeclare converts these properties, so that the files of Kafka's own tools also work with kdeclare.
+kdeclare converts these properties, so that properties files for Kafka's own tools also work with kdeclare.
 """
 
 from collections.abc import Mapping

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from kdeclare.core.frozen_dataclass import dataclass
 
 DEFAULT_LIFETIME_S = 300.0
-"""The assumed lifetime of a token in seconds, if its lifetime is unknown."""
+"""The lifetime, in seconds, that kdeclare assumes for a token that does not state its lifetime."""
 MAX_TOKEN_BYTES = 1 << 20
-"""The maximum length of a token, or of a document with a token, in bytes."""
+"""The maximum length, in bytes, of a token or of a document that contains a token."""
 
 
 class Token(NamedTuple):

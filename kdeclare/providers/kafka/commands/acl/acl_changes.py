@@ -40,10 +40,10 @@ def change_acls(
 ) -> AdhocResult | None:
     """Create and delete bindings. Return the result, or None if the user declined. Raises KdeclareError.
 
-    If a manifest declares a binding or kdeclare owns it, the plan shows the change under the id of that
-    resource. If the change is also written to manifests, the plan shows a new binding under the id of the
-    manifest that declares the principal. If no manifest declares the principal, the plan shows the creation
-    of a resource, and kdeclare writes a new manifest for the resource.
+    The plan shows the change to a binding under the id of the resource that declares or owns the binding. If
+    the change is also written to manifests, the plan shows a new binding under the id of the resource whose
+    manifest declares the principal. If no manifest declares the principal, the plan shows the creation of a
+    resource, and kdeclare writes a new manifest for the resource.
     """
 
     def build_request(connections: Connections) -> AdhocRequest:

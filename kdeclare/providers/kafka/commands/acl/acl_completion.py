@@ -31,7 +31,7 @@ _RESOURCE_OPTIONS = {
     "delegation_token": DELEGATION_TOKEN,
     "user_principal": USER,
 }
-"""The type of the resources that each option names."""
+"""For each option that names resources, the type of these resources."""
 
 _Lister = Callable[[CursorContext, Names], Iterable[CompletionValue]]
 
@@ -80,7 +80,7 @@ def _format_operation(operation: str) -> str:
 
 
 def _make_lister(resource_type: str, list_live: Callable[[Names], Iterable[str]]) -> _Lister:
-    """Return a function that suggests live resources and names that have ACLs."""
+    """Return a function that suggests the names of live resources, and the names that occur in ACLs."""
 
     def list_names(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
         values = dict.fromkeys(sorted(list_live(names)), "")

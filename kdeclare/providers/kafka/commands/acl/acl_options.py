@@ -126,7 +126,7 @@ class AclGrantOptions:
 
     @property
     def has_principals(self) -> bool:
-        """Whether a principal is named."""
+        """Whether the options name a principal."""
         return bool(self.allow_principal or self.deny_principal)
 
     def build_bindings(self, resources: Sequence[Resource], pattern: PatternType) -> tuple[Binding, ...]:
@@ -157,9 +157,9 @@ class AclGrantOptions:
         )
 
     def check_hosts(self) -> None:
-        """Refuse hosts without a principal, which kafka-acls ignores (AclCommand.getAcl).
+        """Raise BadParameter if the options name a host but no principal.
 
-        Raises BadParameter.
+        kafka-acls ignores such a host (AclCommand.getAcl).
         """
         for permission, principals, hosts in (
             ("allow", self.allow_principal, self.allow_host),
@@ -221,7 +221,7 @@ class AclGrantOptions:
 
 @dataclass(frozen=True, slots=True)
 class AclGuardOptions(GuardOptions):
-    """The guards of ad hoc commands, and the option that disables the lock-out guard."""
+    """The guard options of all ad hoc commands, and the option that disables the lock-out guard."""
 
     allow_acl_lockout: Annotated[
         bool,

@@ -42,7 +42,7 @@ MECHANISMS = frozenset(mechanism.value for mechanism in Mechanism)
 _CREDENTIAL = re.compile(r"(?:iterations=(?P<iterations>-?[0-9]+),)?password=(?P<password>.*)", re.DOTALL)
 """The format of a credential in kafka-configs (ConfigCommand.parseScramUserConfig). The password is last."""
 _DEFAULT_ITERATIONS = "-1"
-"""The value of ``iterations`` that stands for the default number in kafka-configs."""
+"""The value of ``iterations`` that means the default number of iterations in kafka-configs."""
 
 BodyBuilder = Callable[[str], tuple[object | None, tuple[Diagnostic, ...]]]
 """A function that returns the body of a resource and diagnostics. If there are errors, the body is None."""
@@ -57,12 +57,12 @@ class ClientSettings:
 
     @property
     def keys(self) -> frozenset[str]:
-        """All keys that change."""
+        """The keys of all settings that the command line sets or deletes."""
         return frozenset(self.added) | self.deleted
 
     @property
     def is_about_credentials(self) -> bool:
-        """Whether a key is a SCRAM mechanism."""
+        """Whether at least one of the keys is a SCRAM mechanism."""
         return not MECHANISMS.isdisjoint(self.keys)
 
 

@@ -25,7 +25,7 @@ _CREDENTIAL_FORM = "[iterations=8192,password="
 
 
 def find_types(place: CursorContext) -> list[EntityType]:
-    """Return the types of users, client ids or IP addresses that the command line names."""
+    """Return the entity types on the command line: user, client id or IP address."""
     given = place.given
     types = [CLIENT_ENTITY_TYPES[t] for t in given.get("entity_type", ()) if t in CLIENT_ENTITY_TYPES]
     types += [type_ for type_, option in _OPTIONS.items() if option in given or f"{option}_defaults" in given]

@@ -33,7 +33,7 @@ class ClientOptions:
     ] = False
 
     def list_used(self) -> Iterator[str]:
-        """Yield the options that the command line contains."""
+        """Yield the names of the short options that the user passed."""
         for option, used in (
             ("--user", self.user),
             ("--user-defaults", self.user_defaults),

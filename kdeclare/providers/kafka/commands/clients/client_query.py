@@ -38,7 +38,11 @@ class ClientEntityQuery:
         return list(dict.fromkeys(named))
 
     def includes(self, entity: QuotaEntity) -> bool:
-        """Return whether an entity has exactly these types and, for each type, one of the given names."""
+        """Return whether the command names an entity.
+
+        The entity must have exactly the entity types of the command and, for each type, a name that the
+        command selects.
+        """
         parts = dict(entity.parts)
         return parts.keys() == self.names.keys() and all(
             not names or parts[type_] in names for type_, names in self.names.items()
@@ -86,7 +90,7 @@ def build_client_query(
 
 
 def _list_names(options: ClientOptions) -> dict[EntityType, Names]:
-    """Return the names of each type that the short options contain."""
+    """Return, for each entity type, the names that the short options contain."""
     named = {
         EntityType.USER: (*(options.user or ()), *((None,) if options.user_defaults else ())),
         EntityType.CLIENT_ID: (*(options.client or ()), *((None,) if options.client_defaults else ())),

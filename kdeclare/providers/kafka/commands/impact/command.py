@@ -113,7 +113,7 @@ RequestBuilder = Callable[["Connections"], "AdhocRequest"]
 def _choose_request(
     targets: Sequence[str], change: HypotheticalChange, configs: ConfigChangeOptions
 ) -> "Callable[[Workspace], RequestBuilder]":
-    """Return a function that builds the request. Raises BadParameter for contradictory arguments."""
+    """Return a function that builds the request for the change. Raises BadParameter if arguments conflict."""
     if change != HypotheticalChange() or configs != ConfigChangeOptions():
         if any(not _is_resource(target) and _exists(target) for target in targets):
             raise typer.BadParameter(
@@ -152,7 +152,7 @@ def _is_resource(target: str) -> bool:
 
 
 def _exists(target: str) -> bool:
-    """Return whether ``target`` is an existing file or folder. It can also be a name too long for a path."""
+    """Return whether ``target`` is an existing file or folder. A name too long for a path is neither."""
     return os.path.exists(target)  # noqa: PTH110
 
 

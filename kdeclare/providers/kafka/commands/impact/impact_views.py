@@ -1,4 +1,4 @@
-"""The impact of a hypothetical change as the command shows it, as text and as JSON."""
+"""The impact of a hypothetical change, as ``kdeclare impact`` shows it in text and in JSON."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -93,7 +93,7 @@ def build_impact_schemas() -> dict[str, dict[str, Any]]:
 
 
 def build_impact_view(cluster: str, predicted: PredictedImpact) -> ImpactView:
-    """Return the JSON document of the command."""
+    """Return the content of the JSON output of ``kdeclare impact``."""
     plan = predicted.plan
     changes = () if plan is None else plan.changes
     return ImpactView(

@@ -74,7 +74,7 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ReassignResult:
-    """The result of --execute or --cancel.
+    """The result of ``kdeclare reassign`` with --execute or --cancel.
 
     run: the run, or None if the user declined.
     problems: the failures, in the words of Kafka's tool.
@@ -99,7 +99,7 @@ class ReassignOptions:
 
 
 def list_moves(workspace: Workspace) -> str:
-    """Return the output of --list. Raises KdeclareError."""
+    """Return the output of ``kdeclare reassign --list``. Raises KdeclareError."""
     with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
         return render_moves(cluster.moves())
@@ -108,7 +108,10 @@ def list_moves(workspace: Workspace) -> str:
 def generate(
     workspace: Workspace, topics: Collection[str], brokers: Sequence[int], *, rack_aware: bool
 ) -> tuple[str, tuple[Diagnostic, ...]]:
-    """Return the output of --generate, and warnings about unusable brokers. Raises KdeclareError."""
+    """Return the output of ``kdeclare reassign --generate``, and warnings about unusable brokers.
+
+    Raises KdeclareError.
+    """
     with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
         live = observe(cluster, KafkaSelection(frozenset(topics)), all_topics=True)
@@ -127,7 +130,7 @@ def execute(
     apply_options: ApplyOptions,
     write_text: TextWriter,
 ) -> ReassignResult:
-    """Start the moves of --execute. Raises KdeclareError.
+    """Start the moves of ``kdeclare reassign --execute``. Raises KdeclareError.
 
     Does not wait until the moves have finished. Waits only until moves between log directories have started.
     """
@@ -212,7 +215,7 @@ def cancel(
     *,
     keep_throttles: bool,
 ) -> ReassignResult:
-    """Cancel the given moves that are in progress, and remove their throttles. Raises KdeclareError."""
+    """Cancel the given moves if they are in progress, and remove their throttles. Raises KdeclareError."""
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as in_force,
         workspace.open_connections() as connections,
@@ -338,8 +341,7 @@ def _find_started_partitions(
 ) -> list[TopicPartition]:
     """Return the partitions that have reached their target or are moving to their target.
 
-    A failed operation can have started the moves of some of its partitions, so these partitions are read
-    again.
+    An operation that failed may have started some of its moves, so kdeclare reads its partitions again.
     """
     staying = set(find_unmoved_partitions(run.plan))
     uncertain_partitions = {

@@ -44,7 +44,7 @@ _EXISTING_ASSIGNMENT = (
 
 
 def build_existing_moves_error() -> KdeclareError:
-    """Build the error for --execute while a reassignment is in progress."""
+    """Build the error for ``kdeclare reassign --execute`` while another reassignment is in progress."""
     diagnostic = denied("existing-assignment", "Reassignment in progress", _EXISTING_ASSIGNMENT)
     return KdeclareError(diagnostic, exit_code=ExitCode.DENIED)
 
@@ -199,7 +199,7 @@ def clear_throttles(
     write_text: TextWriter,
     report: DiagnosticsWriter,
 ) -> None:
-    """Remove kdeclare's throttles of finished moves, and print the output of Kafka's tool."""
+    """Remove kdeclare's throttles for finished moves, and print the same lines as Kafka's tool."""
     cleanup_result = clean_up_workspace(workspace, connections, command_name)
     results = cleanup_result.run.results if cleanup_result.run else {}
     brokers: set[int] = set()

@@ -298,7 +298,7 @@ def _run(
     overrides: Mapping[str, str],
     action: "Callable[[ApplyOptions], ReassignResult]",
 ) -> ExitCode:
-    """Run --execute or --cancel, and do not wait for the moves to finish.
+    """Run ``kdeclare reassign`` with --execute or --cancel, and do not wait for the moves to finish.
 
     action: a function that applies the plan and prints the output of Kafka's tool.
     """

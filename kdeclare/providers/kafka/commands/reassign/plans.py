@@ -68,7 +68,7 @@ from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 
 EXECUTE_RESOURCE = ResourceId("Reassignment", "reassign")
 RESIZED_RESOURCE = ResourceId("Reassignment", "resized")
-"""The resource id of the blocked change to partitions that would get a different replication factor."""
+"""The resource id under which the plan shows blocked moves that would change the replication factor."""
 
 _SET_THROTTLE, _CLEAR_THROTTLE, _RELOCATE_TYPE = SetThrottle(), ClearThrottle(), RelocateReplicas()
 _BEFORE_MOVE = "throttles before a move"
@@ -109,7 +109,7 @@ def build_execution_plan(
     """Plan the requested moves. Raises Fault if the cluster does not respond.
 
     Raises KdeclareError if the state belongs to a different cluster.
-    request: a request without resources.
+    request: the request for the plan, without resources.
     live: the topics with their moves and their log directories.
     """
     resized_targets = {} if execution_request.resize else _find_resized(execution_request.targets, live)
@@ -180,7 +180,7 @@ def _find_target_dir(live: KafkaState, replica: Replica) -> str | None:
 
 
 def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: KafkaState) -> Plan:
-    """Add the operation that sets the log directories before the moves."""
+    """Add the operation that sets the log directories of replicas. It runs before the moves."""
     if not relocations:
         return plan
     op = build_relocate_operation(EXECUTE_RESOURCE, relocations, live)
@@ -410,11 +410,11 @@ def build_cancel_plan(
     partitions: Collection[TopicPartition],
     replicas: Collection[Replica] = (),
 ) -> Plan:
-    """Plan to cancel the moves of ``partitions`` and the log directory moves of ``replicas``.
+    """Build a plan that cancels the moves of ``partitions`` and the log directory moves of ``replicas``.
 
     Partitions and replicas that are not being moved are ignored. Raises KdeclareError if the state belongs to
     a different cluster.
-    request: a request without resources.
+    request: the request for the plan, without resources.
     live: the topics with their moves and their log directories.
     """
     state = request.state

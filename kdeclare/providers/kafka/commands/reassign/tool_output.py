@@ -24,7 +24,7 @@ class VerifyState:
 
 
 def render_proposal(current: Iterable[PartitionAssignment], proposed: Iterable[PartitionAssignment]) -> str:
-    """Render the output of ``--generate``."""
+    """Render the output of Kafka's tool for ``--generate``."""
     return (
         f"Current partition replica assignment\n{dump_assignments(current)}\n\n"
         f"Proposed partition reassignment configuration\n{dump_assignments(proposed)}\n"
@@ -32,7 +32,7 @@ def render_proposal(current: Iterable[PartitionAssignment], proposed: Iterable[P
 
 
 def render_rollback_hint(current: Iterable[PartitionAssignment]) -> str:
-    """Render the first output of ``--execute``: the current replicas, in the format of reassignment files."""
+    """Render what ``--execute`` prints first: the current replicas, in the format of reassignment files."""
     return (
         f"Current partition replica assignment\n\n{dump_assignments(current)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback\n"
@@ -40,13 +40,13 @@ def render_rollback_hint(current: Iterable[PartitionAssignment]) -> str:
 
 
 def render_started(partitions: Iterable[TopicPartition]) -> str:
-    """Render the line of ``--execute`` about the reassignments that were started."""
+    """Render the line that ``--execute`` prints about the reassignments that were started."""
     number, names = _format_names(partitions)
     return f"Successfully started partition reassignment{_format_plural_suffix(number)} for {names}\n"
 
 
 def render_moves(moves: Mapping[TopicPartition, Move]) -> str:
-    """Render the output of ``--list``."""
+    """Render the output of Kafka's tool for ``--list``."""
     if not moves:
         return "No partition reassignments found.\n"
     lines = [_format_move(partition, moves[partition]) for partition in sorted(moves)]
@@ -54,13 +54,13 @@ def render_moves(moves: Mapping[TopicPartition, Move]) -> str:
 
 
 def render_verification(states: Iterable[VerifyState]) -> str:
-    """Render the output of ``--verify`` about partitions, without log directories and throttles."""
+    """Render what ``--verify`` prints about partitions, without log directories and throttles."""
     lines = [_format_verify_state(state) for state in sorted(states, key=lambda state: state.partition)]
     return "".join(f"{line}\n" for line in ("Status of partition reassignment:", *lines))
 
 
 def render_cancelled(partitions: Iterable[TopicPartition]) -> str:
-    """Render the output of ``--cancel``. partitions: the partitions whose reassignment was active."""
+    """Render what ``--cancel`` prints. partitions: the partitions whose reassignment was active."""
     number, names = _format_names(partitions)
     if not number:
         return "None of the specified partition reassignments are active.\n"
@@ -127,7 +127,7 @@ class DirState:
 
 
 def render_dir_states(states: Iterable[DirState]) -> str:
-    """Render the output of ``--verify`` about log directories; an empty line if ``states`` is empty."""
+    """Render what ``--verify`` prints about log directories; an empty line if ``states`` is empty."""
     return "".join(f"{_format_dir_state(state)}\n" for state in sorted(states, key=_get_sort_key)) or "\n"
 
 

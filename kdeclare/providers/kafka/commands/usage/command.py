@@ -82,7 +82,7 @@ def show_usage(
 
 
 def _parse_age(text: str) -> float:
-    """Parse a duration such as 90d or 12h, in seconds. Raises BadParameter."""
+    """Convert a duration such as 90d or 12h to seconds. Raises BadParameter."""
     from kdeclare.core.units import parse_duration
 
     try:

@@ -1,4 +1,4 @@
-"""The usage of topics as the command shows it. The JSON output has the structure of these classes."""
+"""The usage of topics as ``kdeclare usage`` shows it. The JSON output has the structure of these classes."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -44,7 +44,7 @@ class GroupUsageView:
 
 @dataclass(frozen=True, slots=True)
 class UnknownView:
-    """Values of a topic that could not be determined."""
+    """The values of a topic that could not be determined, all for the same reason."""
 
     schema_name = "UnknownUsageDocument"
 
@@ -208,7 +208,7 @@ _NOUNS = {
 
 
 def _report_unknown(usage: ClusterUsage) -> Iterator[Diagnostic]:
-    """Report what could not be determined, each reason once."""
+    """Yield warnings about the values that could not be determined, grouped by reason."""
     names_by_problem: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for topic in usage.topics:
         fields_by_reason: dict[str, list[str]] = {}

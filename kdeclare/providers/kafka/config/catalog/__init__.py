@@ -94,7 +94,7 @@ class Catalog:
         return split_list(info.default) if info and info.default else ()
 
     def normalize(self, key: str, text: str) -> str:
-        """Return a value as DescribeConfigs returns it, which can differ from the original string."""
+        """Convert a value to the form in which DescribeConfigs returns it, such as ``true`` for ``TRUE``."""
         info = self.get(key)
         try:
             if info is None:
@@ -140,6 +140,6 @@ def is_likely_secret_key(key: str) -> bool:
 
 
 def is_secret_config(key: str) -> bool | None:
-    """Return whether Kafka hides the value of a key in one of the scopes; None for an unknown key."""
+    """Return whether Kafka hides the value of a key in at least one scope; None for an unknown key."""
     infos = [info for scope in ConfigScope if (info := load_catalog(scope).get(key))]
     return any(info.is_secret for info in infos) if infos else None

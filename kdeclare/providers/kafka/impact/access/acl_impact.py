@@ -42,7 +42,7 @@ class AclChanges:
     created: Mapping[ResourceId, Sequence[Binding]]
 
     def apply(self, bindings: Iterable[Binding]) -> frozenset[Binding]:
-        """Return the bindings after the plan."""
+        """Return the bindings that exist after the plan is applied. bindings: the current bindings."""
         deleted = {binding for each in self.deleted.values() for binding in each}
         created = {binding for each in self.created.values() for binding in each}
         return (frozenset(bindings) - deleted) | created
@@ -76,7 +76,7 @@ def _is_about_reading(binding: Binding) -> bool:
 def observe_revocations(
     reader: ImpactReader, live: AclState | None, changes: AclChanges
 ) -> Iterator[Observation]:
-    """Yield observations about group members that may no longer read.
+    """Yield observations about group members that may lose a permission to read.
 
     Reads the groups only if the plan takes away a permission to read.
 
@@ -156,7 +156,7 @@ def _build_search(
 ) -> Callable[[str, str, str], Sequence[str]]:
     """Return a function that finds the principals that can no longer read an object from an address.
 
-    Members of large groups often read the same topics, so results are remembered.
+    Members of large groups often read the same topics, so results are cached.
     """
     own_bindings = sorted(_group_by_principal(bindings).items())
     indexes = {principal: PatternIndex(own) for principal, own in own_bindings}
@@ -185,7 +185,7 @@ class _GroupLoss:
         self.is_own = False
 
     def add(self, lost: Mapping[tuple[str, str], Sequence[str]]) -> None:
-        """Add a member. lost: the principals that lose access, by type and name of the object."""
+        """Add a group member. lost: the principals that lose access, by type and name of the object."""
         self.members += 1
         for (kind, name), principals in lost.items():
             self.principals.update(principals)
