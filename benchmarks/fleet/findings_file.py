@@ -13,8 +13,8 @@ from kdeclare.fleet.drift import find_drift
 from kdeclare.fleet.findings import Finding
 from kdeclare.fleet.tables.rows import FINDING, FINDINGS
 
-SCHEMA = pa.schema([field for field in FINDINGS if field.name not in ("first_seen", "status")])
-"""The columns of findings, without the columns that result from the comparison with an earlier audit."""
+SCHEMA = pa.schema(list(FINDINGS)[: FINDINGS.get_field_index("first_seen")])
+"""The columns that the comparison of a cluster fills. Audits add the columns after them afterwards."""
 
 _AT_ONCE = 50_000
 """The maximum number of rows in memory."""

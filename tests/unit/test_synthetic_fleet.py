@@ -7,6 +7,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.fleet import loop_way
 from benchmarks.synthetic_fleet import write
 from kdeclare.fleet.in_process_audit import audit_rows
 from kdeclare.fleet.tables.rows import DECLARED, LIVE
@@ -45,3 +46,11 @@ def test_skew_gives_one_cluster_more_topics(tmp_path: Path) -> None:
     sizes = [pq.read_metadata(file).num_rows - 1 for file in sorted((tmp_path / "declared").glob("*"))]
     assert sizes[0] == 200
     assert sum(sizes) == 400
+
+
+def test_loop_of_the_benchmark_finds_planted_drift(tmp_path: Path) -> None:
+    planted = write(tmp_path, clusters=2, topics=100, changed=0.2)
+    with loop_way.opened(unmanaged_keys=True) as run:
+        run(tmp_path, tmp_path / "findings")
+    found = pq.read_table(tmp_path / "findings", columns=["finding"]).column("finding").to_pylist()
+    assert Counter(found) == planted.findings
