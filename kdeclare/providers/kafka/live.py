@@ -32,7 +32,7 @@ _OWN_SOURCES = {
 
 
 def get_own_source(resource: ConfigResource) -> ConfigSource:
-    """Return the config source of overrides on the resource itself."""
+    """Return the source that Kafka reports for configs that are set on the resource itself."""
     if resource.scope is ConfigScope.BROKER and not resource.name:
         return ConfigSource.CLUSTER
     return _OWN_SOURCES[resource.scope]

@@ -212,7 +212,9 @@ _Body = TypeVar("_Body", bound=_HasConfigs)
 def is_as_changed(
     dump: Callable[[_Body], JsonObject], before: _Body | None, after: _Body, change: Change, keys: Catalog
 ) -> bool:
-    """Return whether the body ``after`` is the body ``before`` with the values of the change.
+    """Return whether the edit of a manifest makes exactly this change.
+
+    The body ``after`` must contain the new values, and must otherwise be equal to ``before``.
 
     before: the body before the edit, or None for a new manifest.
     dump: a function that converts a body to plain data without the values of secrets.
@@ -276,7 +278,7 @@ def locate_topic_field(path: str) -> Sequence[SpecPath]:
 
 
 def _collect_replicas(fields: Iterable[FieldChange]) -> Mapping[int, list[int]]:
-    """Return the replicas by partition."""
+    """Return the new replicas of each partition in the ``assignments`` fields of a change."""
     prefix = f"{_ASSIGNMENTS}."
     lists_by_partition = {
         int(f.path.removeprefix(prefix)): f.after for f in fields if f.path.startswith(prefix)

@@ -119,7 +119,7 @@ def _is_replica_of(topic: str, path: str) -> bool:
 
 
 def _is_monotonic(shown_values: Values, operation_values: Values) -> bool:
-    """Return whether the steps go in one direction, from the first to the last planned size."""
+    """Return whether the operations only grow or only shrink a thread pool, from the old to the new size."""
     if (shown_values[0], shown_values[-1]) != (operation_values[0], operation_values[-1]):
         return False
     numbers = [parse_whole_number(value) for value in operation_values if isinstance(value, str)]

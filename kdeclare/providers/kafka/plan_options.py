@@ -18,8 +18,8 @@ class KafkaPlanOptions:
     override_reassignments: whether to redirect partitions that another client is reassigning.
     delete_by_name: whether to delete topics by name if the cluster has no topic ids. If a topic was
         re-created under the same name in the meantime, the new topic is deleted.
-    allow_acl_lockout: whether ACLs may change so that kdeclare loses its own permissions to change or read
-        ACLs.
+    allow_acl_lockout: whether kdeclare may change ACLs even if it thereby loses its own permissions to change
+        or read ACLs.
     """
 
     rf_guard: Annotated[

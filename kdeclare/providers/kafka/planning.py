@@ -96,7 +96,7 @@ class KafkaPlanning(PlanHooks):
         return {partition.topic for partition in self._live.moves if str(partition) not in own_moves}
 
     def prepare(self) -> PlacementContext:
-        """Return one placer for the whole plan, so that it considers the total load on brokers."""
+        """Return one function that places the replicas of all resources, given the total load of brokers."""
         if self._inputs.shows_impact:  # before policies use the reader
             self._share_impact_reader()
         self._shared_load = LoadAwarePlacer(
@@ -131,7 +131,7 @@ class KafkaPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Allow changes that wait for a reassignment. Block resources that brokers do not show yet."""
+        """Allow changes that wait for a reassignment. Block changes to resources with pending writes."""
         if desired is not None and any(d.code == MOVE_IN_FLIGHT for d in difference.diagnostics):
             difference = self._permit_moving(resource, desired, owned, difference)
         if resource in self._inputs.pending:
@@ -141,7 +141,7 @@ class KafkaPlanning(PlanHooks):
         return difference
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Guard replication factors, and require topic ids for deletions.
+        """Require the replication factor guard for moves, and topic ids for deletions.
 
         Also delay or deny the creation of topics whose names collide with existing topics.
         """
@@ -167,7 +167,7 @@ class KafkaPlanning(PlanHooks):
         return tuple(verdict for hooks in self._hooks_of_kinds for verdict in hooks.guard(operations))
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Merge the moves of each partition. If requested, wait for reassignments by other clients."""
+        """Keep only one move of each partition. If requested, wait for reassignments by other clients."""
         notices: Sequence[Diagnostic] = ()
         if any(map(is_reassignment, operations)):
             operations, notices = drop_duplicate_moves(operations)
@@ -236,7 +236,8 @@ class KafkaPlanning(PlanHooks):
     def count_unmanaged(self, known: Set[str]) -> int:
         """Count the objects of all kinds that are neither declared nor owned.
 
-        Internal topics are not counted. Groups and subscriptions are counted if they have configs.
+        Internal topics are not counted. Groups and client metrics subscriptions are counted if they have
+        configs.
         """
         topics = (topic for topic in self._live.topics.values() if not topic.internal)
         unmanaged = sum(f"Topic/{topic.name}" not in known for topic in topics)
@@ -376,7 +377,7 @@ def _find_known_keys(
 def _find_listed_keys(
     cluster: Cluster, scope: ConfigScope, names: Collection[str], keys: set[str]
 ) -> set[str] | None:
-    """Return the ``keys`` that the cluster knows for groups or subscriptions.
+    """Return the ``keys`` that the cluster knows for groups or for client metrics subscriptions.
 
     A DescribeConfigs request succeeds for any name, and returns the default of each key. Return None if the
     brokers refuse all requests.
@@ -410,7 +411,7 @@ def is_deletion_by_name(op: Operation) -> bool:
 
 
 def report_missing_topic_id(op: Operation) -> Diagnostic:
-    """Deny a deletion without a topic id, which could delete a re-created topic with the same name."""
+    """Deny a deletion without a topic id, because it could delete a re-created topic with the same name."""
     return denied(
         "no-topic-id",
         "No topic ids",

@@ -39,10 +39,10 @@ POLICY_VIOLATION = "POLICY_VIOLATION"
 TOPIC_EXISTS = "TOPIC_ALREADY_EXISTS"
 
 EARLIEST, LATEST = -2, -1
-"""The times that ListOffsets uses for the first offset of a log, and for the offset of the next record."""
+"""The timestamps that make ListOffsets return a log's first offset, and the offset of the next record."""
 
 MAX_TIMESTAMP = -3
-"""The time that ListOffsets uses for the record with the latest timestamp (KIP-734)."""
+"""The timestamp that makes ListOffsets return the record with the latest timestamp (KIP-734)."""
 
 QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
 """Kafka's error name for a change that exceeds the controller mutation quota (KIP-599)."""

@@ -147,7 +147,7 @@ def _has_broker_configs(op: Operation) -> bool:
 
 
 def _is_pending(write: PendingWrite, live: LiveState) -> bool:
-    """Return whether an element of the write still has its old value.
+    """Return whether at least one element that the write changes still has its old value.
 
     A value that is neither the old nor the written value was set by another client and is not pending.
     """
@@ -170,7 +170,7 @@ def _is_pending(write: PendingWrite, live: LiveState) -> bool:
 
 
 def _is_unchanged(op: Operation, element: str, live_view: View) -> bool:
-    """Return whether the element has its old value, or True if the old value is unknown.
+    """Return whether an element of the view still has its old value; True if the old value is unknown.
 
     The old value is unknown for operations that remove throttles, because they have no expectations.
     """

@@ -10,12 +10,12 @@ from kdeclare.providers.kafka.port import LogDir
 QUOTA_WINDOW_S = 11
 """The time over which Kafka computes the mean rate of a throttle, in seconds.
 
-After a pause, a broker can send as much at once as the throttle permits in this time. This is the default of
-``replication.quota.window.num`` times ``replication.quota.window.size.seconds``.
+After a pause, a broker can send as much at once as the throttle permits in this time. The time is the product
+of the defaults of ``replication.quota.window.num`` and ``replication.quota.window.size.seconds``.
 """
 _SAME_VOLUME = 1000
-"""If the free space of directories differs by less than their size divided by this number, kdeclare assumes
-that they share a volume."""
+"""Log directories with the same total size are assumed to be on the same volume if their free space differs
+by less than the total size divided by this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ReplicaMove:
     """The move of one partition.
 
     leader: the broker that sends the records; None if the partition has no leader.
-    incoming: the brokers that copy the partition. outgoing: the brokers that then delete their replicas.
+    incoming: the brokers that copy the partition. outgoing: the brokers that delete their replica afterwards.
     """
 
     partition: TopicPartition
@@ -77,7 +77,7 @@ class ReplicaSizes:
 
 
 def collect_replica_sizes(log_dirs: Mapping[int, Iterable[LogDir]]) -> ReplicaSizes:
-    """Return the sizes of the replicas that brokers report."""
+    """Return the replica sizes that brokers report."""
     by_broker: dict[tuple[TopicPartition, int], int] = {}
     largest: dict[TopicPartition, int] = {}
     for broker, dirs in log_dirs.items():
@@ -120,13 +120,13 @@ def compute_traffic(moves: Iterable[ReplicaMove], sizes: ReplicaSizes) -> Traffi
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """The used and the total bytes of the volumes with the log directories of a broker (KIP-827)."""
+    """The used bytes and the total bytes of the volumes that hold a broker's log directories (KIP-827)."""
 
     used: int
     total: int
 
     def compute_percent(self, added: int = 0) -> int:
-        """Return the usage of the volumes with ``added`` more bytes, in percent."""
+        """Return the disk usage in percent, after ``added`` more bytes have been written."""
         return round(100 * max(0, self.used + added) / self.total)
 
 
@@ -151,9 +151,9 @@ def compute_disk_usage(log_dirs: Sequence[LogDir]) -> DiskUsage | None:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleRates:
-    """The rates of a broker in bytes per second; None if unknown or unlimited.
+    """The throttle rates of a broker in bytes per second; None if unknown or unlimited.
 
-    receiving: the rate of followers. sending: the rate of leaders.
+    receiving: the maximum rate of its followers. sending: the maximum rate of its leaders.
     """
 
     receiving: int | None

@@ -1,8 +1,8 @@
-"""Compute which records Kafka deletes once the limits of a topic have changed, by the rules of Kafka's log.
+"""Compute which records Kafka deletes after a change to the retention limits of a topic.
 
 Kafka deletes whole segments, the oldest first, and clients cannot see segments. Therefore, the results are
-bounds. They follow `UnifiedLog.deleteRetentionMsBreachedSegments`, `deleteRetentionSizeBreachedSegments` and
-`LogSegment.shouldRoll` of Apache Kafka 4.3.
+bounds. The rules are those of `UnifiedLog.deleteRetentionMsBreachedSegments`,
+`deleteRetentionSizeBreachedSegments` and `LogSegment.shouldRoll` of Apache Kafka 4.3.
 """
 
 from dataclasses import replace
@@ -79,7 +79,7 @@ NONE_DELETED = Bounds(0, 0)
 
 
 def compute_deletable_records(log: PartitionLog, limits: LogLimits) -> Bounds:
-    """Return how many records of a partition Kafka deletes with the given limits, from the oldest on.
+    """Return how many records Kafka deletes from a partition under the given limits, the oldest first.
 
     The result counts offsets. A log that was compacted or that contains transactions has fewer records than
     offsets. Records that become too old only later are not counted.
@@ -91,15 +91,16 @@ def compute_deletable_records(log: PartitionLog, limits: LogLimits) -> Bounds:
 
 
 def _bound_by_time(log: PartitionLog, limits: LogLimits) -> Bounds:
-    """Return how many records of a partition Kafka deletes by time.
+    """Return how many records Kafka deletes from a partition because of ``retention.ms``.
 
     Kafka deletes a segment if its largest timestamp, and that of each earlier segment, is too old. The
     segment with the first record that is recent enough stays. Kafka begins a new segment at the latest when a
     batch is more than ``segment.ms`` newer than the first batch of the current segment. The records of that
     first batch can be older than the batch, but by much less than another ``segment.ms``.
 
-    In a compacted log, `NO_RECORD` proves nothing. Brokers search only the first segment that can have such a
-    record, and the time of a segment without records is the modification time of its file.
+    In a compacted log, `NO_RECORD` does not prove that all records are too old. Brokers search only the first
+    segment that can contain a recent record. If a segment is empty, they use the modification time of its
+    file.
     """
     if not limits.deletes or limits.retention_ms is None:
         return NONE_DELETED
@@ -112,7 +113,7 @@ def _bound_by_time(log: PartitionLog, limits: LogLimits) -> Bounds:
 
 
 def _bound_by_size(log: PartitionLog, limits: LogLimits) -> Bounds:
-    """Return how many records of a partition Kafka deletes by size.
+    """Return how many records Kafka deletes from a partition because of ``retention.bytes``.
 
     Kafka deletes segments as long as the remaining segments are at least as large as ``retention.bytes``.
     Records can have very different sizes, so the number of deleted records is known only if all or none are
@@ -127,14 +128,14 @@ def _bound_by_size(log: PartitionLog, limits: LogLimits) -> Bounds:
 
 
 def _compute_excess(log: PartitionLog, limits: LogLimits) -> int:
-    """Return by how many bytes a partition exceeds the size limit."""
+    """Return by how many bytes a partition exceeds ``retention.bytes``."""
     if not limits.deletes or limits.retention_bytes is None or log.size is None:
         return 0
     return max(0, log.size - limits.retention_bytes)
 
 
 def compute_deletable_bytes(log: PartitionLog, limits: LogLimits) -> Bounds | None:
-    """Return how many bytes of a partition Kafka deletes; None if the size of the partition is unknown."""
+    """Return how many bytes Kafka deletes from a partition; None if the size of the partition is unknown."""
     if log.size is None:
         return None
     records = compute_deletable_records(log, limits)
@@ -148,7 +149,7 @@ def compute_deletable_bytes(log: PartitionLog, limits: LogLimits) -> Bounds | No
 
 
 def compute_probable_bytes(log: PartitionLog, limits: LogLimits) -> int | None:
-    """Return the probable number of deleted bytes, if all records have the same size; None if unknown."""
+    """Estimate how many bytes Kafka deletes if all records have the same size; None if unknown."""
     bounds = compute_deletable_bytes(log, limits)
     if log.size is None or bounds is None:
         return None
@@ -158,7 +159,7 @@ def compute_probable_bytes(log: PartitionLog, limits: LogLimits) -> int | None:
 
 
 def count_unread(log: PartitionLog, deleted: int, committed: int | None) -> int:
-    """Return how many of the deleted records of a partition a group has not read.
+    """Return how many of a partition's deleted records have not been read by a group.
 
     deleted: the number of deleted records. They are the oldest records of the partition.
     committed: the offset that the group reads next. None means that the group has read nothing. An offset

@@ -22,7 +22,7 @@ _DESCRIBED_TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
 
 
 class UnknownGroupsError(Exception):
-    """Raised if kdeclare cannot determine the groups. The message is the reason, without a period."""
+    """Raised if the groups of a cluster cannot be determined. The message is the reason, without a period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class GroupMembers:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The groups with members that kdeclare cannot read, such as share groups."""
+        """The ids of groups that have members, but whose members cannot be read, such as share groups."""
         return tuple(
             sorted(
                 id_
@@ -69,9 +69,10 @@ def read_group_members(cluster: Cluster) -> GroupMembers:
 
 
 def _require_online_groups(cluster: Cluster) -> None:
-    """Raise UnknownGroupsError if lists of groups can be incomplete.
+    """Raise UnknownGroupsError if a list of all groups would be incomplete.
 
-    Each broker lists only the groups that it coordinates.
+    Each broker lists only the groups that it coordinates, so groups are missing while a partition of
+    ``__consumer_offsets`` has no leader.
     """
     try:
         topic = cluster.topics([GROUP_OFFSETS_TOPIC]).get(GROUP_OFFSETS_TOPIC)

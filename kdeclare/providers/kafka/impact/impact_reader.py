@@ -48,8 +48,8 @@ After this time, kdeclare sends no further requests about the impact.
 class _KnownLogs:
     """The logs of a topic, and how they were read.
 
-    window: the time limits that determined the requested offsets. follows_groups: whether the groups were
-    read before the logs.
+    window: the ``retention.ms`` and ``segment.ms`` for which offsets were requested; empty if none were.
+    follows_groups: whether the groups were read before the logs.
     """
 
     logs: TopicLogs | Fault
@@ -58,7 +58,7 @@ class _KnownLogs:
 
 
 class ImpactReader:
-    """Reads settings, logs, groups and producers on demand, and remembers them until the plan is complete.
+    """Reads configs, logs, groups and producers on demand, and caches them until the plan is complete.
 
     If something cannot be read, the result contains a Fault; no exception is raised.
     """
@@ -137,7 +137,7 @@ class ImpactReader:
                 self._configs |= dict.fromkeys(names, fault)
 
     def attempt(self, read: Callable[[Cluster], Found]) -> Found | Fault:
-        """Return the result of a read, or the reason why the read failed or came after the time limit."""
+        """Return the result of ``read``, or a Fault if it fails or if the time limit has been reached."""
         if self._remaining_s <= 0:
             return TOO_SLOW
         with self._measure_time():
@@ -238,12 +238,12 @@ class ImpactReader:
             return read_samples(self._cluster, topics, self.compute_deadline())
 
     def compute_deadline(self) -> float:
-        """Return the time of `time.monotonic` after which nothing more should be read."""
+        """Return the deadline for all further reads, as a value of `time.monotonic`."""
         return time.monotonic() + self._remaining_s
 
     @contextmanager
     def _measure_time(self) -> Iterator[None]:
-        """Subtract the time of a read from the limit, and mark the reader as busy."""
+        """A context that marks the reader as busy, and subtracts the time spent in it from the time limit."""
         token, started_s = object(), time.monotonic()
         self._reads.add(token)
         try:
@@ -254,7 +254,7 @@ class ImpactReader:
 
 
 def _get_window(limits: LogLimits | None) -> tuple[int, ...]:
-    """Return the time limits for which offsets are requested; empty if no offsets are needed."""
+    """Return the ``retention.ms`` and ``segment.ms`` to request offsets for; empty if none are needed."""
     if limits is None or not limits.deletes or limits.retention_ms is None:
         return ()
     return limits.retention_ms, limits.segment_ms

@@ -38,7 +38,7 @@ _TOPICS_PER_STEP = 1_000
 class BrokerDefault:
     """A changed broker config that contains the default of a topic config.
 
-    before, after: the values on the broker or as the cluster-wide default; None if there is no value.
+    before, after: the value that is set on the broker or as the cluster-wide default; None if it is not set.
     """
 
     path: str
@@ -49,7 +49,7 @@ class BrokerDefault:
 
 @dataclass(frozen=True, slots=True)
 class _Topics:
-    """All visible topics, and their described configs, internal topics last.
+    """The topics that the principal can see, and their configs. Internal topics come last.
 
     planned: the changes that the same plan makes to topics, by name.
     """
@@ -173,7 +173,7 @@ def _inherits(found: _Topics, name: str, key: str, broker: int | None) -> bool:
 def _read_old_values(
     reader: ImpactReader, defaults: Sequence[BrokerDefault], broker: int | None
 ) -> Mapping[str, str]:
-    """Return the values that brokers use before the change. A missing key has the value that topics inherit.
+    """Return the known defaults of topic configs before the change, by topic config.
 
     broker: the only broker whose configs change. Its values can differ from those of the broker that
         describes topics.
@@ -189,7 +189,11 @@ def _read_old_values(
 def _list_values(
     entries: Configs | Fault, old_values: Mapping[str, str], changed: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Return the effective configs of a topic before the change. changed: the inherited configs."""
+    """Return the effective configs of a topic before the change.
+
+    If a changed config is not in ``old_values``, the value that the brokers describe for the topic is used.
+    changed: the new values of the inherited configs.
+    """
     described = {} if isinstance(entries, Fault) else entries
     values = {key: entry.value for key, entry in described.items() if entry.value is not None}
     own = {key for key, entry in described.items() if entry.source is ConfigSource.TOPIC}
@@ -199,7 +203,7 @@ def _list_values(
 def _build_inherited(
     resource: str, default: BrokerDefault, names: Sequence[str], broker: int | None
 ) -> Observation:
-    """Return the observation about the topics that inherit a config. It names the first topics."""
+    """Return the observation about the topics that inherit a config, with the names of the first ones."""
     where = "" if broker is None else f" with replicas on broker {broker}"
     figures: dict[str, JsonValue] = {"config": default.topic_key, "topics": len(names)}
     if not names:

@@ -31,7 +31,7 @@ MAX_READ_TOPICS = 100
 
 @dataclass(frozen=True, slots=True)
 class InheritedChange:
-    """A topic that inherits new values.
+    """A topic that inherits the new values of broker configs.
 
     before: the effective configs before the change. changed: the new values of the inherited configs.
     """
@@ -61,7 +61,7 @@ def observe_inherited_losses(
 ) -> Iterator[Observation]:
     """Yield observations about the records that Kafka deletes from topics that inherit new values.
 
-    paths: the field of the resource that changes each topic config.
+    paths: for each topic config, the field of the BrokerConfig that changes its default.
     broker: the only broker that uses the new values. Only partitions that this broker leads count, because
         clients read them from the leader.
     """
@@ -166,7 +166,7 @@ def _build_compacted(resource: str, path: str, names: Sequence[str]) -> Observat
 
 
 def format_topics(names: Sequence[str]) -> str:
-    """Return the first three names, and the number of the others."""
+    """Return the first three names, and the number of further names."""
     more = len(names) - _MAX_NAMED
     return f"{', '.join(names[:_MAX_NAMED])}{f' and {more:,} more' if more > 0 else ''}"
 

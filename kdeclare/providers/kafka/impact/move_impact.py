@@ -40,7 +40,7 @@ _LEADER_RATE_KEY, _FOLLOWER_RATE_KEY = RATE_KEYS
 class MoveGroup:
     """The moves that share a throttle and run in the same batches.
 
-    moves: the moves of each resource. rates: the throttle of each broker.
+    moves: the moves of each resource. rates: the throttle rates of each broker.
     """
 
     pace: Pace
@@ -57,7 +57,7 @@ class MoveGroup:
 def observe_moves(
     cluster: Cluster, live: KafkaState, operations: Sequence[Operation], deadline: float
 ) -> Iterator[Observation]:
-    """Yield observations about the bytes that are copied for each resource that moves replicas.
+    """Yield, for each resource that moves replicas, observations about the bytes that its moves copy.
 
     Nothing is read unless a move copies replicas.
 
@@ -121,7 +121,7 @@ def _list_moves(live: KafkaState, op: Operation) -> Iterator[ReplicaMove]:
 
 
 def _list_rates(throttle: ThrottleArgs) -> Mapping[int, ThrottleRates]:
-    """Return the rates that apply during the moves: those that the plan sets or keeps."""
+    """Return, by broker, the throttle rates that the plan sets or keeps during the moves."""
     rates: dict[str, dict[str, int]] = defaultdict(dict)
     for entries in (throttle.entries, throttle.relies_on or {}):
         for entity, values in entries.items():

@@ -48,8 +48,7 @@ class PlacementChange:
 class OutageReview:
     """The data that shows whether a plan makes partitions unwritable during outages.
 
-    placements: the partitions to compare. paths: for each resource, the field that the observation belongs
-        to.
+    placements: the partitions to compare. paths: for each resource, the field that its observation is about.
     racks: the rack of each broker that has one.
     """
 
@@ -208,9 +207,10 @@ def _find_min_isr(settings: TopicSettings | Fault | None) -> tuple[int, int] | F
 def _compare_racks(
     comparisons: Sequence[_Comparison], racks: Mapping[int, str], reported: Collection[TopicPartition]
 ) -> WritabilityChange[str]:
-    """Compare the critical racks of the partitions whose brokers all have racks.
+    """Compare the racks whose outage makes a partition reject records, before and after the plan.
 
-    reported: the partitions that the observation about outages of one broker already contains.
+    Partitions with a replica on a broker without a rack are skipped.
+    reported: the partitions that the observation about broker outages already contains; skipped as well.
     """
     judged = [
         each

@@ -29,7 +29,7 @@ _EFFECTS_OF_GROWTH = {
     "They can read outdated offsets if keys are in several partitions.",
     TopicPurpose.SCHEMA_REGISTRY: "A registry does not start if this topic has more than one partition.",
 }
-"""For topics that belong to another system, the impact of a higher partition count.
+"""The impact of a higher partition count on the internal topics of Kafka Streams and of other systems.
 
 See `InternalTopicManager` of Kafka Streams, `KafkaTopicBasedBackingStore` and `KafkaConfigBackingStore` of
 Kafka Connect, and `KafkaStore` of Schema Registry.
@@ -182,7 +182,7 @@ def _observe_size_limit(change: Change, settings: Settings, sample: Sample | Non
 
 
 def _observe_cleanup(change: Change, settings: Settings, sample: Sample | None) -> Iterator[Observation]:
-    """Yield observations about records that a compacted topic rejects, or about the end of compaction."""
+    """Yield observations about records that a newly compacted topic rejects, or about ending compaction."""
     if find_config_field(change, CLEANUP_POLICY) is None or not isinstance(settings, TopicSettings):
         return
     resource = str(change.id)

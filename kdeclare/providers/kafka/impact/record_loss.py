@@ -75,7 +75,7 @@ class UnknownLoss:
 def find_losses(
     change: TopicChange, topic: Topic, settings: TopicSettings | Fault | None
 ) -> Iterator[Loss | UnknownLoss]:
-    """Yield how a change causes records to be deleted, or the reason why kdeclare cannot determine it."""
+    """Yield each way in which a change deletes records, or the reason why this cannot be determined."""
     resource = change.resource
     if change.is_deletion:
         may_be_tiered = not isinstance(settings, TopicSettings) or settings.is_tiered
@@ -126,7 +126,7 @@ def build_unknown_loss(unknown: UnknownLoss) -> Observation:
 
 
 def observe_losses(reader: ImpactReader, losses: Sequence[Loss]) -> Iterator[Observation]:
-    """Yield observations about deleted records, groups that did not read them, and clients of the topic."""
+    """Yield observations about deleted records, groups that have not read them, and clients of the topic."""
     readable: list[Loss] = []
     for loss in losses:
         reason = explain_missing_leader(loss.topic)

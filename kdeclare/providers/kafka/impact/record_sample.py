@@ -21,9 +21,9 @@ from kdeclare.providers.kafka.port import Cluster, RecordBatch
 PARTITIONS_PER_TOPIC = 4
 """The largest number of partitions of a topic that are sampled."""
 RECORDS_PER_PARTITION = 2000
-"""A sample of a partition begins this many offsets before its end, and contains at most this many records."""
+"""The sample of a partition begins this many offsets before the end, and has at most this many records."""
 BYTES_PER_PARTITION = 1024 * 1024
-"""The largest sample of a partition, unless a single batch is larger."""
+"""The maximum size of the sample of a partition, in bytes. A single batch can be larger."""
 BYTES_PER_PLAN = 32 * 1024 * 1024
 """The maximum number of sampled bytes per plan. Once it is reached, no further topics are sampled."""
 
@@ -96,7 +96,7 @@ def read_samples(
 
 
 def _choose_positions(bounds: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, int]:
-    """Choose partitions with records, spread over the topic, and the offset at which each sample begins."""
+    """Choose some of the partitions that hold records. Return the first offset of each partition's sample."""
     filled = sorted(where for where, (start, end) in bounds.items() if end > start)
     count = min(len(filled), PARTITIONS_PER_TOPIC)
     chosen = [filled[index * len(filled) // count] for index in range(count)]
@@ -106,9 +106,9 @@ def _choose_positions(bounds: Mapping[TopicPartition, tuple[int, ...]]) -> Mappi
 def _read_sample(
     cluster: Cluster, positions: Mapping[TopicPartition, int], deadline: float
 ) -> RecordSample | Fault:
-    """Read the batches from these positions.
+    """Read batches of several partitions, starting at the given offsets.
 
-    If only some batches can be read, they still count as a sample.
+    If only some of the partitions can be read, the sample contains only their batches.
     """
     if not positions:
         return RecordSample()

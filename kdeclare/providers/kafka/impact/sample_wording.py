@@ -123,7 +123,7 @@ def build_large_batches(resource: str, path: str, limit: int, sample: RecordSamp
 
 
 def _format_sizes(first: int, second: int) -> tuple[str, str]:
-    """Format two sizes; in bytes if rounding would hide a difference."""
+    """Format two sizes. If rounding would make different sizes look equal, format them in bytes."""
     texts = format_size(first), format_size(second)
     return (f"{first:,} bytes", f"{second:,} bytes") if first != second and texts[0] == texts[1] else texts
 

@@ -22,8 +22,8 @@ def observe_topics(
 ) -> Iterator[Observation]:
     """Yield the impact of the changes to topics. Data that cannot be read results in an observation, too.
 
-    Nothing is read unless a change can delete records or affects a setting on which the impact depends, or
-    unless an operation changes how the replicas of a partition are distributed.
+    Data is read only if a change can delete records, if it affects a setting on which the impact depends, or
+    if an operation changes how the replicas of a partition are distributed.
     """
     existing = {
         change.id.name: change

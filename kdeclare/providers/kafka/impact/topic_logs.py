@@ -37,7 +37,10 @@ _STABLE = "Stable"
 
 
 def explain_missing_leader(topic: Topic) -> str | None:
-    """Return why the logs of a topic cannot be read, or None. ListOffsets would wait for a leader."""
+    """Return why the logs of a topic cannot be read, or None if all partitions have leaders.
+
+    ListOffsets would wait until a partition without a leader gets one.
+    """
     leaderless = [number for number, partition in enumerate(topic.partitions) if partition.leader is None]
     return f"partition {leaderless[0]} has no leader" if leaderless else None
 
@@ -104,9 +107,9 @@ def _list_positions(
 
 
 def read_before(deadline: float, read: Callable[[], Found]) -> Found | Fault:
-    """Return the result of a read, or the reason why the read failed or was not started after the deadline.
+    """Return the result of ``read``, or a Fault if it fails or if the deadline has already passed.
 
-    deadline: a time of `time.monotonic`.
+    deadline: a value of `time.monotonic`.
     """
     if time.monotonic() > deadline:
         return TOO_SLOW
@@ -121,10 +124,8 @@ def _read_topics(
 ) -> Mapping[str, Found | Fault]:
     """Read data about several topics in one request, or in as few requests as possible.
 
-    If a request fails, split its topics in half and try again, until only the topics that cannot be read
-    fail.
-
-    Otherwise, a single unreadable topic could cause a separate request for every topic.
+    If a request fails, try again with each half of its topics, until only the topics that cannot be read
+    fail. This takes fewer requests than reading every topic separately.
     """
     if not names:
         return {}
@@ -261,9 +262,10 @@ def read_readers(cluster: Cluster, found_members: GroupMembers | None = None) ->
 def read_producers(
     cluster: Cluster, topics: Mapping[str, Topic], deadline: float
 ) -> Mapping[str, int | Fault]:
-    """Read the number of producers that write to topics.
+    """Read the number of active producers of each topic.
 
-    These producers have an open transaction, or wrote a record with a timestamp within the last hour.
+    A producer is active if it has an open transaction, or wrote a record with a timestamp within the last
+    hour.
     deadline: no request begins after this time (`time.monotonic`).
     """
     since_ms = int(time.time() * 1000) - RECENT_MS
@@ -306,7 +308,7 @@ def read_last_writes(
 
 
 def find_latest(times_ms: Iterable[int | None]) -> int | None:
-    """Return the latest time; None if there is none."""
+    """Return the latest of the times that are known; None if none is known."""
     return max((at for at in times_ms if at is not None), default=None)
 
 

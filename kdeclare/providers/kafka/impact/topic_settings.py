@@ -17,7 +17,7 @@ SEGMENT_MS, SEGMENT_BYTES, MIN_ISR = "segment.ms", "segment.bytes", "min.insync.
 MAX_MESSAGE_BYTES = "max.message.bytes"
 REMOTE_STORAGE = "remote.storage.enable"
 LOSS_KEYS = (CLEANUP_POLICY, RETENTION_MS, RETENTION_BYTES, REMOTE_STORAGE)
-"""The configs of a topic whose changes can delete records."""
+"""The topic configs whose changes can cause records to be deleted."""
 
 _CONFIGS = "configs."
 _BROKER_KEYS: Mapping[str, Sequence[tuple[str, int]]] = {
@@ -33,9 +33,10 @@ _BROKER_KEYS: Mapping[str, Sequence[tuple[str, int]]] = {
     MIN_ISR: ((MIN_ISR, 1),),
     MAX_MESSAGE_BYTES: (("message.max.bytes", 1),),
 }
-"""For each topic config, the broker configs that contain its default, by precedence, with their units.
+"""For each topic config, the broker configs that contain its default, in order of precedence.
 
-See `org.apache.kafka.server.config.ServerTopicConfigSynonyms`.
+Each number converts the value of the broker config to the unit of the topic config. See
+`org.apache.kafka.server.config.ServerTopicConfigSynonyms`.
 """
 
 _OTHER_BROKER_KEYS: Mapping[str, str] = {
@@ -66,7 +67,7 @@ _OTHER_BROKER_KEYS: Mapping[str, str] = {
         )
     },
 }
-"""Other dynamic broker configs, each with the topic config whose default it contains."""
+"""For each dynamic broker config that is not in `_BROKER_KEYS`, the topic config that inherits its value."""
 _TOPIC_KEYS = {**_OTHER_BROKER_KEYS, **{names[0][0]: key for key, names in _BROKER_KEYS.items()}}
 
 
@@ -93,12 +94,12 @@ class TopicSettings:
 
     @property
     def is_tiered(self) -> bool:
-        """Whether the topic also has records in remote storage (KIP-405)."""
+        """Whether the topic uses remote storage (KIP-405) before or after the change."""
         return "true" in (self.before.get(REMOTE_STORAGE), self.after.get(REMOTE_STORAGE))
 
     @property
     def ends_tiering(self) -> bool:
-        """Whether the change disables tiered storage, which requires that the remote records are deleted."""
+        """Whether the change disables tiered storage. Kafka then requires that remote records are deleted."""
         return self.before.get(REMOTE_STORAGE) == "true" and self.after.get(REMOTE_STORAGE) != "true"
 
     @property
@@ -145,13 +146,13 @@ class TopicChange:
 
 
 def build_topic_change(change: Change) -> TopicChange:
-    """Return the change of a plan in the form in which its impact is computed."""
+    """Return the parts of a planned change to a topic that determine which records are lost."""
     is_deletion = change.action in (Action.DELETE, Action.REPLACE)
     return TopicChange(str(change.id), is_deletion, dict(_list_changed(change)))
 
 
 def find_topic_key(broker_key: str) -> str | None:
-    """Return the topic config whose default ``broker_key`` contains in the same unit; None if none."""
+    """Return the topic config that takes its default from ``broker_key`` in the same unit, or None."""
     return _TOPIC_KEYS.get(broker_key)
 
 
@@ -217,11 +218,10 @@ def to_config_text(value: JsonValue) -> str | None:
 
 
 def read_defaults(cluster: Cluster, keys: Collection[str], broker_id: int | None) -> Mapping[str, str]:
-    """Return the values for topics without overrides.
+    """Return the values of ``keys`` that topics without overrides inherit.
 
-    The result is empty if the brokers do not show the values.
-
-    Raises Fault. broker_id: the broker to ask, or None.
+    The result is empty if the broker does not show its configs, or if ``broker_id`` is None. Raises Fault.
+    broker_id: the broker whose configs are read.
     """
     if not keys or broker_id is None:
         return {}
@@ -264,6 +264,6 @@ def _build_limits(configs: Mapping[str, str], all_configs: Sequence[Mapping[str,
 
 
 def _parse_limit(text: str | None) -> int | None:
-    """Parse a limit. A negative or missing number means that there is no limit, and returns None."""
+    """Parse a limit. Return None, which means no limit, if the number is negative or missing."""
     number = int(text) if text else -1
     return number if number >= 0 else None

@@ -20,7 +20,7 @@ _MISSING_RIGHTS = {
     GROUP_AUTHORIZATION_FAILED: "Describe on the groups",
     CLUSTER_AUTHORIZATION_FAILED: "Describe on the cluster",
 }
-"""The missing permission, by Kafka's error."""
+"""For each authorization error of Kafka, the permission that is missing."""
 HIDDEN_GROUPS = (
     "without the permission Describe on the cluster, kdeclare sees only the groups that it is permitted to "
     "describe"
@@ -92,7 +92,7 @@ def build_compaction(resource: str, path: str | None) -> Observation:
 
 
 def build_unread(resource: str, path: str | None, group: str, unread: Bounds, members: int) -> Observation:
-    """Return the observation that a change deletes unread records of a group, or a topic that it reads."""
+    """Return the observation that a group loses records that it has not read, or a topic that it reads."""
     figures: dict[str, JsonValue] = {
         "group": group,
         "unread_at_least": unread.least,
@@ -111,7 +111,10 @@ def build_unread(resource: str, path: str | None, group: str, unread: Bounds, me
 
 
 def build_other_groups(resource: str, path: str | None, unread: Sequence[int]) -> Observation:
-    """Return the observation about the groups that are not named elsewhere, with their unread records."""
+    """Return the observation about the groups that no other observation names.
+
+    unread: the number of unread records of each of these groups.
+    """
     most, others = max(unread), format_count(len(unread), "other group")
     if most:
         verb, each = ("have", " each") if len(unread) > 1 else ("has", "")
@@ -199,7 +202,7 @@ def build_unknown(
 
 
 def format_reason(reason: Fault | str, *, right: str = DESCRIBE) -> str:
-    """Return the reason why something is unknown, without a period. The reason names a missing permission.
+    """Return the reason why something is unknown, without a period. If a permission is missing, name it.
 
     right: the permission on the topic that the request needs.
     """

@@ -65,7 +65,7 @@ class WritabilityChange(Generic[Place]):
     relieved: int
 
     def find_worst_place(self) -> tuple[Place, Sequence[TopicPartition]]:
-        """Return the broker or rack that most newly affected partitions depend on, and these partitions.
+        """Return the broker or rack on which the most partitions in ``newly`` depend, and these partitions.
 
         Raises ValueError if no partition is newly affected.
         """
@@ -77,9 +77,9 @@ class WritabilityChange(Generic[Place]):
 def compare_places(
     before: Mapping[TopicPartition, frozenset[Place]], after: Mapping[TopicPartition, frozenset[Place]]
 ) -> WritabilityChange[Place]:
-    """Compare the critical brokers, or the critical racks, of partitions before and after a plan.
+    """Compare the brokers (or racks) whose outage makes partitions reject records, before and after a plan.
 
-    Both mappings must contain the same partitions.
+    before, after: these brokers (or racks), by partition. Both mappings must have the same keys.
     """
     return WritabilityChange(
         total=len(before),

@@ -31,17 +31,17 @@ from kdeclare.providers.kafka.policies.declared_topics import list_scope_key_typ
 from kdeclare.providers.kafka.risks import with_risk
 
 METRICS, MATCH, INTERVAL = "metrics", "match", "interval.ms"
-"""The config keys of a subscription."""
+"""The config keys of a client metrics subscription."""
 _SPEC_FIELDS = {METRICS: "metrics", MATCH: "match", INTERVAL: "interval"}
 _MIN_INTERVAL_MS, _MAX_INTERVAL_MS = 100, 3_600_000
-"""The limits of org.apache.kafka.server.metrics.ClientMetricsConfigs."""
+"""The limits on the push interval in milliseconds (org.apache.kafka.server.metrics.ClientMetricsConfigs)."""
 _CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 Pattern = Annotated[str | None, RawText()]
 
 
 class ClientMatchSpec(BaseModel):
-    """Regular expressions by client attribute. Clients that match all of them push metrics."""
+    """Regular expressions by client attribute. Only clients that match all of them push metrics."""
 
     model_config = _CLOSED
     client_id: Annotated[Pattern, Field(description="The client.id of the client.")] = None
@@ -105,7 +105,7 @@ class ClientMetricsSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ClientMetricsRecord(ConfigsRecord):
-    """The owned configs of one subscription."""
+    """The owned configs of one client metrics subscription."""
 
 
 class ClientMetricsKind(ListedConfigsKind):
@@ -182,11 +182,11 @@ class ClientMetricsKind(ListedConfigsKind):
         return ClientMetricsRecord(configs)
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
-        """Rate the field as safe: a subscription changes only which metrics clients report."""
+        """Rate the field change as safe: a subscription affects only which metrics clients report."""
         return with_risk(field, (Risk.SAFE, ""))
 
     def locate_field(self, path: str) -> Sequence[SpecPath]:
-        """Return the path of a config of the subscription in ``spec``."""
+        """Return the path in ``spec`` at which a manifest declares a config of the subscription."""
         return ((_SPEC_FIELDS.get(path.removeprefix("configs."), path),),)
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
@@ -217,7 +217,7 @@ class ClientMetricsKind(ListedConfigsKind):
         return parse_amount(INTERVAL, text) == parse_amount(INTERVAL, value)
 
     def convert_value(self, path: SpecPath, text: str) -> str | None:
-        """See `ConvertsValues`. The interval is a duration."""
+        """See `ConvertsValues`. Only the interval is converted, from a duration to milliseconds."""
         milliseconds = parse_amount(INTERVAL, text) if path == ("interval",) else None
         return None if milliseconds is None else str(milliseconds)
 
@@ -231,7 +231,7 @@ class ClientMetricsKind(ListedConfigsKind):
 
 
 def _render_spec(configs: Mapping[str, object]) -> list[str]:
-    """Return the lines of a spec. configs: the overrides in the format of plans."""
+    """Return the lines of a manifest's ``spec``. configs: the overrides, in the format that plans use."""
     metrics = configs.get(METRICS)
     lines = [f"metrics: [{', '.join(map(scalar, _to_elements(metrics)))}]"] if metrics else []
     match = _parse_match(configs.get(MATCH))
@@ -250,7 +250,7 @@ def _to_elements(value: object) -> tuple[str, ...]:
 
 
 def _format_interval(milliseconds: str) -> str:
-    """Return an interval as manifests declare it."""
+    """Convert a number of milliseconds to the notation that manifests use for an interval."""
     number = int(milliseconds)
     text = format_amount(INTERVAL, number).replace(" ", "").replace(",", "")
     return text if parse_amount(INTERVAL, text) == number else f"{number}ms"
@@ -267,7 +267,7 @@ def _edit_match(field: FieldChange) -> Iterator[SettingEdit]:
 
 
 def _parse_match(value: object) -> Mapping[str, str]:
-    """Return the regular expressions by attribute."""
+    """Return the regular expressions in the value of ``match``, by client attribute."""
     pairs = (element.partition("=") for element in _to_elements(value))
     return {attribute.strip(): pattern.strip() for attribute, _, pattern in pairs}
 

@@ -49,7 +49,7 @@ class ListedConfigsSelection:
 
 @dataclass(frozen=True, slots=True)
 class ListedConfigsState:
-    """The configs of groups and subscriptions.
+    """The configs of groups and of client metrics subscriptions.
 
     configs: by resource, all overrides and the keys that were requested by name.
     unreadable: the selected resources that brokers refuse to describe, each with the Fault.
@@ -136,7 +136,7 @@ def _read_expected(
 
 
 LISTED_CONFIGS = Collector(ListedConfigsSelection, read_listed_configs, read_expected=_read_expected)
-"""The collector of groups and subscriptions.
+"""The collector that reads the configs of groups and of client metrics subscriptions.
 
-A plan that selects none of them needs no permission to read them.
+A plan that selects no groups and no subscriptions needs no permission to read them.
 """

@@ -24,12 +24,12 @@ from kdeclare.providers.kafka.operations.alter_configs import KINDS_BY_SCOPE
 from kdeclare.providers.kafka.port import Configs
 
 _KINDS_BY_SCOPE = {scope: KINDS_BY_SCOPE[scope] for scope in LISTED_SCOPES}
-"""The type of live objects for each type of config resource. The kinds have the same names."""
+"""The name of the kind for each type of config resource. It is also the type of the live objects."""
 _SCOPES_BY_KIND = {kind: scope for scope, kind in _KINDS_BY_SCOPE.items()}
 
 
 def to_listed_resource(kind: str, name: str) -> ConfigResource:
-    """Return the Kafka config resource of a resource of these kinds."""
+    """Return the Kafka config resource of a GroupConfig or a ClientMetrics resource."""
     return ConfigResource(_SCOPES_BY_KIND[kind], name)
 
 
@@ -51,7 +51,7 @@ class ListedConfigsCodec:
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all groups and subscriptions with overrides.
+        """Read all groups and client metrics subscriptions that have overrides.
 
         Raises Fault if the principal is not permitted to list groups or subscriptions. If brokers cannot list
         one of these types, the snapshot records the error, and audits report the error only if a manifest
@@ -64,7 +64,7 @@ class ListedConfigsCodec:
         return LiveListing({"unlisted": sorted(state.listing_faults)}, _list_objects(state))
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> ListedConfigsState:
-        """Return the live configs from the JSON of groups and subscriptions."""
+        """Convert the JSON of groups and client metrics subscriptions to their live configs."""
         configs: dict[ConfigResource, Configs] = {}
         for (kind, name), text in objects:
             resource = to_listed_resource(kind, name)
@@ -81,11 +81,11 @@ class ListedConfigsCodec:
         return resource in state.configs or resource.scope in state.listing_faults
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return None: groups and subscriptions have no ids."""
+        """Return None, because groups and client metrics subscriptions have no ids besides their names."""
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True: Kafka itself sets no configs of these resources, so reports contain all of them."""
+        """Return True, because Kafka itself sets no configs of groups or client metrics subscriptions."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
@@ -98,7 +98,7 @@ class ListedConfigsCodec:
 
 
 class ListedConfigRules(ConfigAuditRules):
-    """The audit rules for groups and subscriptions."""
+    """The audit rules for the configs of groups and of client metrics subscriptions."""
 
     def find_entries(
         self, resource: ResourceId, live: LiveState

@@ -65,7 +65,7 @@ class ListedConfigsKind(ConfigsKind):
 
     @abstractmethod
     def name_permission(self, name: str) -> str:
-        """Return the permission that reading the configs of a resource requires."""
+        """Return the permission that is required to read the configs of a resource."""
 
     def select_configs(self, query: ConfigQuery) -> Selections:
         """See `ConfigsKind`."""
@@ -93,7 +93,7 @@ class ListedConfigsKind(ConfigsKind):
     def build_absent_record(
         self, desired: DesiredResource, live: LiveState, owned: OwnedRecord | None
     ) -> OwnedRecord | None:
-        """See `DeletesByRecord`. A group or a subscription is absent if it has no configs."""
+        """See `DeletesByRecord`. A group or client metrics subscription is absent if it has no configs."""
         if owned is not None and not desired.get_body(ConfigsBody).adopt:
             return owned
         entries = self.find_entries(desired.id.name, live) or {}

@@ -21,7 +21,7 @@ _TYPES_BY_PREFIX = {
     "share.": GroupType.SHARE,
     "streams.": GroupType.STREAMS,
 }
-"""The type of the groups that use the keys with each prefix (coordinator.group.GroupConfig of Kafka)."""
+"""For each prefix of config keys, the type of the groups that use these keys (GroupConfig of Kafka)."""
 _WORDS = {
     GroupType.CLASSIC: "uses the classic protocol",
     GroupType.CONSUMER: "is a consumer group",

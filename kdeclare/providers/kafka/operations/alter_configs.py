@@ -81,7 +81,7 @@ class AlterConfigs(KafkaOperationType):
     deletion_risk = Risk.SAFE
 
     def find_right(self, op: Operation) -> str:
-        """Return the required ACL operation and its resource: AlterConfigs on the topic or on the cluster."""
+        """Return the required ACL operation and resource: AlterConfigs on the topic, group or cluster."""
         scope, name = get_config_resource(op)
         is_named = scope in (ConfigScope.TOPIC, ConfigScope.GROUP)
         return f"AlterConfigs on {scope.noun} {name}" if is_named else "AlterConfigs on the cluster"
@@ -186,7 +186,7 @@ class AlterConfigs(KafkaOperationType):
         return key_claims | build_identity_claims(list_config_topics(get_config_resource(op)))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the config resource."""
+        """Return the type and the name of the config resource."""
         return "/".join(get_config_resource(op))
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:

@@ -89,14 +89,14 @@ class PartitionsArgs(Arguments):
 
 
 def make_config_argument(value: JsonValue) -> ConfigArgument:
-    """Convert a value of a field change to a value of an argument."""
+    """Convert the value of a config in a field change to an argument of an operation."""
     if is_secret(value):
         return bind_secret_ref(value)
     return as_texts(value) if isinstance(value, list | tuple) else as_text_or_none(value)
 
 
 def show_config_argument(value: ConfigArgument) -> JsonValue:
-    """Convert an argument that is not a secret to the format of views and changes."""
+    """Convert the value of a config in the arguments of an operation to the format of views and changes."""
     if isinstance(value, SecretRef):
         return value.as_json()
     return list(value) if isinstance(value, tuple) else value

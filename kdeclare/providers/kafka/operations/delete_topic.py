@@ -73,7 +73,7 @@ class DeleteTopic(TopicOperationType):
         return frozenset({ResourceId(TOPIC, get_topic_name(op))}) if _get_args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to its topic and deletes the expected topic id."""
+        """Return whether the operation belongs to its topic and deletes the topic with the expected id."""
         args = _get_args(op)
         is_own_topic = args.before is None or args.before.topic == args.topic
         return (
@@ -99,7 +99,7 @@ class DeleteTopic(TopicOperationType):
         return {get_topic_name(op): TopicEffect(deleted=True)}
 
     def is_repeatable(self, op: Operation) -> bool:
-        """Return whether the operation deletes the topic by id: a retry cannot delete a new topic."""
+        """Return whether the operation deletes the topic by id, so that a retry cannot delete a new topic."""
         return _get_args(op).topic_id is not None
 
     def execute(

@@ -67,7 +67,10 @@ class PartitionsOperationType(KafkaOperationType):
         return {p: f"replicas/{p}" for p in partitions} | build_identity_claims(collect_topics(partitions))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the id of the operation as its batch key: no two operations change the same partition."""
+        """Return a key that differs for each operation, so that one request can contain several operations.
+
+        No two operations change the same partition.
+        """
         return op.id
 
     def expected_state(self, op: Operation) -> View:

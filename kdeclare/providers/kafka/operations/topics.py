@@ -180,7 +180,7 @@ class CreateTopic(TopicOperationType):
         return {get_topic_name(op): effect}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return all requested fields."""
+        """Return the fields of the new topic that the arguments contain."""
         args = get_arguments(op, NewTopic)
         replicas = args.assignments or {}
         sizes = {len(r) for r in replicas.values()}

@@ -71,7 +71,7 @@ class ClusterReader:
         return {broker.id: broker.rack for broker in self.info.brokers}
 
     def topic(self, name: str) -> Topic | None:
-        """Return an evaluated topic, or None if the topic does not exist."""
+        """Return a topic that policies evaluate, or None if the topic does not exist in the cluster."""
         return self._topics.get(name)
 
     def replicas(self, name: str) -> Mapping[int, tuple[int, ...]] | None:
@@ -134,7 +134,7 @@ class ClusterReader:
 
     @cached_property
     def _moves(self) -> Mapping[TopicPartition, Move]:
-        """The in-flight reassignments. The topics are read again together with the reassignments."""
+        """The in-flight reassignments. If they must be read, their topics are read again at the same time."""
         known_moves, unread_topics = self._find_known_moves()
         if not unread_topics:
             return known_moves

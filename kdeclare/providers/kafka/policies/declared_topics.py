@@ -25,7 +25,7 @@ _TYPES = {"LIST": list, "BOOLEAN": bool, "STRING": str, "PASSWORD": str, "CLASS"
 
 
 def list_key_types(catalog: Catalog) -> Mapping[str, type]:
-    """Return the Python type of each config key of a catalog. Config types not in `_TYPES` are numeric."""
+    """Return the Python type of each config key. Keys whose config type is not in `_TYPES` are numeric."""
     return {key: _TYPES.get(info.type, float) for key, info in catalog.keys.items()}
 
 
@@ -52,7 +52,7 @@ def compute_overrides(catalog: Catalog, config_values: Mapping[str, ConfigValue]
 
 
 def filter_overrides(entries: Mapping[str, ConfigEntry], source: ConfigSource) -> dict[str, str]:
-    """Return, by key, the values of the entries that have the given source."""
+    """Return the values of the config entries that have the given source, by key."""
     return {key: entry.value or "" for key, entry in entries.items() if entry.source is source}
 
 
@@ -192,7 +192,7 @@ class DeclaredTopicRequest(OfflineRequest):
 
     declared_labels: the labels in the manifest.
     created: whether the topic is assumed to be new.
-    withholding: a record of the data that the policy requested and that is unavailable without a cluster.
+    withholding: collects the data that the policy requested but that is unavailable without a cluster.
     """
 
     topic: str

@@ -56,7 +56,7 @@ def build_effect_change(topic: str, effects: Iterable[TopicEffect]) -> TopicChan
 class ImpactSource:
     """The changes whose impact policies can request, with a reader that reads similar changes together.
 
-    planned: the changes of existing topics that are evaluated, by topic.
+    planned: the evaluated changes to existing topics, by topic.
     """
 
     facts: ClusterReader
@@ -66,10 +66,10 @@ class ImpactSource:
     def claim_batch(
         self, purpose: str, topic: str, change: TopicChange, among: Collection[str]
     ) -> Mapping[str, TopicChange]:
-        """Return the changes whose impact is read together.
+        """Return, by topic, the changes whose impact is read together.
 
-        The first call for a purpose returns all changes that are similar to ``change``, and the topics in
-        ``among``. Later calls return only ``change``.
+        The first call for a purpose returns all planned changes that are similar to ``change``, and an empty
+        change for each topic in ``among``. Later calls for similar changes return only ``change``.
         """
         key = (purpose, change.is_deletion, change.can_lose_records)
         if key in self._claimed:
@@ -111,7 +111,7 @@ class TopicImpactFacts:
 
     @property
     def bytes(self) -> int:
-        """The size of the topic on the leaders of its partitions."""
+        """The size of the topic on the leaders of its partitions, in bytes."""
         return self._determine("bytes", lambda: sum(self._find_sizes().values()))
 
     @property

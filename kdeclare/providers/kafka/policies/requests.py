@@ -88,7 +88,10 @@ class ReviewContext:
         )
 
     def records(self, topic: str, action: PolicyAction) -> int:
-        """Return the record count of a topic. The counts of all topics with this action are read together."""
+        """Return the number of records of a topic.
+
+        The numbers for all topics with the same ``action`` are read together.
+        """
         return self.facts.records(topic, self.doing.get(action, ()))
 
     def _has_labels(self, topic: str, label_set: frozenset[tuple[str, str]]) -> bool:
@@ -114,7 +117,7 @@ class ReviewContext:
 class TopicRequest:
     """The changes to one topic by one resource of a plan (see `policy.interface.RequestMetadata`).
 
-    earlier_effects: the earlier changes to the topic by different resources of the plan.
+    earlier_effects: the earlier changes to the topic by other resources of the plan.
     """
 
     topic: str
@@ -355,7 +358,7 @@ class _SnapshotReader(ClusterReader):
 
     @property
     def impact_reader(self) -> ImpactReader:
-        """Raises Fault: a snapshot has no groups, and logs change all the time."""
+        """Raises Fault: a snapshot has no groups, and the logs may have changed since the snapshot."""
         self._read(self._cluster.describe)
         return super().impact_reader
 

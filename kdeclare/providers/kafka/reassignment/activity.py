@@ -23,7 +23,7 @@ class MovesWatch:
     """See `ActivityWatch`."""
 
     def __init__(self, connections: Connections) -> None:
-        """Create the watch without sending a request."""
+        """Prepare to observe the moves in flight. No request is sent yet."""
         self._cluster = connections.get(KafkaConnection).cluster
         self._meter = MoveMeter(self._cluster, SystemClock())
         self._live: KafkaState | None = None

@@ -324,10 +324,10 @@ def _with_predecessors(op: Operation, needs: Mapping[str, str]) -> Operation:
 def _find_shared_moves(
     entries: ThrottleEntries, throttle_state: KafkaState, move_cleanup: PendingMoveCleanup
 ) -> Iterable[str]:
-    """Return the partitions that an earlier run is still moving, if this run changes a rate of that run.
+    """Return the partitions that an earlier run is still moving under a throttle rate that this run changes.
 
-    If no such rate changes, return no partitions. The rates are removed once the moves of both runs have
-    finished.
+    If this run changes no such rate, return no partitions. The rates are removed once the moves of both runs
+    have finished.
     """
     has_changed_rates = any(
         key in throttles.RATE_KEYS and key in move_cleanup.throttles.get(e, {})

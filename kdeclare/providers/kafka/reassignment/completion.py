@@ -33,7 +33,7 @@ class MoveMeter:
     def __init__(
         self, cluster: Cluster, clock: Clock, planned_copies: Mapping[TopicPartition, int] | None = None
     ) -> None:
-        """Create the meter without sending a request.
+        """Prepare to measure the progress of moves. No request is sent yet.
 
         planned_copies: the number of new replicas of each partition, for all partitions that will be moved.
         """

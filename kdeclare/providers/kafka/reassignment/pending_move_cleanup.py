@@ -27,7 +27,7 @@ ThrottleRate: TypeAlias = str | tuple[str, ...]
 """A rate in bytes per second, or several possible rates if it is unknown which of them took effect."""
 
 ThrottleValue: TypeAlias = ThrottleRate | ThrottledReplicas
-"""The value of a throttle entry: the rate of a broker, or elements of a topic's list."""
+"""The value of a throttle entry: the rate of a broker, or elements of a list of throttled replicas."""
 
 ThrottleEntries: TypeAlias = Mapping[str, Mapping[str, ThrottleValue]]
 """Throttle entries by config resource (such as ``BROKER/1`` or ``TOPIC/orders``) and by config key."""
@@ -41,7 +41,7 @@ class PendingMoveCleanup:
 
     throttles: throttles that kdeclare set and has not removed yet.
     elections: the preferred leaders that must be elected, by partition (``topic-n``).
-    moves: partitions that kdeclare started to move, and whose moves may not have finished when the run ended.
+    moves: partitions that kdeclare started to move, but whose moves might still be running.
     """
 
     throttles: ThrottleEntries = field(default_factory=dict)

@@ -131,7 +131,7 @@ class PlacementConstraint:
 
 
 class PlacementError(ValueError):
-    """A placement request cannot be satisfied. The message gives the reason."""
+    """Raised if a placement request cannot be satisfied. The message gives the reason."""
 
 
 class Placer(Protocol):
@@ -150,7 +150,7 @@ class Placer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlacementContext:
-    """The placer of a plan. All resources of the plan share the same placer."""
+    """The function that places replicas for a plan. All resources of the plan share it."""
 
     place: Placer
 
@@ -203,7 +203,7 @@ def check_placement_conflicts(
 
 
 def _list_topic_names(declared: Iterable[DesiredResource], existing_topics: Iterable[str]) -> frozenset[str]:
-    """Return the names of the existing topics and of all declared resources, including new topics."""
+    """Return the names of the existing topics and of all declared resources, which include new topics."""
     return frozenset(existing_topics).union(d.id.name for d in declared)
 
 

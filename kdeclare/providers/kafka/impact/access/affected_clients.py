@@ -1,4 +1,4 @@
-"""Build observations about affected clients. They cover only the clients that brokers report."""
+"""Build observations about the clients that a change affects. Brokers do not report all of these clients."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -13,9 +13,9 @@ _MAX_NAMED = 3
 
 
 def build_unknown_members(resource: str, what: str, reason: Fault | str) -> Observation:
-    """Return the observation that the groups of the cluster could not be read.
+    """Return the observation that something is unknown, because the groups of the cluster could not be read.
 
-    what: the missing information.
+    what: the unknown part, as a clause such as ``which members of groups use client id 'a'``.
     """
     return wording.build_unknown(resource, None, what, reason)
 
@@ -38,10 +38,10 @@ def report_invisible_groups(resource: str, members: GroupMembers) -> Iterator[Ob
 def build_limited_clients(
     resource: str, clients: str, counts: Mapping[str, int], user: str | None
 ) -> Observation:
-    """Return the observation about group members that have a lower quota.
+    """Return the observation about the group members that a lowered quota limits.
 
-    clients: the property that the quota limits, such as ``client id 'a'``. counts: the number of members with
-    this property, by group. user: the only user that the quota applies to, or None.
+    clients: the property of these members, such as ``client id 'a'``. counts: the number of members with this
+    property, by group. user: the user that the quota is restricted to, or None.
     """
     total = sum(counts.values())
     figures: dict[str, JsonValue] = {"groups": len(counts), "members": total}
@@ -59,9 +59,9 @@ def build_limited_clients(
 
 
 def build_unknown_clients(resource: str, clients: str) -> Observation:
-    """Return the observation that brokers do not report some clients.
+    """Return the observation that brokers do not report which clients a change affects.
 
-    clients: a clause such as ``which producers use …``.
+    clients: what brokers do not report, as a clause such as ``which producers use client id 'a'``.
     """
     text = f"Brokers do not report {clients}."
     return Observation(resource, "unknown-clients", ObservationLevel.UNKNOWN, text)
@@ -72,8 +72,9 @@ def build_lost_access(
 ) -> Observation:
     """Return the observation that members of a group may lose access.
 
-    topics: the topics that the members read now and may no longer read. own: whether the members may lose
-        access to the group itself. principals: the principals that lose the permission.
+    topics: the topics that the members read now, but to which they may lose access. own: whether the members
+        may lose access to the group itself. principals: the principals that lose permissions. It is unknown
+        whether the members connect as one of these principals.
     """
     names = sorted(topics)
     parts = ["the group"] if own else []
@@ -94,7 +95,10 @@ def build_lost_access(
 
 
 def build_other_lost_access(resource: str, groups: int) -> Observation:
-    """Return the observation about the groups that other observations do not name. groups: at least 1."""
+    """Return the observation that members of further groups may lose access.
+
+    groups: the number of these groups, at least 1.
+    """
     text = f"Members of {format_count(groups, 'other group')} may lose access as well."
     return Observation(resource, "lost-access", ObservationLevel.EFFECT, text, None, {"groups": groups})
 
@@ -114,10 +118,10 @@ def _format_principals(principals: Sequence[str]) -> str:
 def build_remaining_access(
     resource: str, what: str, principals: Sequence[str], *, bindings: int, quotas: int
 ) -> Observation:
-    """Return the observation that permissions and quotas still name a deleted object.
+    """Return the observation that ACL bindings and quotas still name a deleted topic or user.
 
-    what: the type of the object, ``topic`` or ``user``. principals: the principals of the bindings, if the
-        object is a topic.
+    what: ``topic`` or ``user``. principals: for a topic, the principals in the ACL bindings; otherwise empty.
+    bindings, quotas: how many ACL bindings and quotas name the topic or user.
     """
     parts = [
         format_count(count, noun) for count, noun in ((bindings, "ACL binding"), (quotas, "quota")) if count

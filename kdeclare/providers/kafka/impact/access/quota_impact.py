@@ -22,14 +22,14 @@ from kdeclare.providers.kafka.impact.impact_reader import ImpactReader
 
 _KIND = "ClientQuota"
 _MEMBER_LIMITS = frozenset({"consumer_byte_rate", "request_percentage", "connection_creation_rate"})
-"""The limits that apply to consumers. Brokers report the client ids of consumers, but not of producers."""
+"""The quota keys that limit consumers. Brokers report the client ids of consumers, but not of producers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoweredQuota:
-    """A quota with lower or new limits.
+    """A quota in which a plan lowers limits or sets new limits.
 
-    limits: the keys of these limits.
+    limits: the keys of the lowered and new limits.
     """
 
     resource: str
@@ -43,7 +43,7 @@ class LoweredQuota:
 
     @property
     def only_user(self) -> str | None:
-        """The user, if the quota applies to all clients of one user."""
+        """The user, if the quota applies to all clients of one user; otherwise None."""
         names = self.names
         return names.get(EntityType.USER) if names.get(EntityType.CLIENT_ID) is None else None
 

@@ -60,7 +60,10 @@ def find_user_changes(changes: Sequence[Change], live: ScramState | None) -> Use
 
 
 def observe_unknown_users(users: Mapping[str, str]) -> Iterator[Observation]:
-    """Yield one observation that brokers do not report the users of clients. users: the users by resource."""
+    """Yield an observation that brokers do not report which clients are connected as the given users.
+
+    users: the affected user of each changed resource. If there are no users, nothing is yielded.
+    """
     names = sorted(set(users.values()))
     if names:
         shown = f"user '{names[0]}'" if len(names) == 1 else f"these users: {format_names(names)}"
@@ -72,8 +75,8 @@ def observe_remaining_access(
 ) -> Iterator[Observation]:
     """Yield observations about ACLs and quotas that still name deleted topics and users after the plan.
 
-    Reads ACLs only if a topic or a user is deleted, and quotas only if a user is deleted. If a permission is
-    missing, one observation names it for the whole plan.
+    Reads ACLs only if a topic or a user is deleted, and quotas only if a user is deleted. If the ACLs or the
+    quotas cannot be read, a single observation for the whole plan says so.
     """
     if not topics and not users:
         return
@@ -99,9 +102,9 @@ def observe_remaining_access(
 
 @dataclass(frozen=True, slots=True)
 class PlannedAccess:
-    """The changes of a plan that affect access.
+    """The changes that a plan makes to ACLs, and the quotas that it deletes.
 
-    deleted_quotas: the entities that lose all of their limits.
+    deleted_quotas: the quota entities whose limits are all deleted.
     """
 
     acls: AclChanges
@@ -109,7 +112,7 @@ class PlannedAccess:
 
 
 def find_planned_access(operations: Sequence[Operation]) -> PlannedAccess:
-    """Return the changes that the operations of a plan make to ACLs and quotas."""
+    """Return the changes to ACLs, and the deletions of quotas, that the operations of a plan make."""
     deleted = (
         op.args.quota_entity
         for op in operations

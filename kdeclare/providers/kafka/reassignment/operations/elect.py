@@ -61,7 +61,7 @@ class ElectLeaders(KafkaOperationType):
         return {f"leader of {name}": leader for name, leader in _get_leaders(op).items()}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return no fields: leaders are not declared."""
+        """Return no fields, because manifests do not declare leaders."""
         return ()
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:

@@ -164,7 +164,7 @@ Replicas = tuple[int, ...]
 
 
 class ReassignPartitions(PartitionsOperationType):
-    """Moves partitions. The replication factor guard is on unless the operation may change the factor."""
+    """Moves partitions. The replication factor guard is on unless the factor is allowed to change."""
 
     name = "partitions.reassign"
     done_label = ("reassignment done", "reassignments done")

@@ -217,7 +217,7 @@ def _build_claims(entries: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def remove_throttles(cluster: Cluster, entries: ThrottleEntries) -> Result:
-    """Remove the ``entries`` that are still set.
+    """Remove the throttle entries in ``entries`` that are still set.
 
     Return a fault if a request fails or if a broker with entries is down. SUBTRACT can leave an empty list as
     an override. If kdeclare created the list, a second request removes the override. An element that another
@@ -281,7 +281,7 @@ def build_throttle_operation(
     entries: ThrottleEntries,
     args: ThrottleArgs,
 ) -> Operation:
-    """Build the operation that sets or clears entries. Its inverse does the opposite.
+    """Build the operation that sets or clears throttle entries. Its inverse does the opposite.
 
     name: the last part of the operation's id. args: all arguments except the entries.
     """
@@ -313,7 +313,10 @@ def _build_unset(key: str, value: ThrottleValue) -> ConfigOp:
 
 
 def _alter_configs(cluster: Cluster, entries: ThrottleEntries, make_op: _ConfigOpFactory) -> Result:
-    """Send one request for all entities. Return the first fault, but ignore faults of deleted topics."""
+    """Change the throttles of all topics and brokers in one request. Ignore topics that no longer exist.
+
+    Return the first fault.
+    """
     alterations = [
         ConfigAlteration(
             throttles.parse_entity(entity), tuple(make_op(key, value) for key, value in keys.items())

@@ -41,7 +41,10 @@ class BrokerSet:
 
     @classmethod
     def of(cls, brokers: Sequence[Broker], without: frozenset[int], load: Load) -> "BrokerSet":
-        """Create the set from the registered brokers. Fenced brokers and ``without`` are not usable."""
+        """Create the set of the registered brokers.
+
+        Fenced brokers and the brokers in ``without`` get no new replicas.
+        """
         ordered = sorted(brokers, key=lambda broker: broker.id)
         usable = frozenset(b.id for b in ordered if not b.fenced and b.id not in without)
         racks = {b.id: b.rack for b in ordered}
@@ -80,7 +83,7 @@ FOLLOWER_COST = 2
 class Slot:
     """The replicas of one partition during placement.
 
-    topic: the number of the partition's topic.
+    topic: the index of the partition's topic.
     kept: the replicas that stay.
     pool: the brokers that can be chosen.
     wanted: the number of brokers to choose, in addition to the kept replicas.

@@ -13,12 +13,15 @@ from kdeclare.providers.kafka.reassignment.placement.assignment import (
 from kdeclare.providers.kafka.reassignment.placement.swaps import find_best_swap
 
 _ReachedFrom = Mapping[int, tuple[int, int]]
-"""By broker, the last swap on the path to it: the slot, and the broker that gives up the replica."""
+"""Maps each broker to the last swap on the path to this broker.
+
+A swap is given as its slot and the broker that gives up the replica.
+"""
 
 TransferFilter = Callable[[int, int, int], bool]
 """A function that returns whether a replica can be transferred between two brokers.
 
-The arguments are the number of the topic, the broker that gives up the replica, and the broker that gets it.
+The arguments are the index of the topic, the broker that gives up the replica, and the broker that gets it.
 """
 
 
@@ -124,7 +127,11 @@ def _find_compensating_swaps(
     broker_ids: set[int],
     is_allowed: TransferFilter | None,
 ) -> list[Swap] | None:
-    """Find swaps in other topics that restore the totals of both brokers. The other topics stay balanced."""
+    """Find swaps in other topics that restore two brokers' total replica counts.
+
+    The other topics stay balanced.
+    ends: the broker that gives up a replica, and the broker that gets it.
+    """
     giver, taker = ends
     swaps: list[Swap] = []
     for other in assignment.held[giver]:

@@ -181,7 +181,7 @@ def validate_static(
 
 
 class NotEnoughBrokers(PlacementError):
-    """A partition cannot have the requested number of replicas.
+    """Raised if a partition cannot have the requested number of replicas.
 
     replication_factor: the requested number. usable: the ids of the brokers that can get new replicas.
     topic, partition: the first partition that cannot have the requested number.
@@ -200,7 +200,7 @@ class NotEnoughBrokers(PlacementError):
 
 
 class FewerPartitions(PlacementError):
-    """A request for fewer partitions than a topic has. ``requested`` and ``current`` are counts."""
+    """Raised if fewer partitions are requested than a topic has. ``requested`` and ``current`` are counts."""
 
     def __init__(self, topic: str, requested: int, current: int) -> None:
         self.topic = topic
@@ -215,7 +215,7 @@ class FewerPartitions(PlacementError):
 class PartitionDraft:
     """One partition during placement.
 
-    topic: the number of the partition's topic.
+    topic: the index of the partition's topic.
     before: the current replicas of the partition; empty for a new partition.
     slot: the replicas that stay, and the replicas to choose.
     pool: all brokers that can hold the partition; empty if the partition is fixed.
@@ -369,7 +369,7 @@ def fill_slots(assignment: WorkingAssignment) -> None:
 
 
 def _group_pool(assignment: WorkingAssignment, slot: Slot) -> _CostGroups:
-    """Divide the brokers in the pool of a slot into groups whose members always have the same cost.
+    """Divide the brokers in the pool of a slot into groups of brokers that always have the same cost.
 
     Return the rack, the base cost and the brokers of each group.
     """
