@@ -1,4 +1,4 @@
-"""Build the results of snapshots and audits, independently of the engine that compares the tables."""
+"""Build the results of snapshots and audits, both for commands with Spark and for those without Spark."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,10 +24,13 @@ IDENTITY = ("cluster", "kind", "name", "finding", "path")
 """The columns that identify a finding across audits."""
 
 Identity = tuple[str, str, str, str, str | None]
-"""The values of the columns `IDENTITY`, which are the same in all audits as long as a finding is open."""
+"""The values of the columns `IDENTITY` of a finding. While the finding is open, they stay the same."""
 
 MEMORY_TABLES = ("findings", "unseen")
-"""The tables that later audits are compared with. ``unseen`` contains the findings that were not checked."""
+"""The tables with which later audits are compared.
+
+``unseen`` contains the earlier findings that the audit did not check again.
+"""
 AUDIT_TABLES = (*MEMORY_TABLES, "summary")
 """The tables that an audit writes."""
 
@@ -36,20 +39,20 @@ MAX_ROWS = 10_000
 MAX_FIXED_ROWS = 500
 """The maximum number of fixed findings in reports."""
 MAX_HEAT_PATHS = 40
-"""The maximum number of paths in the heat map, which shows the most frequent paths."""
+"""The maximum number of field paths in the heat map. It shows the paths with the most findings."""
 _MAX_TREND_POINTS = 60
 """The maximum number of earlier audits in the trend."""
 
 
 def get_identity(row: Mapping[str, Any]) -> Identity:
-    """Return the identity of a row of the table `rows.FINDINGS`."""
+    """Return the values that identify the finding in a row of the table `rows.FINDINGS`."""
     return row["cluster"], row["kind"], row["name"], row["finding"], row["path"]
 
 
 def build_snapshot_cluster(cluster_row: Any, count_row: Any, sorts: Sequence[CountedSort]) -> SnapshotCluster:
     """Return the summary of one cluster of a snapshot.
 
-    cluster_row: the cluster's own row in the table `rows.LIVE`.
+    cluster_row: the row about the whole cluster in the table `rows.LIVE`.
     count_row: the columns ``resources``, ``failed`` and ``unread``, and for each type in ``sorts`` the
         columns ``count_N`` and ``internal_N``, where N is the index of the type.
 
@@ -83,7 +86,7 @@ def build_cluster_summary(
 ) -> ClusterSummary:
     """Return the summary of one cluster of an audit.
 
-    cluster_row: the cluster's own row in the table `rows.DECLARED`, as a mapping by column name.
+    cluster_row: the row about the whole cluster in the table `rows.DECLARED`, as a mapping by column name.
     declared: the number of declared resources.
     notice: the notice about policies that could not be evaluated, or None.
     """
@@ -111,7 +114,7 @@ def build_cluster_summary(
 
 
 def sum_counts(counts: Mapping[str, KindCounts]) -> KindCounts:
-    """Add up the counts of all clusters, by kind of finding."""
+    """Add up the numbers of findings in all clusters, by kind of finding."""
     sums: dict[FindingKind, int] = {}
     for cluster_counts in counts.values():
         for kind, count in cluster_counts.items():
@@ -120,12 +123,12 @@ def sum_counts(counts: Mapping[str, KindCounts]) -> KindCounts:
 
 
 def order_counts(counts: Mapping[FindingKind, int]) -> KindCounts:
-    """Return counts in the order of `FindingKind`."""
+    """Sort the numbers of findings by kind, in the order of `FindingKind`."""
     return {kind: counts[kind] for kind in FindingKind if kind in counts}
 
 
 def build_audit_row(row: Any) -> AuditRow:
-    """Return a row of the table `rows.FINDINGS` as a row of a report."""
+    """Convert a row of the table `rows.FINDINGS` to a row of a report."""
     values: dict[str, Any] = {name: row[name] for name in AuditRow.__dataclass_fields__}
     return AuditRow(
         **{
@@ -161,7 +164,10 @@ def build_counts(rows: Iterable[Any]) -> tuple[FindingCount, ...]:
 def count_accepted(
     accepted: Iterable[AcceptedDrift], counts: Mapping[str, int], taken_at: datetime
 ) -> tuple[AcceptedFindings, ...]:
-    """Return the accepted drift of a fleet. counts: the number of accepted findings by name."""
+    """Return the accepted drift of a fleet.
+
+    counts: the number of findings that each AcceptedDrift accepts, by its name.
+    """
     return tuple(
         AcceptedFindings(
             item.name,
@@ -176,7 +182,7 @@ def count_accepted(
 
 
 def build_groups(counts: Iterable[FindingCount]) -> tuple[FindingGroup, ...]:
-    """Add up the counts of all clusters and teams. The most urgent findings come first."""
+    """Add up the numbers of findings of all clusters and teams. The most urgent findings come first."""
     ordered = sorted(counts, key=_get_urgency)
     return tuple(_add_up(list(group)) for _, group in groupby(ordered, _get_urgency))
 
@@ -191,7 +197,7 @@ def _get_urgency(count: FindingCount) -> tuple[int, int]:
 
 
 def build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
-    """Return the trend for a new audit: the trend of the earlier audit, plus the counts of that audit."""
+    """Return the trend for a new audit: the trend and the counts of the previous audit."""
     current_point = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
     return (*earlier.trend[1 - _MAX_TREND_POINTS :], current_point)
 

@@ -57,7 +57,7 @@ Labels = Annotated[Mapping[str, str], Field(description="The labels of the clust
 
 @dataclass(frozen=True, slots=True)
 class ClusterFingerprints:
-    """Hashes that show the next audit which clusters have not changed; see `fleet.tables.fingerprints`.
+    """Hashes of one cluster, with which the next audit detects changes; see `fleet.tables.fingerprints`.
 
     If the first two hashes of a cluster are the same in the next audit, the next audit copies the findings of
     this audit instead of comparing the cluster.
@@ -141,7 +141,7 @@ class Since:
 class TrendPoint:
     """The number of findings in one earlier audit.
 
-    The number includes findings of even earlier audits that this audit did not check again.
+    The number includes older findings that the audit did not check again.
     """
 
     schema_name = "TrendDocument"
@@ -243,14 +243,14 @@ class AuditSummary:
     def remembered(self) -> KindCounts:
         """The number of findings by kind.
 
-        Findings of earlier audits that were not checked again are included.
+        Earlier findings that this audit did not check again are included.
         """
         total_counts = ((kind, self.found.get(kind, 0) + self.unseen.get(kind, 0)) for kind in FindingKind)
         return {kind: count for kind, count in total_counts if count}
 
     @property
     def unchanged_count(self) -> int:
-        """The number of clusters whose findings were carried over, because nothing had changed."""
+        """The number of unchanged clusters, whose findings were copied from an earlier audit."""
         return sum(cluster.unchanged for cluster in self.clusters)
 
     @property
@@ -260,7 +260,7 @@ class AuditSummary:
 
 
 def require_all_rows(summary: AuditSummary, table: str, count: int, source: str) -> None:
-    """Raise KdeclareError if a table of an earlier audit does not have the rows that were written.
+    """Raise KdeclareError if a table of an earlier audit has fewer or more rows than the audit wrote.
 
     Missing rows would make findings look new, or fixed. Spark skips missing files without an error.
 
@@ -318,7 +318,7 @@ class EarlierAudits:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The data of audit reports.
+    """The data that the report of an audit shows.
 
     rows: the findings, the worst first, up to a limit.
     left_out: the number of findings that are not in ``rows``.

@@ -201,7 +201,7 @@ def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mappin
 
 
 def _build_request(cluster: ClusterTables) -> PlanRequest:
-    """Return a plan request with all declared resources. Its scope is the selected resources."""
+    """Return a plan request with all declared resources. Only the selected resources are in its scope."""
     resources = _list_resources(cluster)
     cleanup = json.loads(cluster.own) if cluster.own is not None else {}
     return PlanRequest(

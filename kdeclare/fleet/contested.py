@@ -1,7 +1,7 @@
 """Find resources that contradict each other, or that several entries of a fleet manage in the same cluster.
 
-Entries share a cluster if the id of the live cluster is the same. Only objects of the system that identifies
-the cluster are compared: other systems have names that are valid only within an environment.
+Entries share a cluster if the id of the live cluster is the same. Only Kafka objects are compared, because
+names in other systems are valid only within an environment.
 """
 
 from collections import defaultdict
@@ -18,11 +18,10 @@ Row = Mapping[str, Any]
 ObjectKey = tuple[str, str, str]
 """The name of a cluster, and the type and key of a live object or the kind and name of a resource."""
 Sharing = Mapping[str, frozenset[str]]
-"""For each cluster that is listed more than once, the names of the other entries. Other clusters are omitted.
-"""
+"""For each entry that shares its cluster, the names of the other entries of that cluster."""
 
 CONTRADICTION_PATH = "manifests"
-"""The path of a finding about a resource that contradicts another one of the same project."""
+"""The path of a finding about a resource that contradicts another resource of the same project."""
 CONTRADICTION_SEVERITY = FindingSeverity.HIGH
 """The severity of a contradiction. It is high because a project with a contradiction cannot be planned."""
 
@@ -32,7 +31,7 @@ _MAX_NAMED = 3
 class Relation(StrEnum):
     """How another entry manages an object that an entry of the fleet declares or owns.
 
-    The members are ordered, the worst relation first.
+    The values are ordered, the worst relation first.
     """
 
     DIFFERENT = "declares it differently"
@@ -46,7 +45,7 @@ class Relation(StrEnum):
 
 
 class Rival(NamedTuple):
-    """A resource of another entry that refers to the same object.
+    """A resource of another entry that refers to the same live object as a resource of this entry.
 
     cluster: the name of the entry. kind, name: the resource.
     source: the position of the manifest; None if the resource is not declared.
@@ -77,7 +76,10 @@ def find_sharing(cluster_ids: Mapping[str, str | None]) -> Sharing:
 def find_contradictions(
     declared: Iterable[Row], compared_clusters: Collection[str]
 ) -> list[tuple[ObjectKey, Mapping[str, str] | None, Finding]]:
-    """Return a finding for each resource that contradicts another one of its project, with its labels."""
+    """Return a finding for each resource that contradicts another resource of its project.
+
+    Each finding comes with the labels of the resource.
+    """
     return [
         ((row["cluster"], row["kind"], row["name"]), row["labels"], _build_contradiction_finding(row))
         for row in declared
@@ -104,14 +106,14 @@ def map_cluster_ids(declared: Mapping[str, Row], live: Mapping[str, Row]) -> dic
     For a cluster that could not be read, return the cluster id that the state of the project contains.
     Otherwise, findings of other entries of the same cluster would seem to be fixed.
 
-    declared, live: the clusters' own rows, by name.
+    declared, live: the row about each whole cluster in the tables `DECLARED` and `LIVE`, by cluster name.
     """
     ids = {name: row["cluster_id"] for name, row in declared.items()}
     return ids | {name: row["cluster_id"] for name, row in live.items() if row["cluster_id"] is not None}
 
 
 def find_claimed_elsewhere(declared: Iterable[Row], sharing: Sharing) -> Set[ObjectKey]:
-    """Return the objects that another entry of the same cluster declares or owns, but this entry does not.
+    """Return, for each entry, the objects that only other entries of the same cluster declare or own.
 
     An audit does not report such an object as unmanaged.
     """
@@ -126,7 +128,9 @@ def find_claimed_elsewhere(declared: Iterable[Row], sharing: Sharing) -> Set[Obj
 def find_contested(
     declared: Iterable[Row], sharing: Sharing, compared_clusters: Collection[str]
 ) -> list[tuple[ObjectKey, Mapping[str, str] | None, Finding]]:
-    """Return a finding for each resource whose objects another entry declares or owns, with its labels.
+    """Return a finding for each resource whose objects another entry declares or owns.
+
+    Each finding comes with the labels of the resource.
 
     compared_clusters: the entries whose resources can be compared.
     """
@@ -177,7 +181,8 @@ def _compare(own: Row, other: Row) -> Rival:
 def build_contested_finding(resource: ResourceId, source: str | None, rivals: Iterable[Rival]) -> Finding:
     """Return the finding about a resource whose objects other entries declare or own.
 
-    The finding is more severe if the declarations differ, because each apply then undoes the other one.
+    The finding is more severe if the declarations differ, because each apply of one entry then undoes what
+    the other entry applied.
 
     source: the position of the manifest; None if the resource is not declared.
     """

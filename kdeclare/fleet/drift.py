@@ -162,7 +162,7 @@ def _find_compared(
     owned: OwnedRecord | None,
     live: LiveState,
 ) -> tuple[Finding, ...]:
-    """Return the findings of a resource whose endpoint was read. Raises Fault."""
+    """Return the findings about a resource whose endpoint could be read. Raises Fault."""
     replacement = _find_replacement(resource, desired, owned, live)
     if desired is None:
         return (replacement or _build_orphan_finding(resource, difference, owned, live),)

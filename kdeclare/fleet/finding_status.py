@@ -1,7 +1,7 @@
 """The status of a finding in comparison with an earlier audit, the baseline.
 
-All comparisons of audits use these rules, except those of Spark, which has the same rules in SQL
-(`fleet.spark.diff`).
+All comparisons of audits use these rules. Only comparisons with Spark use their own implementation of the
+same rules in SQL (`fleet.spark.diff`).
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -10,13 +10,13 @@ from typing import TypeVar
 from kdeclare.fleet.audit_results import Identity
 
 NEW = "new"
-"""The baseline does not contain the finding."""
+"""The status of a finding that the baseline does not contain."""
 KNOWN = "known"
-"""The baseline also contains the finding."""
+"""The status of a finding that the baseline also contains."""
 FIXED = "fixed"
-"""The baseline contains the finding. The audit checked it again and no longer found it."""
+"""The status of a baseline finding that the audit checked again and no longer found."""
 UNSEEN = "unseen"
-"""An earlier audit contains the finding, and this audit did not check it again. It may still be open."""
+"""The status of an earlier finding that the audit did not check again. Such a finding can still be open."""
 
 _T = TypeVar("_T")
 
@@ -32,7 +32,7 @@ def choose_status(identity: Identity, baseline: Collection[Identity]) -> str:
 def select_fixed(
     baseline: Mapping[Identity, _T], remaining: Collection[Identity], is_checked: Callable[[_T], bool]
 ) -> list[_T]:
-    """Return the fixed findings of the baseline, in its order.
+    """Return the fixed findings of the baseline, in the order of the baseline.
 
     baseline: the findings of the earlier audit.
     remaining: the findings of the audit, including accepted findings and those that it did not check again.

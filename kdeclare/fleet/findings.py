@@ -9,7 +9,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 
 
 class FindingKind(StrEnum):
-    """The kind of a finding. The members are ordered, the worst kind first."""
+    """The kind of a finding. The values are ordered, the worst kind first."""
 
     UNREACHABLE = "unreachable"  # the resource could not be read, so its state is unknown
     MISSING = "missing"  # the resource is owned, but no longer exists
@@ -28,7 +28,7 @@ class FindingKind(StrEnum):
 
 
 class FindingSeverity(StrEnum):
-    """The urgency of a finding. The members are ordered, the most urgent first."""
+    """The urgency of a finding. The values are ordered, the most urgent first."""
 
     HIGH = "high"  # records or whole objects are lost or can be lost, or nothing is known about a cluster
     MEDIUM = "medium"  # brokers, workers or clients behave differently, or a policy denies the live state
@@ -51,7 +51,8 @@ ACTIONABLE_KINDS = frozenset({FindingKind.CHANGED, FindingKind.PENDING, FindingK
 UNDECLARED_KINDS = frozenset({FindingKind.UNMANAGED, FindingKind.POLICY})
 """The kinds of findings about objects that no project declares or owns.
 
-If such an object cannot be read, there is no finding about it. An unreadable declared resource has a finding.
+If such an object cannot be read, the audit does not report it. A declared resource that cannot be read is
+reported.
 """
 
 

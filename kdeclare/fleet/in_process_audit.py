@@ -1,4 +1,7 @@
-"""Compare the rows of an audit in this process. Tests compare the results with those of Spark."""
+"""Compare resources with their live objects in this process, without Spark.
+
+Tests compare the findings with those of Spark.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -22,8 +25,9 @@ def audit_rows(
     """Yield the findings of resources that can be compared independently of others.
 
     A finding is a row with the columns cluster, kind, name and those of `FINDING`. The rows are sorted by
-    cluster, kind and name. The resources of a cluster are compared only if both tables contain the cluster's
-    own row and neither of these rows has an error. Raises KdeclareError if a table contains a resource twice.
+    cluster, kind and name. The resources of a cluster are compared only if both tables contain the row about
+    the whole cluster, and neither of these rows has an error. Raises KdeclareError if a table contains a
+    resource twice.
 
     declared, live: the rows of the tables `DECLARED` and `LIVE`.
     unmanaged_keys: whether to report keys that are neither declared nor owned.
@@ -155,7 +159,7 @@ def _is_group_row(row: Row) -> bool:
 
 
 def _index_removing_rows(rows: Iterable[Row]) -> Mapping[RowKey, Row]:
-    """For each group, return the row of the resource that removes the group's objects.
+    """For each group of unmanaged objects, return the row of the resource that removes these objects.
 
     If several resources remove the same objects, the first resource removes them, as in a plan.
     """
@@ -179,7 +183,7 @@ def _index_unique(rows: Iterable[Row], key_of: Callable[[Row], _K], side: str) -
 def get_cluster_body(declared: Row | None, live: Row) -> str | None:
     """Return the cluster-level live state as JSON; None if the resources of the cluster cannot be compared.
 
-    declared, live: the cluster's own rows, of kind `CLUSTER`.
+    declared, live: the rows about the whole cluster, of kind `CLUSTER`.
     """
     if declared is None or _explain_unknown(declared, live) is not None:
         return None

@@ -1,9 +1,9 @@
 """Decode the live state of a cluster from the rows of a snapshot.
 
-The cluster's own row contains the cluster-level live state as JSON: the state that all objects of the cluster
-share. The field `OTHER_SYSTEMS` contains the shared state of every other system, by the name of the system's
-collector: ``{"system": …}``, or ``{"error": "…"}`` if the system could not be read. The field `UNUSED` is
-present if the fleet file asks for unused objects.
+The row about a whole cluster contains the cluster-level live state as JSON: the state that all objects of the
+cluster share. The field `OTHER_SYSTEMS` contains the shared state of every other system, by the name of the
+system's collector: ``{"system": …}``, or ``{"error": "…"}`` if the system could not be read. The field
+`UNUSED` is present if the fleet file asks for unused objects.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ def decode_cluster(cluster: str, objects: Iterable[tuple[LiveKey, str]]) -> Live
     """Return the live state of a whole cluster. Systems that could not be read are omitted.
 
     cluster: the cluster-level live state as JSON.
-    objects: the keys of the live objects, with the objects as JSON.
+    objects: the live objects as pairs of key and JSON.
     """
     by_sort: dict[str, list[tuple[LiveKey, str]]] = {}
     for item in objects:

@@ -1,4 +1,4 @@
-"""Add up the rows of the table `rows.SUMMARY`. Both engines use these functions."""
+"""Add up the rows of the table `rows.SUMMARY`. Audits with and without Spark use these functions."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,5 +50,5 @@ def build_heat_map(summary: Sequence[Row]) -> tuple[HeatCell, ...]:
 
 
 def place_null_first(text: str | None) -> tuple[bool, str]:
-    """Return a sort key that places null before all texts, as Spark does."""
+    """Return a sort key that places null before all strings, as Spark does."""
     return text is not None, text or ""

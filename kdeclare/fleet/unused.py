@@ -94,7 +94,7 @@ def _dump_undetermined(listing: UnusedListing) -> Iterator[JsonObject]:
 
 
 def _dump_gap(sort: str, reason: str, count: int | None, names: Sequence[str] | None) -> JsonObject:
-    """Build the entry about objects of one type whose usage is unknown for one reason.
+    """Build the entry about the objects of one type whose usage is unknown for the same reason.
 
     count, names: the number and the keys of the objects. ``names`` is None if there are too many. Both are
         None if no object of the type was checked.

@@ -1,1 +1,1 @@
-"""The HTTP client of providers whose systems have a REST API, and of messages to webhooks."""
+"""The HTTP client for providers whose systems have a REST API, and for messages to webhooks."""

@@ -41,7 +41,7 @@ class HttpErrorCodes:
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A response, whatever its status."""
+    """An HTTP response with any status, including errors."""
 
     status: int
     reason: str
@@ -143,7 +143,7 @@ class HttpClient:
 
     @contextmanager
     def _translate_errors(self, *, is_change: bool) -> Iterator[None]:
-        """Convert HTTP and TLS exceptions to Faults. The messages call the server "it"."""
+        """Convert HTTP and TLS exceptions to Faults. In their messages, "it" stands for the server."""
         codes = self._codes
         try:
             yield

@@ -22,7 +22,7 @@ _PERMANENT_STATUSES = frozenset({400, 401, 403, 404, 407, 410})
 """HTTP statuses after which a second attempt would fail, too."""
 
 ReportProgress = Callable[[int, int], None]
-"""A function that is called every few seconds with the number of complete files and of received bytes."""
+"""A function that is called every few seconds with the numbers of downloaded files and of received bytes."""
 
 
 class DownloadError(Exception):
@@ -30,7 +30,7 @@ class DownloadError(Exception):
 
 
 class AlteredFilesError(Exception):
-    """Raised if files do not have their known hashes. These files are not kept."""
+    """Raised if downloaded files do not have the expected hashes. These files are not kept."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(", ".join(names))
@@ -47,7 +47,7 @@ def download_files(
     ``SSL_CERT_FILE``, ``.netrc``). Raises `DownloadError`, `AlteredFilesError` and OSError.
 
     pins: the SHA-256 of each file in hexadecimal, by the path of the file in the repository.
-    mirror: the URL of the repository, which may contain a user and a password.
+    mirror: the URL of the repository. It can contain a user name and a password.
     """
     folder.mkdir(parents=True, exist_ok=True)
     missing = {path: pin for path, pin in pins.items() if not _has_hash(folder / _get_name(path), pin)}
@@ -115,7 +115,7 @@ class _Transfer:
         self.stopped = Event()
 
     def fetch(self, path: str, pin: str) -> bool:
-        """Download one file. Return whether it has its known hash. Raises DownloadError and OSError."""
+        """Download one file. Return whether it has the expected hash. Raises DownloadError and OSError."""
         temporary_file = self._folder / f".{_get_name(path)}.{os.getpid()}"
         try:
             if self._fetch_with_retries(path, temporary_file) != pin:

@@ -18,7 +18,7 @@ _URL_FORM = "use https://HOST:PORT"
 
 
 def explain_url_problem(url: str, *, may_have_path: bool = False) -> str:
-    """Describe the problem of a server's URL, without passwords; empty if the URL is valid."""
+    """Describe what is wrong with the URL of a server, without passwords; empty if the URL is valid."""
     if not (url.isascii() and url.isprintable()) or " " in url:
         return f"A URL cannot contain spaces, control characters or non-ASCII characters: {_URL_FORM}."
     if "@" in url:

@@ -29,7 +29,10 @@ _RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class WebhookError(Exception):
-    """A message was not delivered, or it is unknown whether it was. The text is a clause without the URL."""
+    """Raised if a message was not delivered, or if it is unknown whether the message was delivered.
+
+    The text of the exception is the reason, without the URL.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +122,9 @@ def _create_transport(context: ssl.SSLContext, proxy_url: str | None) -> Deadlin
 
 
 def _build_redactor(url: str) -> Callable[[str], str]:
-    """Return a function that removes secrets, including the parts of the URL, from a text about a request.
+    """Return a function that removes secrets, including the parts of the URL, from a message about a request.
 
-    Other texts keep the parts of the URL, because these can be ordinary words, such as ``message``.
+    All other output keeps the parts of the URL, because they can be ordinary words, such as ``message``.
     """
     parts = urlsplit(url)
     segments = [text for text in parts.path.split("/") if len(text) >= _MIN_SECRET_SEGMENT]

@@ -110,9 +110,9 @@ class DefaultsKind:
         self._kinds = kinds
 
     def parse(self, name: str, spec: BaseModel) -> tuple[DefaultsBody, tuple[SpecProblem, ...]]:
-        """Return the body of a spec and the problems of its kind and selector.
+        """Return the body of a Defaults spec, and the problems of its fields ``kind`` and ``selector``.
 
-        `Defaults` checks the default values.
+        The class `Defaults` checks the default values.
         """
         spec = narrow(spec, DefaultsSpec)
         selector = spec.selector
@@ -318,7 +318,7 @@ class Defaults:
                 )
 
     def _can_fill(self, spec: Node | None, manifest: DefaultsManifest, path: FieldPath) -> bool:
-        """Return whether the manifest would add its default at the path to ``spec``."""
+        """Return whether the Defaults manifest would add its value for the field at ``path`` to ``spec``."""
         exclusive_fields = find_exclusive_fields(self._kinds[manifest.body.kind])
         is_excluded = any(
             has_field_value(spec, other) for name in path[:1] for other in exclusive_fields.get(name, ())

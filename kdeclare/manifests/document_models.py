@@ -278,7 +278,7 @@ def _add_group_hint(problem: Diagnostic, kind: Declarable, data: dict[Any, Any])
 def _check_valid_fields(
     kind: Declarable, data: dict[Any, Any], wrong_fields: set[str | int], root: Node
 ) -> list[Diagnostic]:
-    """Return the problems that the kind finds in the valid fields of a document with some invalid fields.
+    """Return the problems that the kind finds in the valid fields of a document that also has invalid fields.
 
     Users then see the errors of all fields together.
     """

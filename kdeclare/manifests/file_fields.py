@@ -103,10 +103,13 @@ def find_file_fields(kinds: Mapping[str, Declarable]) -> Mapping[str, tuple[str,
 def find_named_files(
     file: str, data: bytes, fields: Mapping[str, Collection[str]], generator: Generator
 ) -> Iterator[Path]:
-    """Yield the locations of the files that the manifests in one YAML file name in fields.
+    """Yield the locations of the files to which the fields of manifests in one YAML file refer.
 
-    data: the content of the YAML file. fields: the result of `find_file_fields`. generator: generates the
-    manifests. Other references in paths are not resolved, and errors in the YAML file are ignored.
+    Of the references in paths, only those to items of ``forEach`` are resolved. Errors in the YAML file are
+    ignored.
+
+    data: the content of the YAML file. fields: the result of `find_file_fields`.
+    generator: generates manifests from documents with ``forEach``.
     """
     if not has_for_each(data) and not any(kind.encode() in data for kind in fields):
         return
@@ -120,7 +123,7 @@ def find_named_files(
 
 
 def find_item_files(file: str, data: bytes) -> Iterator[Path]:
-    """Yield the locations of the files whose items the ``forEach`` fields in one YAML file use."""
+    """Yield the locations of the files from which the ``forEach`` fields in one YAML file take items."""
     for root in compose(file, data, []) if has_for_each(data) else ():
         source = find_node(root, (FOR_EACH,))
         item_file = find_item_file(source) if source is not None else None
@@ -136,8 +139,8 @@ def has_for_each(data: bytes) -> bool:
 def locate_field_file(root: Node, name: str) -> str | None:
     """Return the location of the file that a field of the spec names, or None if the field names no file.
 
-    A relative path is resolved against the folder of the file that contains the name of the field. If the
-    path comes from an item of ``forEach``, this is the folder of the manifest, not of the file with items.
+    A relative path is resolved against the folder of the file that sets the field. If the path comes from an
+    item of ``forEach``, it is resolved against the folder of the manifest, not of the file with the items.
     """
     key, node = _find_field_key(root, name), find_node(root, ("spec", name))
     return locate_file(node.value, key) if key is not None and isinstance(node, ScalarNode) else None

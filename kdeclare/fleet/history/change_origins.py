@@ -2,9 +2,9 @@
 
 Kafka does not record who made a change. The journals of runs record what each run did, and when. A run made a
 change if it succeeded in the period between the two snapshots, and set the field to the value that the later
-snapshot contains. Therefore, a change without such a run was made by another client, by another project, or
-by a run that is no longer in the history. If a run in the period could have made the change, but its plan
-does not show whether it did, the origin is unknown.
+snapshot contains. If no recorded run made a change, it was made by another client, by another project, or by
+a run that is no longer in the history. If a run in the period could have made the change, but its plan does
+not show whether it did, the origin is unknown.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 from kdeclare.fleet.history.object_history import FieldTurn, ObjectTurn, Turn
 
 _PRECISION = timedelta(seconds=1)
-"""The precision of times in journals, which may contain only whole seconds."""
+"""The precision of the times in journals. Some journals contain only whole seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class RunWrite:
 
 
 _UNKNOWN: Final = "unknown"
-"""Stands for the origin of a change if a run might have made the change."""
+"""The value that replaces the origin of a change if a run might have made the change."""
 _Origin = RunWrite | str | None
-"""The write of the run that made a change, `_UNKNOWN`, or None if no recorded run made the change."""
+"""The origin of a change: the `RunWrite` of a run, `_UNKNOWN`, or None if no recorded run made the change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def find_origins(turn: ObjectTurn, writes: Sequence[RunWrite]) -> tuple[ChangeOr
 
 
 def _might_have_made(write: RunWrite, action: Action) -> bool:
-    """Whether a run could have created or deleted the object although its plan has a different action.
+    """Whether a run whose plan has a different action could still have created or deleted the object.
 
     Some objects, such as quotas, exist only while a field is set, so an update can create or delete them.
     """

@@ -1,4 +1,4 @@
-"""The findings about one resource over all stored audits: when each was seen, and when it was fixed.
+"""The findings about one resource over all stored audits: when each finding was seen and fixed.
 
 Audits look at a cluster from time to time. A finding was open from its first audit at least until the last
 audit that contains it, and at most until the next audit that checked the resource and did not find it.
@@ -60,7 +60,10 @@ class FindingEpisode:
 
 @dataclass(frozen=True, slots=True)
 class ResourceAudit:
-    """The findings of one audit about a resource. open_rows, unseen_rows: rows about this resource only."""
+    """The findings about one resource in one audit.
+
+    open_rows, unseen_rows: the rows about the resource in the tables ``findings`` and ``unseen``.
+    """
 
     taken_at: datetime
     open_rows: Sequence[Row]

@@ -31,7 +31,7 @@ class ObjectVersion:
 
 
 class Turn(StrEnum):
-    """The type of an object's change since the latest snapshot in which the object could be read."""
+    """How an object differs from its state in the previous snapshot in which it could be read."""
 
     APPEARED = "appeared"
     CHANGED = "changed"
@@ -129,15 +129,16 @@ def compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[Fi
 
 
 def has_paths_of_plans(sort: str) -> bool:
-    """Whether plans use the field paths of `compare_fields` for a type of objects. False if unknown."""
+    """Whether plans use the same field paths as `compare_fields` for this object type. False if unknown."""
     codec = CODECS.get(sort)
     return isinstance(codec, DescribesFields) and not isinstance(codec, HasOwnPaths)
 
 
 def list_element_fields(sort: str, versions: Iterable[ObjectVersion]) -> dict[str, list[JsonValue]]:
-    """Return the elements of each field that is a list, from all versions of an object, by path.
+    """Return the elements of all list fields, from all versions of an object, by path.
 
-    In an object that is an element of a set, such a field contains the element, in the form that plans use.
+    If the object itself is an element of a set, its list field contains this element, in the form that plans
+    use.
     """
     codec = CODECS.get(sort)
     found: dict[str, list[JsonValue]] = {}
@@ -150,7 +151,7 @@ def list_element_fields(sort: str, versions: Iterable[ObjectVersion]) -> dict[st
 
 
 def _get_path_order(path: str) -> tuple[bool, list[tuple[bool, int, str]]]:
-    """Return a sort key for field paths: the object's own fields come first, and partition 9 before 10."""
+    """Return a sort key for field paths: top-level fields first, and partition 9 before partition 10."""
     numbers = [(parse_whole_number(part), part) for part in path.split(".")]
     parts = [(number is not None, number or 0, part) for number, part in numbers]
     return "." in path, parts

@@ -18,8 +18,8 @@ def build_version(record: SnapshotRecord, cluster: str, key: LiveKey, rows: Sequ
 
     cluster: the name of the cluster.
     key: the type and key of the object.
-    rows: the rows of the object and of the cluster, and those about several objects of its type that could
-        not be read, with the columns ``kind``, ``name``, ``body``, ``error`` and ``is_part``.
+    rows: the rows about the object, about the whole cluster, and about several objects of the same type
+        that could not be read. Columns: ``kind``, ``name``, ``body``, ``error`` and ``is_part``.
     """
     cluster_record = get_cluster(record, cluster)
     bodies = {(row["kind"], row["name"]): row["body"] for row in rows}
@@ -51,5 +51,5 @@ def _explain_unread(key: LiveKey, cluster: str | None) -> str | None:
 
 
 def get_cluster(record: SnapshotRecord, cluster: str) -> SnapshotCluster:
-    """Return the record of a cluster that the snapshot includes."""
+    """Return what the record of a snapshot says about a cluster. The snapshot must include the cluster."""
     return next(c for c in record.clusters if c.name == cluster)

@@ -38,8 +38,8 @@ class UnknownPart:
     """A part of a fleet that is missing from one of the snapshots, so that it cannot be compared.
 
     kind: the type of the objects; None for a whole cluster.
-    name: the key of the only object; None for all objects of the cluster, of the type or with the prefix.
-    prefix: the string with which the keys of the objects begin; None for all objects.
+    name: the key of the object if only one object is missing; otherwise None.
+    prefix: the prefix of the keys if only objects with this prefix are missing; otherwise None.
     """
 
     cluster: str
@@ -57,9 +57,9 @@ class UnknownPart:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSide:
-    """One of two snapshots.
+    """One of the two snapshots that are compared.
 
-    notes: the clusters' own rows, and the rows of objects that could not be read.
+    notes: the rows about whole clusters, and the rows of objects that could not be read.
     """
 
     record: SnapshotRecord
@@ -87,7 +87,7 @@ def find_differing_rows(before: Iterable[Row], after: Iterable[Row]) -> Iterator
 
 
 def select_notes(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows for `SnapshotSide.notes`."""
+    """Return the rows about whole clusters, and the rows of objects that could not be read."""
     return [row for row in rows if row["kind"] == CLUSTER or row["error"] is not None]
 
 
@@ -159,7 +159,7 @@ def _list_unsupported(before: SnapshotSide, after: SnapshotSide) -> Iterator[Unk
 
 
 def _index_parts(parts: Iterable[UnknownPart]) -> dict[tuple[str, ...], UnknownPart]:
-    """Return the parts by key. If both snapshots lack the same part, keep only the first reason."""
+    """Index the missing parts of a fleet. If both snapshots lack a part, keep only the first reason."""
     indexed: dict[tuple[str, ...], UnknownPart] = {}
     for part in parts:
         indexed.setdefault(_get_part_key(part), part)

@@ -1,1 +1,1 @@
-"""Snapshots and audits of small fleets in this process, without Spark and Java."""
+"""Snapshots and audits of small fleets in this process, without Spark or Java."""

@@ -51,7 +51,7 @@ _FOUND_COLUMNS = ("taken_at", "cluster", "kind", "name", *FINDING.names, "labels
 """The columns of findings before they are compared with earlier audits."""
 
 MakeEvaluator = Callable[[str], ClusterEvaluator | None]
-"""A function that returns the policy evaluator of a cluster; None if its project has no policies."""
+"""A function that returns the policy evaluator for a cluster, or None if the project has no policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,19 +227,19 @@ def _add_first_seen(
 
 
 def _mark_accepted(findings: Sequence[Row], accepted: Sequence[AcceptedDrift]) -> list[Row]:
-    """Add the column ``accepted``. accepted: the drift that is accepted now."""
+    """Add the column ``accepted``: the name of the AcceptedDrift that accepts a finding, or None."""
     return [{**row, "accepted": find_acceptance(accepted, *get_identity(row))} for row in findings]
 
 
 def find_fixed(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
-    """Return the findings of the baseline that this audit checked again and no longer found."""
+    """Return the findings that the baseline contains, and that this audit checked again but did not find."""
     is_unreadable, found = _make_unreadable_filter(findings, tables.live), set(map(get_identity, findings))
     baseline = {get_identity(row): row for row in tables.since or ()}
     return select_fixed(baseline, found, lambda row: tables.is_checked(row) and not is_unreadable(row))
 
 
 def find_unchecked(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
-    """Return the findings of the latest earlier audit that this audit did not check again."""
+    """Return the findings that the latest earlier audit contains, and that this audit did not check again."""
     is_unreadable, found = _make_unreadable_filter(findings, tables.live), set(map(get_identity, findings))
     fleet = {*tables.clusters, *tables.left_out}
     return [
@@ -252,7 +252,7 @@ def find_unchecked(findings: Sequence[Row], tables: LocalTables) -> list[Row]:
 
 
 def _make_unreadable_filter(findings: Iterable[Row], live: Iterable[Row]) -> Callable[[Row], bool]:
-    """Return a function that is true for an earlier finding whose object could not be read."""
+    """Return a function that returns whether the object of an earlier finding could not be read."""
     unreadable = [row for row in findings if row["finding"] == str(FindingKind.UNREACHABLE)]
     clusters = {row["cluster"] for row in unreadable if row["kind"] == CLUSTER}
     resources = {_get_object(row) for row in unreadable}

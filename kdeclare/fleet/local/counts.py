@@ -20,7 +20,7 @@ from kdeclare.fleet.tables.snapshots import SnapshotCluster
 
 
 def count_cluster_rows(rows: Iterable[Row]) -> Counter[str]:
-    """Return the number of rows of kind `CLUSTER` of each cluster."""
+    """Return the number of rows of kind `CLUSTER` for each cluster. A valid table has exactly one."""
     return Counter(row["cluster"] for row in rows if row["kind"] == CLUSTER)
 
 
@@ -139,7 +139,7 @@ def build_summary_rows(findings: Iterable[Row], taken_at: datetime) -> list[Row]
 
 
 def select_worst(findings: Iterable[Row], count: int) -> tuple[AuditRow, ...]:
-    """Return the ``count`` worst findings, in the order of reports."""
+    """Return the ``count`` worst findings, in the order in which reports list them."""
     ordered = sorted(
         findings,
         key=lambda row: (

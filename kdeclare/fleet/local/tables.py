@@ -31,9 +31,9 @@ ReportCluster = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class LocalWorkbench:
-    """Writes the tables of a command, and reads them. If rows of a table are missing, reading fails.
+    """Writes and reads the tables of one command. If rows of a table are missing, reading fails.
 
-    storage: the storage of ``tables``.
+    storage: where the tables are stored.
     """
 
     storage: LocalStorage
@@ -113,7 +113,7 @@ def _to_arrow_maps(row: Row) -> Row:
 
 @contextmanager
 def open_local_workbench(storage: LocalStorage, command_id: str) -> Iterator[LocalWorkbench]:
-    """Provide the tables of one command, and delete what was not published after the block."""
+    """Provide the tables of one command. Afterwards, delete the tables that the block did not publish."""
     with open_unfinished_tables(storage, command_id) as tables:
         yield LocalWorkbench(storage, tables)
 
@@ -160,7 +160,7 @@ def list_rows(table: pa.Table, columns: Sequence[str] | None = None) -> list[Row
 
 
 def _list_files(storage: LocalStorage, path: str) -> Iterator[tuple[Path, str | None]]:
-    """Yield the files of a table, each with the cluster of its partition; None without partitions."""
+    """Yield the files of a table, each with the name of its cluster; None if the table is not partitioned."""
     folder = storage.folder / path
     if not folder.is_dir():
         raise build_read_error(str(folder), "the folder does not exist")

@@ -68,7 +68,7 @@ def select_compared(
     options: ComparisonOptions,
     earlier: EarlierFindings | None,
 ) -> ComparedClusters:
-    """Select the clusters to compare. earlier: None compares all clusters.
+    """Select the clusters to compare. earlier: the latest earlier audit; None to compare all clusters.
 
     If the stored findings of a cluster are not those that the earlier audit wrote, the cluster is compared.
     """
@@ -115,7 +115,7 @@ def select_compared(
 
 
 def _map_cluster_rows(tables: ClusterTables) -> dict[str, Row]:
-    """Return each cluster's own row."""
+    """Return the row about each whole cluster, of kind `CLUSTER`, by cluster name."""
     own_rows = {
         name: list_rows(table.filter(pc.equal(table["kind"], CLUSTER))) for name, table in tables.items()
     }
@@ -160,7 +160,11 @@ def _format_findings(rows: Iterable[Row]) -> str:
 def build_fingerprints(
     fingerprints: Mapping[str, tuple[str, str]], findings: Sequence[Row]
 ) -> dict[str, ClusterFingerprints]:
-    """Return the fingerprints to record. findings: all findings of this audit."""
+    """Return the fingerprints that this audit stores for the next audit.
+
+    fingerprints: the fingerprints of the declared and live rows of each cluster.
+    findings: all findings of this audit.
+    """
     by_cluster = counts.group_by_cluster(findings)
     return {
         name: ClusterFingerprints(declared, live, _format_findings(by_cluster.get(name, ())))

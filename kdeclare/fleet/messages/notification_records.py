@@ -1,4 +1,4 @@
-"""Records of the messages about audits, so that each message is sent once and no change is left out.
+"""Record which messages about audits were sent, so that each is sent only once and no change is left out.
 
 The file ``notifications/TARGET/AUDIT.json`` shows whether a target was notified of an audit. It contains
 neither the URL nor the message.
@@ -17,7 +17,7 @@ from kdeclare.fleet.tables.rows import FileFormat
 from kdeclare.fleet.tables.storage import Storage
 
 NOTIFICATIONS = "notifications"
-"""The folder with the records, beside the audits."""
+"""The folder with the records of sent messages, next to the audits."""
 
 _FILE_FORMAT = FileFormat(
     code="bad-notification",
@@ -55,7 +55,10 @@ class NotificationRecord:
 
 
 def read_notification_record(storage: Storage, target: str, audit_id: str) -> NotificationRecord | None:
-    """Return the record about a target and an audit; None if there is none. Raises KdeclareError."""
+    """Return the record of the message to a target about an audit; None if there is none.
+
+    Raises KdeclareError.
+    """
     path = _build_path(target, audit_id)
     if not storage.exists(path):
         return None

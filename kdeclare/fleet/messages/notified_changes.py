@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """The findings that a recipient sees.
+    """Selects the findings that one recipient of messages sees.
 
     conditions: a finding must meet one of them; empty for all findings.
     team: the label ``team`` of the resources; None for all resources.

@@ -55,7 +55,7 @@ from kdeclare.fleet.tables.snapshots import SnapshotCluster, require_all_rows
 from kdeclare.manifests.fleet.accepted_drift import AcceptedDrift, select_valid
 
 MakeEvaluator = Callable[[str], ClusterEvaluator | None]
-"""A function that returns the policy evaluator for a cluster; None if the cluster's project has no policies.
+"""A function that returns the policy evaluator for a cluster, or None if the project has no policies.
 
 The executors call this function with the name of the cluster.
 """
@@ -82,13 +82,13 @@ _COLUMNS = (
     "error",
 )
 _DECLARED_SIDE, _LIVE_SIDE, _OWN_SIDE = "declared", "live", "own"
-"""The values of the column ``side``: which table a row is from. The cluster's own row sorts last."""
+"""The values of the column ``side``: the table of the row. The row about the whole cluster sorts last."""
 
 
 def find_in_whole_clusters(
     declared: DataFrame, live: DataFrame, overview: FleetOverview, make_evaluator: MakeEvaluator
 ) -> DataFrame:
-    """Return the findings that depend on several resources of a cluster, and the violations of policies.
+    """Return the findings that depend on several resources of a cluster, and the policy violations.
 
     The result has the columns `CLUSTER_FINDINGS_SCHEMA`, and also contains notices (see `read_notices`).
     Clusters that have neither policies nor such resources are skipped.
@@ -164,8 +164,9 @@ def _make_cluster_pass(
 ) -> Callable[[Iterator[tuple[pa.Array, ...]]], Iterator[pa.Array]]:
     """Return a function that processes the sorted rows of a partition, one cluster after the other.
 
-    The result for a cluster's own row, which comes last, contains all findings of the cluster. The results
-    for its other rows are empty. Therefore, a task holds the rows of only one cluster in memory.
+    The last row of a cluster is the row about the whole cluster. The result for this row contains all
+    findings of the cluster; the results for the other rows are empty. Therefore, a task holds the rows of
+    only one cluster in memory.
     """
 
     def find_in_batches(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
@@ -271,7 +272,10 @@ def require_unaltered(live: DataFrame, clusters: Sequence[SnapshotCluster], sour
 def require_written_counts(
     live: DataFrame, counts: Mapping[str, int], clusters: Sequence[SnapshotCluster], source: str
 ) -> None:
-    """Like `require_unaltered`, with the numbers of rows that were read. Raises KdeclareError."""
+    """Raise KdeclareError if rows of a snapshot are missing or duplicate.
+
+    counts: the number of rows that were read from each cluster. Other parameters: see `require_unaltered`.
+    """
     for cluster in clusters:
         require_all_rows(cluster, counts.get(cluster.name, 0), source)
     clusters_with_extra_rows = [cluster.name for cluster in clusters if counts[cluster.name] > cluster.rows]
@@ -363,7 +367,7 @@ def _find_all(
 
 
 def _date_carried(carried: DataFrame, overview: FleetOverview) -> DataFrame:
-    """Return findings of an earlier audit with the time at which this audit read the cluster."""
+    """Set the time of findings from an earlier audit to the time at which this audit read the cluster."""
     times = f.broadcast(overview.build_context(carried.sparkSession).select("cluster", "taken_at"))
     return carried.drop("taken_at").join(times, "cluster").select(*RESULT)
 
@@ -422,7 +426,7 @@ def summarize_audit(
 
 
 def _find_fixed(fixed: DataFrame) -> tuple[tuple[AuditRow, ...], int]:
-    """Return the worst fixed findings, and the number of all of them."""
+    """Return the worst fixed findings, and the number of all fixed findings."""
     rows = audit_counts.select_worst(fixed, MAX_FIXED_ROWS + 1)
     if len(rows) <= MAX_FIXED_ROWS:
         return rows, len(rows)

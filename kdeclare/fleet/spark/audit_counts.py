@@ -71,7 +71,10 @@ class FindingGroups:
         return [groups[key] for key in sorted(groups, key=lambda key: [text or "" for text in key])]
 
     def compute_fingerprints(self) -> dict[str, RowsFingerprint | None]:
-        """Return the number and the hash of each cluster's findings; None if a finding is not repeatable."""
+        """Return the number and the hash of the findings of each cluster.
+
+        The value is None for a cluster with an unrepeatable finding (see `is_repeatable`).
+        """
         results: dict[str, RowsFingerprint | None] = {}
         for row in self.rows:
             earlier = results.get(row["cluster"], RowsFingerprint(0, 0))
@@ -129,7 +132,9 @@ def count_tables(tables: Mapping[str, DataFrame]) -> dict[str, CountedTable]:
 
 
 def count_unseen(unseen: DataFrame) -> tuple[int, dict[FindingKind, int]]:
-    """Return the number of all unseen findings, and the number by kind without accepted findings.
+    """Count the earlier findings that this audit did not check again.
+
+    Return the number of all these findings, and the number by kind without accepted findings.
 
     Raises KdeclareError.
     """
@@ -140,7 +145,7 @@ def count_unseen(unseen: DataFrame) -> tuple[int, dict[FindingKind, int]]:
 
 
 def select_worst(findings: DataFrame, count: int) -> tuple[AuditRow, ...]:
-    """Return the ``count`` worst findings, in the order of reports. Raises KdeclareError."""
+    """Return the ``count`` worst findings, in the order in which reports list them. Raises KdeclareError."""
     is_known = f.col("status") != NEW
     severity = f.coalesce(_build_rank_column("severity", FindingSeverity), f.lit(len(FindingSeverity)))
     kind = _build_rank_column("finding", FindingKind)

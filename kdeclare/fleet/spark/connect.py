@@ -39,7 +39,7 @@ TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """The environment variable that PySpark defines for the token of a Spark Connect server."""
 
 CONNECT_VARIABLES = {"SPARK_CONNECT_MODE_ENABLED": "1"}
-"""Variables that make PySpark's functions build queries for a server instead of a JVM of this process."""
+"""Environment variables that make PySpark build queries for a server instead of a JVM of this process."""
 
 _FIRST_RETRIES = 4
 """How often the first request to the server is repeated: for about 5 s.
@@ -89,7 +89,7 @@ class ConnectServer:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the server runs on this machine, or is reached through a tunnel that ends here."""
+        """Whether the address is on this machine: the server itself, or the end of a tunnel to the server."""
         if self.host == "localhost":
             return True
         try:
@@ -137,7 +137,7 @@ def _build_url_error(reason: str) -> KdeclareError:
 
 
 def build_remote_setting_error() -> KdeclareError:
-    """Return the error about a setting ``spark.remote`` from a source that this module does not read."""
+    """Return the error about a setting ``spark.remote`` in a place where kdeclare does not support it."""
     return KdeclareError(
         error(
             "bad-master",
@@ -255,7 +255,7 @@ def _reject_server_settings(conf: Mapping[str, str]) -> None:
 
 
 def _read_settings(spark: SparkSession, server: ConnectServer) -> SparkConf:
-    """Return the settings of the server that `settings.reject_unsecured_network` checks."""
+    """Read from the server the settings that `settings.reject_unsecured_network` checks."""
     settings = SparkConf(loadDefaults=False)
     settings.set(REMOTE_SETTING, server.url)
     for key in ("spark.master", *NETWORK_SETTINGS):

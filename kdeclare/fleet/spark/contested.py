@@ -63,7 +63,7 @@ def select_shared_objects(declared: DataFrame, sharing: Sharing) -> SharedObject
 
 
 def find_claimed_elsewhere(shared: SharedObjects) -> DataFrame:
-    """Return the objects that another entry of the same cluster declares or owns, but this entry does not.
+    """Return, for each entry, the objects that only other entries of the same cluster declare or own.
 
     The result has the columns `KEY`.
     """

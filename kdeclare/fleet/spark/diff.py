@@ -56,7 +56,7 @@ _GROUP_MESSAGE = "concat('{}', count, '{}', group_name, '{}')".format(
 """The message of `explain_unmanaged_group` as an SQL expression."""
 
 _REMOVING_COLUMNS = ("desired", "labels", "source")
-"""The columns, besides the key, of the rows of resources that remove unmanaged objects."""
+"""The columns that are read, in addition to the key, from rows of resources that remove unmanaged objects."""
 
 _JOIN_COLUMNS = ("joined_sort", "joined_key")
 _DIFF_COLUMNS = (
@@ -83,8 +83,9 @@ def find_drift_rows(
 ) -> DataFrame:
     """Compare resources and undeclared live objects independently of each other, and return the findings.
 
-    The result has the columns `RESULT`. If a cluster's own row has an error, the error is the only finding of
-    the cluster. The executors must have the same providers as this process; otherwise, the Spark job fails.
+    The result has the columns `RESULT`. If the row about a whole cluster has an error, the error is the only
+    finding of the cluster. The executors must have the same providers as this process; otherwise, the Spark
+    job fails.
 
     declared, live: the tables `rows.DECLARED` and `rows.LIVE`.
     overview: the clusters of both tables.
@@ -299,7 +300,7 @@ def add_first_seen(
 
 
 def mark_accepted(findings: DataFrame, accepted: Sequence[AcceptedDrift]) -> DataFrame:
-    """Add the column ``accepted``. accepted: the drift that is accepted now."""
+    """Add the column ``accepted``: the name of the AcceptedDrift that accepts a finding, or null."""
     if not accepted:
         return findings.withColumn("accepted", f.lit(None).cast("string"))
 
@@ -320,9 +321,9 @@ def _build_id_column() -> Column:
 def find_fixed(
     findings: DataFrame, baseline_memory: DataFrame, unread: DataFrame | None, coverage: AuditCoverage
 ) -> DataFrame:
-    """Return the findings of an earlier audit that this audit checked again and no longer found.
+    """Return the findings that the baseline contains, and that this audit checked again but did not find.
 
-    baseline_memory: the findings of the earlier audit.
+    baseline_memory: the findings of the baseline.
     unread: the live rows of objects that this audit could not read; None if there are none.
     """
     checked_again = _join_unreadable(
@@ -334,9 +335,9 @@ def find_fixed(
 def find_unchecked(
     findings: DataFrame, newest_memory: DataFrame, unread: DataFrame | None, coverage: AuditCoverage
 ) -> DataFrame:
-    """Return the findings of an earlier audit that were not checked again, so that their state is unknown.
+    """Return the earlier findings that this audit did not check again, so that their state is unknown.
 
-    newest_memory: the findings of the earlier audit.
+    newest_memory: the findings of the latest earlier audit.
     unread: the live rows of objects that this audit could not read; None if there are none.
     """
     fleet_memory = newest_memory.where(coverage.build_fleet_filter())

@@ -63,10 +63,10 @@ def read_subject_findings(
 
 
 def _build_object_filter(key: LiveKey) -> Column:
-    """Return a condition that selects the rows of the live object and of its type, and the cluster's own row.
+    """Return a condition that selects the rows about the live object, its type, and the whole cluster.
 
-    The rows of the type contain an error if the type could not be read, or not completely. The cluster's own
-    row shows which systems were read.
+    The rows about the type contain an error if the type could not be read, or not completely. The row about
+    the whole cluster shows which systems were read.
     """
     is_of_type = f.col("name").isin(key.key, "") | f.coalesce("is_part", f.lit(False))
     return ((f.col("kind") == key.sort) & is_of_type) | (f.col("kind") == CLUSTER)

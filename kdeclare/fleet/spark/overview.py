@@ -1,4 +1,4 @@
-"""Read the data about each cluster that an audit needs before it compares the tables, in one query."""
+"""In one query, read what an audit must know about each cluster before it compares the tables."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -27,15 +27,16 @@ _CONTEXT = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class ClusterOverview:
-    """The data about one cluster that the Spark driver keeps in memory.
+    """What the Spark driver keeps in memory about one cluster of an audit.
 
-    declared_row, live_row: the cluster's own rows, without the columns that an audit does not need.
+    declared_row, live_row: the rows about the whole cluster, without the columns that an audit does not need.
     declared_rows, live_rows: the number and the hash of all rows of the cluster.
     declared: the number of declared resources.
     has_second_pass: whether the cluster has policies, resources that depend on each other, or unused objects.
     has_contradictions: whether resources of the project contradict each other.
     removes_groups: whether a resource removes the unmanaged objects of a group.
-    has_groups: whether live objects belong to groups, whose unmanaged objects are counted instead of listed.
+    has_groups: whether live objects belong to groups. Audits count the unmanaged objects of a group, and do
+        not list them.
     objects: the numbers of live objects.
     """
 
@@ -58,7 +59,7 @@ class ClusterOverview:
 
 @dataclass(frozen=True, slots=True)
 class FleetOverview:
-    """The data about the clusters of an audit that the Spark driver keeps in memory, by cluster name."""
+    """What the Spark driver keeps in memory about each cluster of an audit, by cluster name."""
 
     clusters: Mapping[str, ClusterOverview]
 
@@ -114,9 +115,9 @@ class FleetOverview:
 
 @dataclass(frozen=True, slots=True)
 class TableCounts:
-    """The counts from the tables of an audit, not yet checked for missing clusters.
+    """The counts from the tables `DECLARED` and `LIVE`, not yet checked for missing clusters.
 
-    rows: the rows of the query, by cluster. Some clusters can lack their own rows in the tables.
+    rows: the rows of the query, by cluster. In both tables, the row about the whole cluster can be missing.
     """
 
     rows: Mapping[str, Mapping[str, Any]]
@@ -127,14 +128,14 @@ class TableCounts:
         return {name: row["live_count"] for name, row in self.rows.items()}
 
     def require_complete(self, clusters: Sequence[str]) -> FleetOverview:
-        """Return the overview. Raises KdeclareError unless both tables have exactly these clusters."""
+        """Return the overview. Raises KdeclareError unless both tables contain exactly these clusters."""
         for table in ("declared", "live"):
             counts = {name: row[f"{table}_clusters"] for name, row in self.rows.items()}
             require_complete_table(table, {name: count for name, count in counts.items() if count}, clusters)
         return self.build_overview()
 
     def build_overview(self) -> FleetOverview:
-        """Return the overview of the clusters that have their own rows in both tables."""
+        """Return the overview of the clusters for which both tables have a row about the whole cluster."""
         return FleetOverview(
             {
                 name: _build_overview(row, self.sorts)
@@ -145,7 +146,7 @@ class TableCounts:
 
 
 def read_counts(declared: DataFrame, live: DataFrame) -> TableCounts:
-    """Count the rows of both tables by cluster, in one query. Raises KdeclareError."""
+    """Count the rows of the tables `DECLARED` and `LIVE` by cluster, in one query. Raises KdeclareError."""
     sorts = list_counted_sorts()
     both = _select_declared(declared).unionByName(_select_live(live, sorts), allowMissingColumns=True)
     counts = both.groupBy("cluster").agg(
@@ -229,7 +230,7 @@ def _select_live(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFrame:
 
 
 def _build_count_columns(number: int, sort: CountedSort, is_unread: Column) -> tuple[Column, Column]:
-    """Build the conditions for all objects and for the internal objects of a type.
+    """Return two conditions: for rows about objects of a type, and for rows about its internal objects.
 
     is_unread: a condition for rows that represent several objects that could not be read. Such rows are not
         counted.
@@ -261,7 +262,10 @@ def _build_overview(row: Mapping[str, Any], sorts: Sequence[CountedSort]) -> Clu
 
 
 def _get_live_row(selected: Row) -> dict[str, Any]:
-    """Return a cluster's own row in the table `LIVE`. selected: the column ``live_row`` of `_select_live`."""
+    """Return the row about the whole cluster in the table `LIVE`.
+
+    selected: the column ``live_row`` of `_select_live`.
+    """
     live_row = selected.asDict()
     return live_row | {"taken_at": parse_micros(live_row.pop("micros"))}
 

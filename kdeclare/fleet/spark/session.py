@@ -51,7 +51,7 @@ _DEFAULT_APP_NAME = "pyspark-shell"
 """Spark's default application name."""
 
 CheckSettings = Callable[[SparkConf], None]
-"""A function that raises KdeclareError if the command cannot run with these Spark settings."""
+"""A function that raises KdeclareError if the command cannot run with the given Spark settings."""
 
 
 def accept_settings(settings: SparkConf) -> None:
@@ -330,7 +330,7 @@ def _update_variables(values: Mapping[str, str | None]) -> None:
 
 
 def _build_submit_arguments(master: str | None, conf: Mapping[str, str], submit_arguments: str) -> str:
-    """Append the user's settings to the submit arguments from the environment, which have a lower precedence.
+    """Append the user's settings to the submit arguments from the environment, so that they take precedence.
 
     Settings that look like secrets are omitted and set later, because other users can read command lines.
     """

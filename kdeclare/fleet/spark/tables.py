@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 IS_GROUP_ROW = "coalesce(live_sort = '' and live_key <> '', false)"
-"""An SQL condition: whether a declared row is for a group of unmanaged objects that a resource removes."""
+"""An SQL condition: whether a row of `DECLARED` is about a group of unmanaged objects to remove."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GLOB_CHARACTERS = re.compile(r"[\\{}\[\]*?]")
@@ -97,7 +97,7 @@ class Workbench:
         return self._complete_tables[name].select(*schema.names)
 
     def _count_written(self, path: str, table: DataFrame) -> int:
-        """Return the number of rows of a table that this machine sees. Local folders need no Spark job."""
+        """Count the rows of a table that this machine can read. Local folders need no Spark job."""
         if not isinstance(self.storage, LocalStorage):
             return count_rows(table)
         folder = self.storage.folder / path
@@ -160,7 +160,7 @@ def escape_glob(uri: str) -> str:
 def open_workbench(
     spark: SparkSession, storage: Storage, command_id: str, final_paths: Mapping[str, str] | None = None
 ) -> Iterator[Workbench]:
-    """Provide the tables of one command, and delete what was not published after the block.
+    """Provide the tables of one command. Afterwards, delete the tables that the block did not publish.
 
     final_paths: the final path of each table that the command publishes, by table name.
     """
@@ -169,7 +169,7 @@ def open_workbench(
 
 
 def select_cluster_rows(table: DataFrame) -> DataFrame:
-    """Return the clusters' own rows, of kind `CLUSTER`."""
+    """Return the rows about whole clusters, of kind `CLUSTER`."""
     return table.where(f.col("kind") == CLUSTER)
 
 

@@ -14,13 +14,16 @@ _CEL_DISTRIBUTION = "cel-expr-python"
 
 
 def build_comparison_options(*, unmanaged_keys: bool) -> ComparisonOptions:
-    """Return the options of a comparison by this process. unmanaged_keys: see `ComparisonOptions`."""
+    """Return the inputs that affect all findings of an audit by this process.
+
+    unmanaged_keys: see `ComparisonOptions`.
+    """
     providers = list_providers()
     return ComparisonOptions(unmanaged_keys, providers, describe_code(providers))
 
 
 def describe_code(providers: Sequence[InstalledProvider]) -> str:
-    """Return a text that changes whenever the files of kdeclare or of providers, or the CEL engine, change.
+    """Return a string that changes whenever a file of kdeclare or of a provider, or the CEL engine, changes.
 
     Package versions are not enough: the version of a checkout or a fork can stay the same when its code
     changes.

@@ -2,10 +2,10 @@
 
 The findings of a cluster depend on its rows in the tables `LIVE` and `DECLARED`, on the policies of its
 project, on the code that compares the rows, and on the other entries of the fleet that share the cluster. If
-all of this is the same as in the latest earlier audit, an audit carries over the findings of that audit.
+all of this is the same as in the latest earlier audit, the new audit copies the findings of that audit.
 
-The fingerprint of rows does not depend on their order: it combines the hashes of the rows with XOR. Both
-engines compute the same fingerprints. `fleet.spark.row_hashes` hashes rows in SQL.
+The fingerprint of rows does not depend on their order: it combines the hashes of the rows with XOR. Audits
+with and without Spark compute the same fingerprints. `fleet.spark.row_hashes` hashes rows in SQL.
 """
 
 import hashlib
@@ -30,12 +30,12 @@ Row = Mapping[str, Any]
 HASH_DIGITS = 15
 """The number of hexadecimal digits of the hash of a row: 60 bits, so that the number is positive in SQL."""
 SEPARATOR, NULL, LABEL_SEPARATOR = "\0", "\1", "\2"
-"""What a hash contains between the values of a row, instead of a null value, and after each label."""
+"""In the text that is hashed: what separates values, what replaces null values, and what ends each label."""
 
 FINDING_COLUMNS = ("kind", "name", *FINDING.names)
 """The columns of `FINDINGS` that the fingerprint of findings covers, besides the labels.
 
-The other columns depend on the audit that found them, or are derived from these columns.
+The other columns depend on the audit that reported the finding, or are derived from these columns.
 """
 LIVE_COLUMNS = ("kind", "name", "cluster_id", "error", "group_name")
 """The columns of `LIVE` that the fingerprint of live rows covers, besides the body.
@@ -82,7 +82,7 @@ def is_repeatable(row: Row) -> bool:
 def hash_declared_row(row: Row, policies: str = "") -> int:
     """Hash a row of the table `DECLARED`.
 
-    policies: the policies of the project as text, for the cluster's own row.
+    policies: the policies of the project as text, for the row about the whole cluster; empty for other rows.
     """
     values = {column: value for column, value in row.items() if column not in _DERIVED_COLUMNS}
     return hash_values((json.dumps(values, sort_keys=True), policies))
@@ -100,8 +100,9 @@ class RowsFingerprint:
 class ClusterInputs:
     """The inputs that affect the findings of one cluster.
 
-    cluster_id: the id of the cluster, which shows the other entries that share the cluster; None if unknown.
-    declared, live: the rows of both tables, including the cluster's own rows.
+    cluster_id: the id of the cluster; None if unknown. Entries with the same id share the cluster.
+    declared, live: the fingerprints of the rows in the tables `DECLARED` and `LIVE`, including the row about
+        the whole cluster.
     is_read: whether the cluster was read completely, and its resources can be compared.
     """
 
@@ -158,7 +159,8 @@ def find_unchanged(
     If several entries share a cluster, they count as unchanged only if none of them has changed, because
     `contested` findings compare the resources of these entries with each other.
 
-    fingerprints: the result of `compute_fingerprints`. earlier: None compares all clusters.
+    fingerprints: the result of `compute_fingerprints`.
+    earlier: the latest earlier audit; None if there is none, so that no cluster counts as unchanged.
     """
     recorded = {} if earlier is None else {item.name: item.fingerprints for item in earlier.clusters}
     same: dict[str, ClusterFingerprints] = {}

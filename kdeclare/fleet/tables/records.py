@@ -24,8 +24,8 @@ def build_record_path(folder: str, record_id: str) -> str:
 def list_record_ids(storage: Storage, folder: str) -> tuple[str, ...]:
     """Return the ids of all snapshots or audits, oldest first. folder: `SNAPSHOTS` or `AUDITS`.
 
-    Records that the index contains and the file system does not list are looked up by name, so that records
-    that were deleted are left out. Raises KdeclareError.
+    If the index contains a record that the file system does not list, the record is looked up by name.
+    Deleted records are therefore left out. Raises KdeclareError.
     """
     record_ids = {name.removesuffix(".json") for name in storage.names(folder) if name.endswith(".json")}
     unlisted_ids = [record_id for record_id in _read_index(storage, folder) if record_id not in record_ids]

@@ -1,4 +1,4 @@
-"""Build the rows of declared resources and live objects, which audits compare; see `fleet.tables.rows`."""
+"""Build the rows that audits compare: declared resources and live objects; see `fleet.tables.rows`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -61,7 +61,7 @@ class RowOrigin:
 
 
 def build_cluster_row(origin: RowOrigin, body: JsonValue) -> Row:
-    """Build the cluster's own row in the table `LIVE`. body: see `fleet.live_state`."""
+    """Build the row about a whole cluster in the table `LIVE`. body: see `fleet.live_state`."""
     return _build_live_columns(origin, CLUSTER, origin.cluster, body)
 
 
@@ -185,7 +185,7 @@ def build_declared_cluster_row(
     cleanup: PendingCleanup | None = None,
     policies: bool = False,
 ) -> Row:
-    """Build the cluster's own row in the table `DECLARED`.
+    """Build the row about a whole cluster in the table `DECLARED`.
 
     error: the reason why the project or the state of the cluster could not be read; otherwise None.
     cluster_id: the id of the cluster to which the state belongs.
@@ -217,8 +217,8 @@ def _get_body(desired: DesiredResource | None) -> object | None:
 def _build_key_columns(id_: ResourceId, key: LiveKey | None) -> Row:
     """Return the columns with the type and key of the live object.
 
-    If they equal the kind and name of the resource, return no columns. Omitting them halves the size of the
-    table.
+    If the type and key equal the kind and name of the resource, return no columns. This halves the size of
+    the table.
     """
     if key is None or key == (id_.kind, id_.name):
         return {}
@@ -288,14 +288,14 @@ def read_live_rows(
     find_known: FindKnownResources = find_no_resources,
     unused_search: UnusedSearch | None = None,
 ) -> Iterator[Row]:
-    """Read a cluster, and yield the cluster's own row, then the rows of its live objects.
+    """Read a cluster, and yield the row about the whole cluster, then the rows of its live objects.
 
-    Raises Fault before the first row if the cluster cannot be read. If a different system of the environment
+    Raises Fault before the first row if the cluster cannot be read. If another system of the environment
     cannot be read, yield one row with the error for each object type of that system, or for each unread part.
 
     name, labels: the name and labels of the cluster in the fleet file.
     now: the time at which reading starts.
-    find_known: returns the resources of the project; called only for systems that need them to be read.
+    find_known: returns the resources of the project; called only if they are needed to read a system.
     unused_search: how to look for unused objects; None if unused objects are not listed.
     """
     listings: list[LiveListing] = []
@@ -337,9 +337,10 @@ def read_live_rows(
 
 
 def _is_irrelevant(problem: Exception, codec: LiveCodec, find_known: FindKnownResources) -> bool:
-    """Return whether the system does not support these objects, and the project has none of them.
+    """Return whether a failure to read objects can be ignored.
 
-    Always return False for a snapshot: it is read without a project, and later audits might need the objects.
+    It can be ignored if the system does not support the objects, and the project has none of them. Always
+    return False for a snapshot: it is read without a project, and later audits might need the objects.
     """
     if not isinstance(problem, UnsupportedFault) or find_known is find_no_resources:
         return False

@@ -20,9 +20,9 @@ _Shape = TypeVar("_Shape")
 _Row = TypeVar("_Row", bound=Mapping[str, Any])
 
 CLUSTER = "Cluster"
-"""The kind of a cluster's own row, which describes the cluster instead of one of its objects.
+"""The kind of the row about a whole cluster. Other rows are about one or several objects of the cluster.
 
-If the cluster could not be read, this row contains the error.
+If the cluster could not be read, the row about the whole cluster contains the error.
 """
 
 _TEXT = pa.string()
@@ -90,8 +90,9 @@ A resource that is a set of live objects also has a row for each element. The ta
 the cluster, the type and the key of the live object.
 
 If such a resource removes the unmanaged objects of a group, it also has a row for the group. In this row,
-``live_sort`` is empty, ``live_key`` is the name of the group, and ``desired`` is the body to compare the
-unmanaged objects of the group with. In the row for the whole set, ``live_sort`` and ``live_key`` are empty.
+``live_sort`` is empty, ``live_key`` is the name of the group, and ``desired`` is the body with which the
+unmanaged objects of the group are compared. In the row for the whole set, ``live_sort`` and ``live_key`` are
+empty.
 """
 
 FINDING = pa.struct(
@@ -124,7 +125,7 @@ FINDINGS = pa.schema(
 )
 """The table of the findings of an audit.
 
-It is also partitioned by ``audit_id``, which is not in the schema.
+The table is partitioned by ``audit_id``. This column is not in the schema.
 """
 
 SUMMARY = pa.schema(
@@ -196,7 +197,7 @@ class FileFormat:
 
 
 def find_unread_row(rows: Iterable[_Row], key: LiveKey) -> _Row | None:
-    """Return the row about several objects that could not be read, if the object is one of them.
+    """Return the row about several unread objects that include the object with this key; None without a row.
 
     rows: the rows of one cluster in the table `LIVE` that have an error.
     """
@@ -208,7 +209,7 @@ def _covers(row: Mapping[str, Any], name: str) -> bool:
 
 
 def get_declared_live_key(declared: Mapping[str, Any]) -> LiveKey:
-    """Return the type and key of the live object of a row of the table `DECLARED`."""
+    """Return the type and key of the live object to which a row of the table `DECLARED` refers."""
     sort, key = declared["live_sort"], declared["live_key"]
     return LiveKey(declared["kind"] if sort is None else sort, declared["name"] if key is None else key)
 

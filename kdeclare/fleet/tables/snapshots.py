@@ -29,9 +29,9 @@ _Time = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class UnreadObjects:
-    """A type of objects that could not be read.
+    """An object type whose objects could not be read.
 
-    is_part: whether only a part of these objects could not be read.
+    is_part: whether only some objects of the type could not be read.
     """
 
     sort: str
@@ -69,7 +69,7 @@ class SnapshotCluster:
 
     @property
     def rows(self) -> int:
-        """The number of rows that were written for the cluster, including the cluster's own row."""
+        """The number of rows that were written for the cluster, including the row about the cluster."""
         return 1 + self.resources + self.failed
 
 

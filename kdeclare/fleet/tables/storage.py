@@ -126,7 +126,7 @@ class LocalStorage:
 
     @property
     def moves_folders(self) -> bool:
-        """Return True: a folder moves in one step."""
+        """Return True, because a local folder is moved in one step."""
         return True
 
     def list_files(self, path: str) -> Mapping[str, int]:
@@ -216,7 +216,7 @@ def find_local_storage(location: str) -> LocalStorage | None:
 
 
 def is_visible(name: str) -> bool:
-    """Whether readers of tables use a file or folder with this name."""
+    """Whether readers of tables read a file or folder with this name, instead of skipping it."""
     return not name.startswith((".", "_"))
 
 

@@ -41,7 +41,7 @@ class UnfinishedTables:
         return f"{self.folder}/{name}" if final_path is None or self.storage.moves_folders else final_path
 
     def begin_table(self, name: str) -> str:
-        """Return the path for a new table. Raises KdeclareError if the table of another command is there."""
+        """Return the path for a new table. Raises KdeclareError if another command already uses it."""
         path = self.find_path(name)
         if path == self.final_paths.get(name) and path not in self._unpublished_paths:
             if self.storage.exists(path):
@@ -85,7 +85,7 @@ class UnfinishedTables:
 def open_unfinished_tables(
     storage: Storage, command_id: str, final_paths: Mapping[str, str] | None = None
 ) -> Iterator[UnfinishedTables]:
-    """Provide the tables of one command, and delete what was not published after the block.
+    """Provide the tables of one command. Afterwards, delete the tables that the block did not publish.
 
     final_paths: see `UnfinishedTables`.
     """
@@ -98,11 +98,13 @@ def open_unfinished_tables(
 
 @contextmanager
 def publish_tables(tables: UnfinishedTables, paths: Mapping[str, str], record: str) -> Iterator[None]:
-    """Publish tables, and write their record in the block. Withdraw both if the block raises an exception.
+    """Publish tables before the block, in which the caller must write their record.
+
+    If the block raises an exception, delete the published tables and the record. Raises KdeclareError if a
+    file of a table is missing, or if the block has not written the record.
 
     paths: the final path of each table, by table name.
-    record: the path of the record. Raises KdeclareError if a file of a table is missing, or if the block has
-        not written the record.
+    record: the path of the record.
     """
     published_paths: list[str] = []
     begins_record = False

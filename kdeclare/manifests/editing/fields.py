@@ -76,7 +76,7 @@ def _edit_value(subject: EditSubject, path: NodePath, value: Plain) -> Iterator[
 
 
 def _edit_list(subject: EditSubject, path: NodePath, elements: list[Plain]) -> Iterator[LocatedEdit]:
-    """Yield the edits that change a list to these elements. Unchanged elements are not edited."""
+    """Yield the edits that make a list contain exactly these elements. Unchanged elements are not edited."""
     node = subject.source.at(path)
     if not isinstance(node, SequenceNode):
         documents = (

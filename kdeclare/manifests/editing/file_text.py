@@ -20,7 +20,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-"""The byte order marks that YAML files may begin with."""
+"""The byte order marks with which a YAML file can begin, each with the encoding."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Edit the manifests of a project so that they declare given changes, and create new manifests."""
+"""Edit the manifests of a project so that they declare the requested changes, and create new manifests."""
 
 import os
 from collections import defaultdict

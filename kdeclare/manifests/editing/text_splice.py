@@ -220,7 +220,7 @@ def _splice_append(text: str, root: Node, edit: AppendEdit) -> str:
 
 
 def _insert_lines(text: str, node: CollectionNode, column: int, lines: Sequence[str]) -> str:
-    """Insert lines after the last item of a block and after the comments of the block that follow this item.
+    """Insert lines at the end of a block: after its last item and the comments below this item.
 
     column: the minimum indentation of a comment that belongs to the block.
     """

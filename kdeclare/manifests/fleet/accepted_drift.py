@@ -10,7 +10,7 @@ from kdeclare.core.patterns import compile_pattern, is_pattern
 AcceptableFinding = Literal[
     "missing", "changed", "contested", "policy", "pending", "orphaned", "unmanaged", "unused"
 ]
-"""A kind of finding that can be accepted. Not ``unreachable``, because then the drift is unknown."""
+"""A kind of finding that can be accepted. It cannot be ``unreachable``, because then the drift is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
