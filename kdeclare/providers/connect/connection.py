@@ -72,7 +72,7 @@ class ConnectClients:
 
 
 ENVIRONMENT_FIELD = "connect"
-"""The field of an environment that contains the named Connect clusters."""
+"""The name of the field in which an environment lists the named Connect clusters."""
 
 
 class ConnectSettings(RootModel[dict[str, HttpEndpointSettings]]):
@@ -199,7 +199,7 @@ CONNECTION = ConnectionType(
 
 
 class RetryingWorkers:
-    """Adds retries of changes to a `ConnectWorkers` object.
+    """Wraps a `ConnectWorkers` object, and retries its changes after RETRIABLE faults.
 
     Read requests are not retried: callers repeat them, or report the worker that does not respond.
     """
@@ -262,8 +262,8 @@ class WorkerState:
     def get_snapshot(self, group: WorkerGroup) -> GroupSnapshot:
         """Return the state of a group of workers.
 
-        If the group itself was not read, as in fleet snapshots, return the state of a group with workers of
-        the same names.
+        If there is no state for this group itself, as with fleet snapshots, return the state of a group whose
+        workers have the same names.
         """
         if group in self.groups:
             return self.groups[group]

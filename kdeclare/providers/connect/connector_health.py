@@ -1,4 +1,4 @@
-"""The health check of connectors for rollouts of fleets."""
+"""The health check of connectors during fleet rollouts."""
 
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.health import HealthCheck

@@ -1,4 +1,4 @@
-"""Ready-made policies for connectors, which a project file names and configures."""
+"""Ready-made policies for connectors. A project file names the policies to use and configures them."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping

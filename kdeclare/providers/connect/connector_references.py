@@ -65,9 +65,9 @@ def _list_declared(clients: ConnectClients, desired: Iterable[DesiredResource]) 
 
 
 def _list_connectors(inputs: PlanInputs, clients: ConnectClients, name: str) -> Mapping[str, LiveConnector]:
-    """Return the connectors of a Connect cluster. Raises Fault and KdeclareError.
+    """Return the connectors of a Connect cluster. Raises Fault or KdeclareError.
 
-    If a Connect cluster did not respond earlier in this plan, no request is sent to it again.
+    If the Connect cluster did not respond earlier during planning, no request is sent to it again.
     """
     state = inputs.live.find(ConnectorState) or ConnectorState()
     fault = state.get_cluster(name).fault

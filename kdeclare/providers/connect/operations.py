@@ -35,7 +35,7 @@ class WorkerConfigOpArgs(Arguments):
     """The change to one key.
 
     value: the new value; None removes the override.
-    was: the record of the secret that the change replaces; None if it replaces no secret.
+    was: the reference and hash of the secret that the change replaces; None if it replaces no secret.
     """
 
     key: str
@@ -138,7 +138,7 @@ class PatchWorkers(OperationType):
         return (*key_changes, *retry_changes)
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the key that the argument at this path changes."""
+        """Return the config key that the argument at the path ``at`` belongs to."""
         if at[0] == "ops" and isinstance(at[1], int):
             return _get_args(op).ops[at[1]].key
         return super().find_element(op, at)

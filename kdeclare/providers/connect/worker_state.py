@@ -195,10 +195,9 @@ def is_placeholder(text: str) -> bool:
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Whether the value of a setting on the command line is a secret of Connect workers.
+    """Whether an argument ``KEY=VALUE`` of ``connect worker-config`` contains a secret.
 
-    Placeholders are not secret. Return None if the command is not ``connect worker-config``, or if the
-    setting is the value of an option.
+    Placeholders are not secret. Return None for any other command, and for the value of an option.
     """
     if setting.option or setting.command[:2] != _COMMAND:
         return None
@@ -218,7 +217,7 @@ def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence
     location: the workers that store the value.
     known_hashes: the hashes of possible values. If the secret matches one of these hashes, that hash is used.
 
-    Raises KdeclareError if the hashes were made with a key that is not set.
+    Raises KdeclareError if the hashes were made with a secret key that is not available.
     """
     if raw is None or redact_value(key, raw) != SENSITIVE_MASK:
         return raw

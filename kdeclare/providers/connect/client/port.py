@@ -53,9 +53,9 @@ class Validation:
 class ConnectWorkers(Protocol):
     """The workers of one Connect cluster, each identified by its URL.
 
-    Every method can raise Fault. In the message of the Fault, "it" is the worker. The kind of the Fault is
-    UNKNOWN if a change got no response, and RETRIABLE if a rebalance prevented the change. Safe to use from
-    several threads.
+    Every method can raise Fault. The message of the Fault refers to the worker as "it". The kind of the Fault
+    is UNKNOWN if a change got no response, and RETRIABLE if a rebalance prevented the change. Safe to use
+    from several threads.
     """
 
     urls: tuple[str, ...]

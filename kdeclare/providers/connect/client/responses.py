@@ -89,12 +89,12 @@ _ERROR_RESPONSE = TypeAdapter(_ErrorResponse)
 
 
 def parse_overrides(body: bytes) -> Mapping[str, str]:
-    """Parse the raw overrides. Raises Fault."""
+    """Parse the response that contains a worker's raw overrides. Raises Fault."""
     return parse_response(_OVERRIDES, body)
 
 
 def parse_status(body: bytes) -> PluginStatus:
-    """Parse the status of a worker. Raises Fault."""
+    """Parse the response that contains the status of a worker. Raises Fault."""
     response = parse_response(_STATUS, body)
     return PluginStatus(
         worker_id=response.worker_id or "",
@@ -117,7 +117,7 @@ def parse_status(body: bytes) -> PluginStatus:
 
 
 def parse_validation(body: bytes) -> Validation:
-    """Parse a worker's validation of proposed overrides. Raises Fault."""
+    """Parse a worker's response to a request to validate overrides. Raises Fault."""
     response = parse_response(_VALIDATION, body)
     errors = {key: tuple(map(shorten, messages)) for key, messages in response.errors.items()}
     return Validation(response.valid, errors)

@@ -189,8 +189,9 @@ class SentChange:
     def made(self, seen: GroupSnapshot) -> Mapping[str, str] | None:
         """Return the overrides that all workers must have; None if it is unknown whether the change was made.
 
-        If there was no response, the change counts as made only if a newer update contains the values that
-        were sent. Equal values in an older update prove nothing, because they could have been set earlier.
+        If there was no response, the change counts as made only if a worker has read a newer update and
+        the overrides contain the values that were sent. Without a newer update, equal values prove nothing,
+        because they could have been set earlier.
         """
         if self.after is not None:
             return self.after
@@ -239,7 +240,7 @@ def await_workers(
 
 
 def _find_newest_offset(snapshot: GroupSnapshot) -> int:
-    """Return the highest offset of an update that a worker has read; -1 if there is no update."""
+    """Return the highest offset that any worker has read in the topic of the overrides; -1 if none."""
     offsets = (worker.status.seen for worker in snapshot.workers if worker.status)
     return max((offset for offset in offsets if offset is not None), default=-1)
 

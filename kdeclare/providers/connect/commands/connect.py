@@ -299,7 +299,7 @@ def delete(
 
 @dataclass
 class _ChangeConfirmation:
-    """Asks for confirmation of a change, and stores the result of the command.
+    """Asks for confirmation of a change, makes the change, and reports the result.
 
     refused: the exit code if a worker cannot apply the change; otherwise None.
     """

@@ -128,7 +128,7 @@ def build_connect_schemas() -> dict[str, dict[str, Any]]:
 
 
 def build_workers_document(view: WorkersView) -> WorkersDocument:
-    """Return the JSON document of all workers."""
+    """Return the JSON document with the state of all workers."""
     workers = tuple(map(_build_worker_document, view.workers))
     return WorkersDocument(int(get_workers_exit_code(view)), view.at, view.keys, workers, view.diagnostics)
 

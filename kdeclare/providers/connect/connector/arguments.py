@@ -20,7 +20,7 @@ from kdeclare.providers.connect.connector.spec import StateName
 EXISTS = "exists"
 """The name of the view element that shows whether the connector exists."""
 OTHER_KEYS = "(other keys)"
-"""The name of the view element that lists live keys that the operation does not know but would remove."""
+"""The name of the view element for live keys that are not in the plan. The operation would remove them."""
 
 
 def _is_true(value: object) -> bool:
@@ -147,7 +147,7 @@ class RestartArgs(ConnectorArgs):
 
 @dataclass(frozen=True, slots=True)
 class DeleteOffsetsArgs(ConnectorArgs):
-    """The connector whose offsets are deleted, as a part of its deletion."""
+    """The connector whose offsets the operation deletes, before another operation deletes the connector."""
 
 
 def mark_config(args: ConfigArgs) -> Mapping[str, JsonValue]:

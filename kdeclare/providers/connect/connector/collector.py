@@ -28,7 +28,7 @@ If more are selected, one request lists all connectors.
 _SETTLE_LIMIT_S = 10.0
 _SETTLE_STEP_S = 0.5
 _PROBE_NAME = "kdeclare"
-"""The connector name in requests that only read the key definitions of a class."""
+"""The connector name in requests that only read the key definitions of a connector class."""
 
 
 def read_connectors(connections: Connections, selection: ConnectorSelection) -> ConnectorState:
@@ -70,9 +70,9 @@ def _name_endpoints(clients: ConnectClients, selection: ConnectorSelection) -> C
 def _restore_endpoints(
     clients: ConnectClients, state: ConnectorState, selection: ConnectorSelection
 ) -> ConnectorState:
-    """Return the state under the names of Connect clusters that the selection uses.
+    """Return the state, keyed by the names that the selection uses for the Connect clusters.
 
-    For the only Connect cluster, the selection can contain None instead of the name.
+    For the only Connect cluster of the environment, the selection can contain None instead of the name.
     """
     names = {endpoint: clients.choose_cluster(endpoint).name for endpoint in selection.all_endpoints}
     return ConnectorState({endpoint: state.clusters[name or endpoint] for endpoint, name in names.items()})
@@ -131,7 +131,7 @@ def _is_transitional(state: ConnectorState, selection: ConnectorSelection) -> bo
 def _add_details(
     clients: ConnectClients, state: ConnectorState, selection: ConnectorSelection, *, with_classes: bool
 ) -> ConnectorState:
-    """Add the ids of the Connect clusters and, for plans, the classes of the connectors."""
+    """Add the ids of the Connect clusters to the state. For plans, also add data about connector classes."""
     snapshots = dict(state.clusters)
     for endpoint, snapshot in state.clusters.items():
         if not snapshot.is_readable:
@@ -150,9 +150,9 @@ def _add_details(
 def _add_classes(
     cluster: ConnectCluster, snapshot: ClusterSnapshot, selection: ConnectorSelection, endpoint: Endpoint
 ) -> ClusterSnapshot:
-    """Add the PASSWORD keys of the selected classes.
+    """Add the PASSWORD keys of the selected connectors' classes to the snapshot of a Connect cluster.
 
-    Add the installed classes if class names must be compared.
+    If class names must be compared, also add the list of installed classes.
     """
     names = selection.list_names(endpoint)
     live_classes = {

@@ -29,12 +29,12 @@ from kdeclare.providers.connect.connector.status import (
 TIMEOUT = "work-timeout"
 
 _LIMIT_S = 120.0
-"""The time limit for reaching a state, in seconds. Workers start connectors after a rebalance."""
+"""The time limit for reaching a state, in seconds. Workers start connectors only after a rebalance."""
 _SETTLE_S = 2.0
 _SETTLE_FAILURE_S = 5.0
 """How long a changed connector must keep showing a failure before the failure counts, in seconds.
 
-For a few seconds after a change, workers still report the earlier tasks.
+For a few seconds after a change, workers still report the tasks from before the change.
 """
 
 
@@ -65,10 +65,10 @@ class ConnectorCompletion(Completion):
         return OperationResult(op.id, Status.FAILED, WORK_FAILED, message)
 
     def find_settle_s(self, op: Operation, *, has_failed: bool) -> float:
-        """Return how many seconds the workers must keep reporting that the work has ended.
+        """Return how many seconds the workers must keep reporting the final status of the connector.
 
-        5 seconds for a failure of a connector that existed before the operation, 2 seconds in all other
-        cases.
+        Only then does the operation count as finished. A failure must be reported for 5 seconds if the
+        connector existed before the operation. In all other cases, 2 seconds are enough.
         """
         is_new = isinstance(op.args, CreateConnectorArgs)
         return _SETTLE_FAILURE_S if has_failed and not is_new else _SETTLE_S

@@ -141,7 +141,7 @@ class ConfigureConnector(ConnectorOperationType):
     manner = frozenset({"awaited"})
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the connector, the resources that it requires, and the topics that it no longer uses."""
+        """List the connector, the resources that it requires, and the topics that it no longer uses."""
         args = _get_configure_args(op)
         before = {key: op.expect.get(find_path(key)) for key in args.keys}
         released = list_topics(before) - list_topics(args.config)

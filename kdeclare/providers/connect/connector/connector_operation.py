@@ -39,7 +39,7 @@ class ConnectorOperationType(OperationType):
 
     arguments: type[Arguments] = ConnectorArgs
     access: ClassVar[Access] = Access.UPDATE
-    """How the operation accesses the connector, for its footprint."""
+    """The kind of access to the connector that the footprint of the operation contains."""
     deletion_risk = Risk.DISRUPTIVE
     contents = "offsets"
 
@@ -53,14 +53,14 @@ class ConnectorOperationType(OperationType):
         return "connector", _get_args(op).location
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the resource is a Connector.
+        """Whether the resource of the operation is a Connector.
 
-        Its name is not compared, because the connector can have a different name in Connect.
+        The name of the resource is not checked, because the connector can have a different name in Connect.
         """
         return op.resource.kind == CONNECTOR
 
     def select(self, op: Operation) -> Selections:
-        """Select the connector."""
+        """Select the connector that the operation changes."""
         args = _get_args(op)
         return (ConnectorSelection(frozenset({ConnectorKey(args.endpoint, args.connector)})),)
 
@@ -89,7 +89,7 @@ class ConnectorOperationType(OperationType):
         return (FootprintEntry(CONNECTOR, op.resource.name, self.access),)
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the element of a config key."""
+        """Return the name of the view element that the argument at the path ``at`` belongs to."""
         if len(at) > 1 and at[0] == "config":
             return find_path(str(at[1]))
         return super().find_element(op, at)

@@ -86,7 +86,7 @@ def withhold_connector(
     state: ConnectorState,
     owned: ConnectorRecord | None,
 ) -> Difference | None:
-    """Return the difference of a connector whose Connect cluster is not configured or did not respond.
+    """Return the difference for a connector whose Connect cluster is not configured or did not respond.
 
     Return None if the connector can be compared.
     """

@@ -115,12 +115,12 @@ class ConnectorCodec:
         return {**fields, "state": body["state"]}
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None: reports show the path itself, which is the name of the field in manifests."""
+        """Return None: reports show the path of a field, which is also its name in manifests."""
         return None
 
 
 def _describe_problem(problem: Fault | KdeclareError) -> str:
-    """Explain why a Connect cluster cannot be read, such as a TLS file that cannot be used, as a clause."""
+    """Return, as a clause, the reason why a Connect cluster cannot be read, such as an unusable TLS file."""
     if isinstance(problem, Fault):
         return describe_fault(problem)
     return summarize_diagnostics(problem.diagnostics).rstrip(".")

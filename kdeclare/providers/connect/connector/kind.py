@@ -221,7 +221,7 @@ class ConnectorKind:
     def is_self_contained(self, name: str, body: object) -> bool:
         """Whether the manifest names the Connect cluster.
 
-        If it does not, the key of the connector is unknown without the environment.
+        If it does not, the key of the live connector can be determined only with the environment.
         """
         return narrow(body, ConnectorBody).endpoint is not None
 
@@ -297,7 +297,7 @@ def _describe_connector(connector: LiveConnector, password_keys: frozenset[str])
 
 
 def _apply_fields(body: ConnectorBody, change: Change) -> ConnectorBody:
-    """Return the body of a connector after its field changes. Skip changes to masked values."""
+    """Apply the field changes of ``change`` to the body of a connector. Skip changes to masked values."""
     config = dict(body.config)
     for field in change.fields:
         key = find_key(field.path)

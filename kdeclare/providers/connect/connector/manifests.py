@@ -176,5 +176,5 @@ def render_connector_lines(change: Change) -> Sequence[str]:
 
 
 def is_same_value(path: SpecPath, text: str, value: JsonValue) -> bool:
-    """Whether a string in a manifest is equivalent to a value of a change."""
+    """Whether a string in a manifest is equivalent to a value in a change."""
     return text == str(value)

@@ -153,10 +153,10 @@ def _build_configure_args(
 def _find_replaced_value(
     applied: StatedSetting | None, stated: StatedSetting | None, text: str | None
 ) -> StatedSetting | None:
-    """Return the value that an operation replaces, if the view alone does not suffice to restore it.
+    """Return the earlier value of a key, for a rollback; None if the value is unknown or in the view.
 
-    The view contains only hashes if the earlier or the new value is a secret. The value is known if kdeclare
-    applied it.
+    If the earlier or the new value is a secret, the view contains only hashes. In this case, the earlier
+    value is known only if kdeclare applied it.
     """
     if isinstance(applied, SecretRef):
         return applied if _is_value_of(applied, text) else None

@@ -45,7 +45,7 @@ class ConnectorPlanning(PlanHooks):
     """The planning hooks for connectors."""
 
     def __init__(self, inputs: PlanInputs) -> None:
-        """Prepare the hooks of a plan."""
+        """Prepare the planning hooks for one plan."""
         self._inputs = inputs
         self._state = inputs.live.find(ConnectorState)
         self._desired = {item.id: item for item in inputs.desired if item.id.kind == CONNECTOR}
@@ -182,7 +182,7 @@ def _link_needed(
 def link_workers(
     operations: tuple[Operation, ...], connector_operations: Sequence[Operation]
 ) -> tuple[Operation, ...]:
-    """Change connectors after the overrides of the workers in the same Connect cluster.
+    """Add dependencies, so that connectors change after the worker overrides of their Connect cluster.
 
     kdeclare knows that workers belong to the same Connect cluster only if the environment names the cluster.
     """
@@ -200,7 +200,10 @@ def link_workers(
 def _link_access(
     operations: tuple[Operation, ...], users: Mapping[str, frozenset[str]]
 ) -> tuple[Operation, ...]:
-    """Change connectors after their users get access, and delete them before their users lose access."""
+    """Add dependencies between the operations on connectors and the operations on the access of their users.
+
+    Connectors change after their users get access, and are deleted before their users lose access.
+    """
     if not any(users.values()):
         return operations
     follows: dict[str, dict[str, str]] = defaultdict(dict)
@@ -221,7 +224,7 @@ def _add_follows(
 ) -> tuple[Operation, ...]:
     """Return the operations with additional predecessors.
 
-    follows: for each operation, the reasons by the id of the predecessor.
+    follows: for the id of each operation, the ids of its additional predecessors, each with a reason.
     """
     return tuple(
         replace(op, follows={**follows[op.id], **op.follows}) if follows.get(op.id) else op

@@ -144,7 +144,10 @@ def _explain_fault(proposal: Proposal, fault: Fault) -> Diagnostic:
 
 
 def _find_plugin_names(cluster: ConnectCluster, class_name: str) -> Collection[str] | None:
-    """Return the names of the installed classes, if ``class_name`` is not one of them; otherwise None."""
+    """Return the names and aliases of the installed classes if they do not include ``class_name``.
+
+    Return None if they do, or if the classes cannot be read.
+    """
     try:
         plugins = cluster.list_plugins()
     except Fault:

@@ -83,7 +83,7 @@ def is_masked(text: str | None) -> bool:
 
 
 def is_hidden(key: str, text: str | None, password_keys: Collection[str] = ()) -> bool:
-    """Whether output must not contain a live value of this key.
+    """Whether a live value of this key must be hidden in output.
 
     password_keys: the keys that the connector class defines as PASSWORD.
     """
@@ -95,7 +95,7 @@ def is_hidden(key: str, text: str | None, password_keys: Collection[str] = ()) -
 
 
 def to_shown_value(key: str, text: str | None) -> JsonValue:
-    """Return a value in the form that changes and policies show. ``tasks.max`` is an integer if possible."""
+    """Convert a value to the form in plans and policies: ``tasks.max`` is an integer if possible."""
     if key == TASKS_MAX and text is not None and parse_whole_number(text.removeprefix("-")) is not None:
         return int(text)
     return text
@@ -119,7 +119,7 @@ def mark_setting(
     """Return a live value for views. A secret is replaced with a string that contains a part of its hash.
 
     location: the connector. stated: the value that the operation sets. was: the value that the operation
-        replaces; for a secret, the record of the secret. hidden_keys: keys whose values are secrets although
+        replaces; for a secret, its reference and hash. hidden_keys: keys whose values are secrets although
         their names do not indicate it.
 
     If the operation replaces a secret with a plain value, or a plain value with a secret, both values are
@@ -129,7 +129,7 @@ def mark_setting(
     hidden.
 
     A masked value is treated as if the operation had already set it, because its real value is unknown.
-    Raises KdeclareError if the hashes were made with a key that is not set.
+    Raises KdeclareError if the hashes were made with a secret key that is not available.
     """
     if stated is not None and (is_masked(text) or text == stated):
         return mark_stated(stated, was)
@@ -160,7 +160,7 @@ def redact_config(config: Mapping[str, str], password_keys: Collection[str] = ()
 
 
 def bind_setting(value: JsonValue) -> Setting:
-    """Convert the plain data of a declared value back to the value. A secret has a hash, but no value."""
+    """Restore a declared value from plain data. If it is a secret, the result has a hash, but no value."""
     if isinstance(value, str):
         return value
     fields = as_object(value)

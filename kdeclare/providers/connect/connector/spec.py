@@ -242,7 +242,7 @@ def dump_connector(body: ConnectorBody) -> JsonObject:
 
 
 def bind_connector(json: JsonObject) -> ConnectorBody:
-    """Convert the result of `dump_connector` back to a body. The secrets have hashes, but no values."""
+    """Restore a body from the result of `dump_connector`. Secrets in the body have hashes, but no values."""
     return ConnectorBody(
         as_text(json["name"]),
         as_text(json["class"]),

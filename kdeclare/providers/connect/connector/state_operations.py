@@ -38,7 +38,10 @@ class SetConnectorState(ConnectorOperationType):
     completion = CONNECTOR_COMPLETION
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the connector. An operation that prepares its deletion runs before the deletion."""
+        """Return a footprint that contains the connector.
+
+        If the operation prepares the deletion of the connector, it runs before the deletion.
+        """
         access = Access.AFTER if _get_state_args(op).is_deletion else Access.UPDATE
         return (FootprintEntry(CONNECTOR, op.resource.name, access),)
 
@@ -47,7 +50,7 @@ class SetConnectorState(ConnectorOperationType):
         return op.resource if _get_state_args(op).is_deletion else None
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """Return the state."""
+        """List the only view element: the state of the connector."""
         return [STATE]
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
@@ -55,11 +58,11 @@ class SetConnectorState(ConnectorOperationType):
         return {STATE: find_state_element(find_connector(op, live))}
 
     def expected_state(self, op: Operation) -> View:
-        """Return the new state."""
+        """Return the view with the new state."""
         return {STATE: _get_state_args(op).state}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return the change of the state."""
+        """Return the change of the connector's state."""
         args = _get_state_args(op)
         if args.is_deletion:
             return ()
@@ -137,7 +140,7 @@ class DeleteConnectorOffsets(ConnectorOperationType):
     deletion_risk = Risk.IRREVERSIBLE
 
     def find_deleted_resource(self, op: Operation) -> ResourceId:
-        """Return the resource, whose deletion this operation prepares."""
+        """Return the id of the resource whose deletion this operation prepares."""
         return op.resource
 
     def list_elements(self, op: Operation) -> Sequence[str]:

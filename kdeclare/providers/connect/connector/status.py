@@ -37,7 +37,7 @@ def has_reached(connector: LiveConnector, state: str) -> bool:
 
 
 def list_failures(connector: LiveConnector) -> tuple[str, ...]:
-    """Return a clause for the connector and each of its tasks that failed, with the reason."""
+    """Return one clause with the reason for each failure of the connector or one of its tasks."""
     failures = [_format_failure("the connector", connector.trace)] if connector.state == FAILED else []
     failures += [
         _format_failure(f"task {task.id}", task.trace) for task in connector.tasks if task.state == FAILED
@@ -46,7 +46,7 @@ def list_failures(connector: LiveConnector) -> tuple[str, ...]:
 
 
 def describe_status(connector: LiveConnector | None) -> str:
-    """Return the states of a connector and its tasks as a clause for messages."""
+    """Return the states of a connector and its tasks as a clause that can be part of a message."""
     if connector is None:
         return "it does not exist"
     counts = Counter(task.state for task in connector.tasks)
@@ -55,7 +55,7 @@ def describe_status(connector: LiveConnector | None) -> str:
 
 
 def describe_fault(fault: Fault) -> str:
-    """Return the message of a fault as a clause for messages."""
+    """Return the message of a fault as a clause that can be part of another message."""
     return redact_message(fault.message or fault.error).rstrip(".")
 
 

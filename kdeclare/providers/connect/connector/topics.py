@@ -12,9 +12,10 @@ TOPIC = "Topic"
 """The kind of topics, which is also their type in footprints."""
 
 _SUBJECT, _VERSION = "schema-registry.subject", "schema-registry.version"
-"""Types of objects in the footprints of the provider schema_registry, which this provider does not import.
+"""The types that subjects and schema versions have in the footprints of the Schema Registry provider.
 
-The names of the objects are ``REGISTRY/SUBJECT`` and ``REGISTRY/SUBJECT/FINGERPRINT``.
+The Connect provider does not import that provider, so the types are repeated here. The objects have the
+names ``REGISTRY/SUBJECT`` and ``REGISTRY/SUBJECT/FINGERPRINT``.
 """
 
 _LIST_KEY = "topics"
@@ -52,8 +53,8 @@ def list_topic_entries(
 class TopicReferences:
     """The topics that a config refers to, by name or with ``topics.regex``.
 
-    is_complete: whether the config can refer to no other topics. Placeholders and regular expressions that
-        RE2 does not support can refer to any topic.
+    is_complete: whether the config certainly refers to no other topics. Placeholders can refer to any topic,
+        and so can regular expressions that RE2 does not support.
     """
 
     topics: frozenset[str]

@@ -208,7 +208,7 @@ class ConnectorModel:
         return plugin.type == "source" and self.topics is not None and not self.topics.issuperset(topics)
 
     def _find_failure(self, config: ConnectorConfig) -> str:
-        """Return the trace of the tasks of a file connector that cannot open its file; otherwise empty."""
+        """Return the stack trace of the tasks of a file sink; empty if the tasks can open the file."""
         plugin, file = self._find_plugin(config), self._resolve(config.get("file", ""))
         if plugin is not FILE_SINK or file.rpartition("/")[0] not in self.missing_folders:
             return ""
@@ -231,7 +231,7 @@ class ConnectorModel:
         )
 
     def _validate(self, config: ConnectorConfig) -> tuple[MemoryPlugin, Mapping[str, tuple[str, ...]]]:
-        """Return the connector class, and the validation errors by config key, without resolved values."""
+        """Return the connector class, and the validation errors by key. Errors contain no resolved values."""
         resolved = {key: self._resolve(value) for key, value in config.items()}
         plugin = self._find_plugin(resolved)
         errors = plugin.find_errors(resolved)

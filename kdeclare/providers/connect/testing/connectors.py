@@ -42,7 +42,7 @@ class ConnectCall(faults.Call):
     """One call of a method of `ConnectCluster`. ``items`` contains only the name of the connector.
 
     request: the request that `RestConnectCluster` sends for this call, such as
-        ``PUT /connectors/orders/config``. If `RestConnectCluster` sends several requests, the first of them.
+        ``PUT /connectors/orders/config``. If it sends several requests, this is the first request.
     """
 
     request: str = ""
@@ -203,7 +203,7 @@ class MemoryConnectCluster(ConnectorModel):
     # controls for tests
 
     def elsewhere(self) -> "MemoryConnectCluster":
-        """Return a second client of the same cluster, with a separate log and without faults."""
+        """Return a second client of the same cluster, with its own log of calls and no simulated faults."""
         other = copy.copy(self)
         other.faults = FaultPlan()
         other.calls = []

@@ -48,7 +48,7 @@ from kdeclare.providers.kafka.risks import assess_worker_field
 
 @dataclass(frozen=True, slots=True)
 class AppliedValue(Arguments):
-    """The last applied value of a key that is not secret. None means that there is no override."""
+    """The value that kdeclare last applied for a key, if the value is not secret. None means no override."""
 
     value: str | None
 
@@ -79,7 +79,7 @@ class _DiffInput:
 
 
 def resolve_group(desired: WorkerConfigBody | None, owned: WorkerConfigRecord | None) -> WorkerGroup:
-    """Return the declared workers. If the resource is not declared, return the workers of its last apply."""
+    """Return the declared workers. If none are declared, return the workers of the owned record."""
     if desired is not None:
         return desired.group
     if owned is None:

@@ -48,7 +48,10 @@ WORKER_CONFIG = "ConnectWorkerConfig"
 _ENDPOINT_PREFIX = f"{ENVIRONMENT_FIELD}/"
 _CONFIGS, _REFUSALS = "configs", "refusals"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-"""The placeholder for the time of a decoded snapshot. Audits do not check when certificates expire."""
+"""The time in live state that is decoded from a snapshot.
+
+This is only a placeholder: audits do not need the time, because they do not check when certificates expire.
+"""
 
 
 def make_live_key(group: WorkerGroup) -> LiveKey:
@@ -69,7 +72,7 @@ class WorkerConfigCodec:
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Return no objects, because only manifests and states name workers."""
+        """Return no objects, because kdeclare knows workers only from manifests and states."""
         return self.list_known_objects(connections, ())
 
     def list_known_objects(self, connections: Connections, resources: Sequence[KnownResource]) -> LiveListing:

@@ -1,4 +1,4 @@
-"""A secret override whose value is known only as hashes, as in snapshots of fleets."""
+"""A secret override whose value is known only as hashes, as in fleet snapshots."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ class HashedOverride(str):
     hashes: frozenset[str]
 
     def __new__(cls, hashes: Iterable[str]) -> "HashedOverride":
-        """hashes: the hashes of the raw value, each with a different salt."""
+        """Create the placeholder. hashes: the hashes of the raw value, each with a different salt."""
         override = super().__new__(cls, SENSITIVE_MASK)
         override.hashes = frozenset(hashes)
         return override
@@ -35,5 +35,5 @@ def is_same_value(stored_hash: str, raw: str) -> bool:
 
 
 def _get_method(stored_hash: str) -> str:
-    """Return the scheme, the id of the key and the salt of a hash."""
+    """Return the part of a hash that contains the scheme, the id of the key, and the salt."""
     return stored_hash.rpartition("$")[0]

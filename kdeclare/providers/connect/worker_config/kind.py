@@ -131,11 +131,11 @@ class ConnectWorkerConfigKind:
         return assess_worker_field(field)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Replace the reason why a worker refused the overrides with a constant: reasons can vary."""
+        """Remove the reason why a worker refused the overrides, because the reason can vary."""
         return replace(field, before=REFUSED) if field.path.startswith(WORKER_PATH_PREFIX) else field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return no fields: the operations contain every field of a change, so all fields can be compared."""
+        """Return no paths: the operations contain every field of a change, so every field must match them."""
         return frozenset()
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:

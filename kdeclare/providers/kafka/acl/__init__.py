@@ -1,1 +1,1 @@
-"""Access control lists: bindings, which allow or deny principals to use resources of a cluster."""
+"""Access control lists: bindings that allow or deny principals access to the resources of a cluster."""

@@ -15,7 +15,7 @@ _IMPLYING = {
     "DESCRIBE": frozenset({"DESCRIBE", "READ", "WRITE", "DELETE", "ALTER"}),
     "DESCRIBE_CONFIGS": frozenset({"DESCRIBE_CONFIGS", "ALTER_CONFIGS"}),
 }
-"""For an operation, the operations that imply it. For example, ALLOW READ also allows DESCRIBE."""
+"""Maps an operation to the operations that imply it. For example, ALLOW READ also allows DESCRIBE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,10 @@ def decide_access(
 def decide_on_resource(
     on_resource: Sequence[Binding], request: AccessRequest, *, allow_if_no_acl: bool = False
 ) -> AccessDecision:
-    """Return the decision about a request. ``on_resource`` contains all bindings that match its resource."""
+    """Return the decision about a request.
+
+    on_resource: all bindings whose pattern matches the resource of the request.
+    """
     if not on_resource:
         return AccessDecision(allow_if_no_acl, AccessReason.NO_ACL)
     allowing: Binding | None = None

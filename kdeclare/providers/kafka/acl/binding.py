@@ -114,7 +114,7 @@ class Binding(NamedTuple):
 
 
 _EMPTY = "%"
-"""The notation for an empty host, which brokers accept."""
+"""The notation for an empty host. Brokers accept bindings with an empty host."""
 _ESCAPED_STAR = "%2A"
 _TEXT = re.compile(r"(ALLOW|DENY) (\S+) (\S+) ([^\s:]+):(\S+) from (\S+)")
 _ELEMENT = re.compile(r"(ALLOW|DENY) (\S+) (\S+) from (\S+)")
@@ -187,7 +187,7 @@ def sort_bindings(bindings: Iterable[Binding]) -> tuple[Binding, ...]:
 
 
 class PatternIndex:
-    """An index of binding patterns that quickly finds a pattern that covers another pattern."""
+    """An index of resource patterns. It quickly finds a pattern that covers another pattern."""
 
     def __init__(self, bindings: Iterable[Binding]) -> None:
         self._patterns = {(b.resource_type, b.name, b.pattern) for b in bindings}

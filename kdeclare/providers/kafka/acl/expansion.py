@@ -37,7 +37,7 @@ CONTRADICTION = "acl-contradiction"
 
 
 class Right(NamedTuple):
-    """An operation on a resource, or on all resources with a prefix, that a manifest allows or denies."""
+    """An operation that a manifest allows or denies, on one resource or on all resources with a prefix."""
 
     resource_type: str
     name: str
@@ -70,9 +70,9 @@ def parse_pattern(text: str) -> NamePattern:
 
 
 def parse_acl(name: str, spec: AclSpec) -> tuple[AclBody, tuple[SpecProblem, ...]]:
-    """Return the declared bindings, and the problems.
+    """Return the bindings that a manifest declares, and the problems of the manifest.
 
-    A problem is also reported for names that never match.
+    A name that never matches a principal, host or resource is also a problem.
     """
     return _Expansion(f"Acl/{name}", spec).expand()
 
@@ -289,7 +289,7 @@ class _Expansion:
 
 
 def list_streams_rights(application: str) -> list[Right]:
-    """Return the permissions of a Kafka Streams application with this application id."""
+    """Return the permissions that a Kafka Streams application with this application id needs."""
     internal_topics = f"{application}-"
     return [
         *(Right(TOPIC, internal_topics, PREFIXED, o) for o in ("READ", "WRITE", "CREATE", "DELETE")),

@@ -41,7 +41,10 @@ class FirstAclReview:
     def review(
         self, resource: ResourceId, source: SourcePosition | None, difference: Difference
     ) -> Difference:
-        """Return the difference with its risk and a warning. Raises Fault if brokers do not respond."""
+        """If the change creates the first ACL of a resource, add the risk and a warning to the difference.
+
+        Raises Fault if brokers do not respond.
+        """
         change = difference.change
         created = [f for f in change.fields if f.op is FieldOp.APPEND] if change is not None else []
         if change is None or not created or True not in self._allows_everyone:

@@ -78,7 +78,7 @@ class AclCodec:
 
 
 def list_acl_elements(body: AclBody | None, owned: AclRecord | None) -> Iterator[Element]:
-    """Return one audited element for each declared or owned binding."""
+    """Split an Acl into its declared and owned bindings, so that an audit can compare each binding."""
     declared = body.bindings if body is not None else {}
     applied = frozenset(get_owned_bindings(owned))
     for binding in sort_bindings([*declared, *applied]):
@@ -91,7 +91,7 @@ def list_acl_elements(body: AclBody | None, owned: AclRecord | None) -> Iterator
 
 
 def list_removed_principals(body: AclBody) -> Mapping[str, AclBody]:
-    """Return an empty body for each principal whose unmanaged bindings are removed.
+    """Return a body without bindings for each principal whose unmanaged bindings are to be removed.
 
     The bodies declare no bindings, so the diff removes every binding of these principals.
     """
@@ -100,14 +100,14 @@ def list_removed_principals(body: AclBody) -> Mapping[str, AclBody]:
 
 
 def find_acl_key(body: AclBody | None, owned: OwnedRecord | None) -> LiveKey | None:
-    """Return the key of the binding of an audited element; None for a resource without bindings."""
+    """Return the key of the first declared or owned binding; None if there is no such binding."""
     for binding in (*(body.bindings if body is not None else ()), *get_owned_bindings(owned)):
         return _make_key(binding)
     return None
 
 
 def list_acl_facts(body: AclBody) -> DeclaredFacts | None:
-    """Return the facts of an audited element; None if its binding was removed from the manifest."""
+    """Return the facts of the bindings that the body declares; None if it declares no binding."""
     if not body.bindings:
         return None
     return DeclaredFacts([_hash_binding(binding) for binding in body.bindings])

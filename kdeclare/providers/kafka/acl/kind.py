@@ -139,7 +139,7 @@ class AclKind:
         return merge_bindings(before, after, created, deleted)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return ALLOW or DENY, by principal, operation, resource and host.
+        """Return ALLOW or DENY for each declared combination of principal, operation, resource and host.
 
         A manifest must not allow what another manifest denies.
         """
@@ -162,7 +162,7 @@ class AclKind:
     ) -> Mapping[str, object] | None:
         """Return the live bindings that the resource declares or owns.
 
-        If the resource is not declared, its name is one live binding in text format.
+        If the resource is neither declared nor owned, its name is one live binding in text format.
         """
         state = require_visible(live.get(AclState))
         body = desired.get_body(AclBody) if desired is not None else None
@@ -177,7 +177,7 @@ class AclKind:
         return describe_bindings(filter(state.has, bindings), principals)
 
     def select_every(self) -> Selections:
-        """Return a selection without principals, because listing the live bindings reads all bindings."""
+        """Return an empty selection, because listing live bindings reads the bindings of all principals."""
         return (AclSelection(),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
@@ -189,19 +189,19 @@ class AclKind:
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the key of the binding of an audited element."""
+        """Return the key of the first declared or owned binding; None if there is no such binding."""
         return find_acl_key(narrow_optional(body, AclBody), owned)
 
     def list_elements(self, name: str, body: object | None, owned: OwnedRecord | None) -> Iterable[Element]:
-        """Return one audited element for each declared or owned binding."""
+        """Split an Acl into its declared and owned bindings, so that an audit can compare each binding."""
         return list_acl_elements(narrow_optional(body, AclBody), narrow_record(owned, AclRecord))
 
     def list_removed_groups(self, name: str, body: object) -> Mapping[str, AclBody]:
-        """Return an empty body for each principal whose unmanaged bindings are removed."""
+        """Return a body without bindings for each principal whose unmanaged bindings are to be removed."""
         return list_removed_principals(narrow(body, AclBody))
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the facts of an audited element."""
+        """Return the facts of the bindings that the body declares; None if it declares no binding."""
         return list_acl_facts(narrow(body, AclBody))
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
@@ -221,7 +221,10 @@ class AclKind:
         return is_acl_as_changed(narrow_optional(before, AclBody), narrow(after, AclBody), change)
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """Return whether a body or an owned record contains one of the bindings of a field change."""
+        """Return whether a body or an owned record contains a binding that a field change creates or deletes.
+
+        Also return True if the body or the record has ``removeUnmanaged``.
+        """
         bindings = stated.get("bindings", ())
         texts = set(as_object(bindings) if isinstance(bindings, Mapping) else bindings)  # type: ignore[arg-type]
         is_claimed = any(str(binding) in texts for binding in parse_field(field))

@@ -58,7 +58,7 @@ class Lockout(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """The bindings of the cluster that the operations of one resource create and delete."""
+    """The bindings of type Cluster that the operations of one declared resource create and delete."""
 
     created: frozenset[Binding]
     deleted: frozenset[Binding]
@@ -102,9 +102,9 @@ def select_relevant(operations: Iterable[Operation]) -> list[Operation]:
 def check_lockout(
     operations: Sequence[Operation], live: Iterable[Binding], access: OwnAccess, *, is_permitted: bool
 ) -> Iterator[Verdict]:
-    """Yield a denial for each resource that could lock kdeclare out.
+    """Yield a denial for each resource whose changes could lock kdeclare out.
 
-    The denial is overridden if the user permits it.
+    If the user permits these changes, yield a warning instead.
     """
     for resource, operation, doubt in find_lockouts(operations, live, access):
         who = f"{access.principal}, which kdeclare connects as" if access.principal else "kdeclare"
@@ -166,7 +166,7 @@ def _find_lockout(
 
 
 def _is_super_user(access: OwnAccess) -> bool:
-    """Return whether kdeclare's rights are those of a super user.
+    """Return whether kdeclare has its rights as a super user.
 
     Call this only if the ACLs of the cluster do not explain the rights. A super user can read all configs,
     including the class of the authorizer.
@@ -175,9 +175,7 @@ def _is_super_user(access: OwnAccess) -> bool:
 
 
 def _can_matter(changes: _Changes, access: OwnAccess) -> bool:
-    """Return whether changes could take rights away from kdeclare.
-
-    The result is the same for every explanation of kdeclare's rights.
+    """Return whether changes could take rights away from kdeclare, whatever the origin of these rights is.
 
     Changes to the bindings of a different principal take nothing away from kdeclare.
     """
@@ -206,10 +204,10 @@ def _explain_doubt(access: OwnAccess, before: Set[Binding]) -> str:
 def _keeps_right(
     changes: Sequence[_Changes], before: Set[Binding], operation: str, explanation: _Explanation
 ) -> bool:
-    """Return whether an operation stays allowed in the worst case.
+    """Return whether kdeclare stays allowed to perform an operation in the worst case.
 
-    In the worst case, new grants of a resource fail. This resource then also deletes none of its grants,
-    because it deletes them last. All other changes are made.
+    In the worst case, kdeclare fails to create the new grants of a resource. It then does not delete the old
+    grants of this resource either, because deletions come after creations. All other changes are made.
     """
     request = explanation.request(operation)
     created = [binding for own in changes for binding in own.created]

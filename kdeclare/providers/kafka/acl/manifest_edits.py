@@ -1,7 +1,7 @@
 """Write ad hoc changes to bindings back into the manifests that declare the principals.
 
-New bindings are written as entries of ``bindings``, never as roles. A binding that comes from a role stays
-declared, so its removal is refused.
+New bindings are written as entries of ``bindings``, never as roles. Removing a binding that comes from a
+role is refused, because the role would still declare the binding.
 """
 
 from collections import defaultdict
@@ -38,7 +38,7 @@ from kdeclare.providers.kafka.acl.spec import AclBody, AclSpec, BindingSpec
 
 BINDINGS = "bindings"
 _FIELDS = {ALLOW: "allow", DENY: "deny"}
-"""For ALLOW and DENY, the name of the field that lists the operations in an entry."""
+"""For ALLOW and DENY, the field in which an entry of ``bindings`` lists the operations."""
 
 
 class _Target(NamedTuple):
@@ -51,7 +51,10 @@ class _Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """An entry of ``bindings`` in a manifest. operations: by permission, in the order of the manifest."""
+    """An entry of ``bindings`` in a manifest.
+
+    operations: the operations by permission (ALLOW or DENY), in the order of the manifest.
+    """
 
     target: _Target
     hosts: frozenset[str]
@@ -76,7 +79,7 @@ def list_changed_bindings(change: Change) -> tuple[tuple[Binding, ...], tuple[Bi
 
 
 def find_acl_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
-    """Return the edits of ``bindings`` that make a manifest declare a change of bindings."""
+    """Return the edits that make the field ``bindings`` of a manifest match a change."""
     spec = _read_spec(declared)
     return _BindingsEditor(change.id, spec).edit(*list_changed_bindings(change))
 

@@ -152,9 +152,9 @@ def _find_applications(rights: Set[Right]) -> Iterator[str]:
 
 
 def _take(rights: set[Right], resource_type: str, *operations: str) -> list[str]:
-    """Remove the permissions of a role from ``rights``.
+    """Return the resource names for which ``rights`` contains all operations of a role.
 
-    Return the resource names for which all operations of the role are allowed.
+    Remove these permissions from ``rights``.
     """
     texts: list[str] = []
     for right in sorted(rights):

@@ -90,7 +90,7 @@ def check_host(host: str) -> NameProblem | None:
 
 
 def format_as_java(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
-    """Format an address as Java's ``InetAddress.getHostAddress`` does. Brokers compare this format."""
+    """Format an address as ``InetAddress.getHostAddress`` in Java does. Brokers compare this text."""
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
     if address.ipv4_mapped is not None:

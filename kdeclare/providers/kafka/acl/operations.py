@@ -79,7 +79,7 @@ class _ChangeAcls(KafkaOperationType):
     inverse_name: str
 
     def find_right(self, op: Operation) -> str:
-        """Return the required permission."""
+        """Return the permission that the operation requires."""
         return "Alter on the cluster"
 
     def find_phase(self, op: Operation) -> Phase:
@@ -94,7 +94,7 @@ class _ChangeAcls(KafkaOperationType):
         return [FootprintEntry(ACL, text, Access.UPDATE) for text in get_arguments(op, AclArgs).bindings]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the Acl of the operation. Bindings do not belong to topics."""
+        """Return only the Acl, because bindings are not a part of the topics that they apply to."""
         return frozenset({op.resource})
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
@@ -115,11 +115,11 @@ class _ChangeAcls(KafkaOperationType):
         return {str(b): PRESENT if state.has(b) else ABSENT for b in list_bindings(op)}
 
     def expected_state(self, op: Operation) -> View:
-        """Return the bindings after the operation."""
+        """Return which of the bindings exist after the operation."""
         return dict.fromkeys(get_arguments(op, AclArgs).bindings, PRESENT if self.is_creation else ABSENT)
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one field for each resource whose bindings change."""
+        """Return one field change for each resource whose bindings change."""
         return tuple(build_phase_fields(self.is_creation, list_bindings(op), MAX_CREATED))
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
@@ -170,7 +170,7 @@ class _ChangeAcls(KafkaOperationType):
         return {op.id: _find_fault(results[binding] for binding in list_bindings(op)) for op in ops}
 
     def get_sender(self, cluster: Cluster) -> Callable[[Sequence[Binding]], Mapping[Binding, Result]]:
-        """Return the method of the cluster that creates or deletes bindings."""
+        """Return the method of ``cluster`` with which bindings are created or deleted."""
         return cluster.create_acls if self.is_creation else cluster.delete_acls
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:

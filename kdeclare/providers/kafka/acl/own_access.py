@@ -52,7 +52,9 @@ def read_own_access(cluster: Cluster) -> OwnAccess:
 
 
 def read_allows_everyone(cluster: Cluster, info: ClusterInfo) -> frozenset[bool]:
-    """Read ``allow.everyone.if.no.acl.found``. Return both values if a broker does not report its value.
+    """Return the possible values of ``allow.everyone.if.no.acl.found``.
+
+    If a broker does not report its value, both true and false are possible.
 
     Raises Fault if the cluster does not respond.
     """

@@ -32,7 +32,7 @@ from kdeclare.providers.kafka.acl.binding import (
 from kdeclare.providers.kafka.acl.operations import AclArgs, CreateAcls, DeleteAcls, list_bindings
 
 _MAX_NAMES = 10
-"""The maximum number of names in one line. If there are more names, several lines list them."""
+"""The maximum number of names on one line. If there are more names, they are listed on several lines."""
 
 _NOUNS = {
     TOPIC: ("topic", "topics"),
@@ -44,7 +44,7 @@ _NOUNS = {
 
 
 class _Effect(StrEnum):
-    """What a plan can do to a principal's right, as the verb of a sentence, in display order."""
+    """The effect of a plan on a principal's right, as the verb of a sentence. Listed in display order."""
 
     GAINS = "gains"
     NOT_DENIED = "is no longer denied"

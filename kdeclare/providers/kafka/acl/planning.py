@@ -194,7 +194,7 @@ class AclPlanning(PlanHooks):
                     yield _warn_dangling(item.desired, sorted(topics), is_deleted=is_deleted)
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Do not delete bindings in a rollback if other resources own the same bindings."""
+        """In a rollback, do not delete bindings that other resources also own."""
         kept: list[Operation] = []
         problems: list[Diagnostic] = []
         for op in operations:
@@ -281,9 +281,10 @@ def _find_phase(op: Operation) -> Phase:
 
 
 def _order_admin_grants(operations: Sequence[Operation]) -> Iterator[tuple[Operation, list[Operation]]]:
-    """Yield the dependencies of admin grants: an operation, and the operations that must run first.
+    """Yield the dependencies that order admin grants: each operation, and the operations that must run first.
 
-    The earlier operations are always in an earlier phase, so these dependencies cannot form a cycle.
+    An admin grant allows a principal to change ACLs. The operations that run first are always in an earlier
+    phase, so these dependencies cannot form a cycle.
     """
     by_phase: dict[Phase, list[Operation]] = defaultdict(list)
     for op in operations:

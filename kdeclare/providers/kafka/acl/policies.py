@@ -128,7 +128,7 @@ class Prefixes(PolicySettings):
 
 
 class OwnPrefixes(AclPolicy[Prefixes]):
-    """Deny grants on names that do not start with a prefix of the team.
+    """Deny grants on names that do not start with one of the team's prefixes.
 
     A label of the manifest names the team.
     """

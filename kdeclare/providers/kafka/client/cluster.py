@@ -69,7 +69,7 @@ class KafkaCluster:
         sasl_mechanism: str | None = None,
         log_in: Callable[[str, str, str], bool] | None = None,
     ) -> None:
-        """Use the open connections of ``wire``.
+        """Create the object. Requests use the open connections of ``wire``.
 
         principal, sasl_mechanism: see `ClusterInfo`. log_in: a function that checks the password of a user
             for a mechanism.
@@ -110,9 +110,9 @@ class KafkaCluster:
         return _topics.describe_topics(self._wire, self._freshness, names)
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
-        """Send a Metadata request with names.
+        """Send a Metadata request that lists topics by name.
 
-        Its response distinguishes hidden topics from missing topics.
+        The response distinguishes hidden topics from missing topics.
         """
         return _topics.find_hidden_topics(self._wire, names)
 
@@ -229,13 +229,13 @@ class KafkaCluster:
     def list_offsets(
         self, topics: Sequence[str], times: Sequence[int]
     ) -> Mapping[TopicPartition, tuple[int, ...]]:
-        """Send one ListOffsets for each time to the partition leaders."""
+        """Send ListOffsets to the partition leaders, with one request for each of ``times``."""
         return list_log_offsets(self._wire, self._freshness, topics, times)
 
     def list_positions(
         self, topics: Sequence[str], times: Sequence[int]
     ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
-        """Send one ListOffsets for each time to the partition leaders."""
+        """Send ListOffsets to the partition leaders, with one request for each of ``times``."""
         return list_log_positions(self._wire, self._freshness, topics, times)
 
     def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:

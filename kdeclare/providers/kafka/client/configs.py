@@ -108,9 +108,9 @@ def _find_broker_id(resource: ConfigResource) -> int | None:
 
 
 def _find_not_serving_fault(wire: Wire, broker: int) -> Fault | None:
-    """Return a Fault for a registered broker that is missing from the metadata; None if not registered.
+    """Return the Fault for a broker that is missing from the metadata although it is registered.
 
-    Raises Fault if the cluster cannot be described.
+    Return None if the broker is not registered. Raises Fault if the cluster cannot be described.
     """
     if all(known.id != broker for known in describe_cluster(wire).brokers):
         return None

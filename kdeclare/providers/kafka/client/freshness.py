@@ -39,7 +39,7 @@ _PENDING_LIMIT_S = 0.6
 
 The controller holds records back for `controller.quorum.append.linger.ms` (25 ms by default), and appends a
 record of its own every `metadata.max.idle.interval.ms` (500 ms by default). If it has appended nothing for
-longer than both, it held no records back.
+longer than both intervals, it held no records back.
 """
 _POLL_S = 0.01
 _MAX_POLL_S = 0.2

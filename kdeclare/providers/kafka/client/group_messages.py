@@ -41,7 +41,7 @@ class ConsumerGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: igno
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
-    """The members of groups that use the consumer protocol."""
+    """The response with the members of groups that use the consumer protocol (KIP-848)."""
 
 
 def build_coordinators_request(ids: list[str]) -> Any:
@@ -99,7 +99,7 @@ def build_describe_request(type_: GroupType, ids: list[str], *, with_rights: boo
 
 
 def read_group_rights(response: Any) -> dict[str, frozenset[str] | Fault]:
-    """Return the operations that are granted on each described group. A group that was deleted is missing.
+    """Return the operations that are granted on each described group, without groups that were deleted.
 
     If the broker does not allow kdeclare to describe a group, the set of operations is empty: every other
     operation that kdeclare needs would imply DESCRIBE.
@@ -120,7 +120,7 @@ def read_group_rights(response: Any) -> dict[str, frozenset[str] | Fault]:
 
 
 def _read_bits(field: Any) -> Set[int]:
-    """Return the set bits of a bit field, which some responses contain as a number."""
+    """Return the positions of the set bits of a bit field. Some responses contain the field as a number."""
     if isinstance(field, int):
         return {bit for bit in range(32) if field >> bit & 1}
     return frozenset(field)

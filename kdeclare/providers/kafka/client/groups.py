@@ -137,7 +137,7 @@ class KafkaGroups:
         size: int | None = None,
         changes: bool = False,
     ) -> dict[str, T | Fault]:
-        """Send batches of groups to their coordinators. Return the response or the Fault for each group.
+        """Send requests for batches of groups to coordinators. Return the response or Fault for each group.
 
         size: the maximum number of groups in a request, or None for the default batch size.
         """

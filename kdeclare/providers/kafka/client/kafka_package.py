@@ -13,7 +13,7 @@ _NAME = "kafka"
 
 
 class _DeferredPackage(ModuleType):
-    """The package ``kafka``, not executed yet."""
+    """The package ``kafka`` before its code is executed."""
 
     def __getattr__(self, name: str) -> object:
         """Execute the package ``kafka`` and return one of its attributes.

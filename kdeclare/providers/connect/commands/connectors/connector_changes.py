@@ -49,7 +49,7 @@ def change_connectors(
 ) -> AdhocResult | None:
     """Change connectors. Return the result, or None if the user declined. Raises KdeclareError.
 
-    If a manifest declares a connector or kdeclare owns it, the change is shown under the id of that resource.
+    If a connector is declared or owned, the plan shows the change under the id of the connector's resource.
     endpoint: the Connect cluster; None to search all Connect clusters of the environment.
     """
 
@@ -98,9 +98,9 @@ def _build_body(
 
 
 def _choose_resource(located: LocatedConnector, owners: ConnectorOwners, used: Collection[str]) -> ResourceId:
-    """Return the resource that declares or owns a connector.
+    """Return the id of the resource that declares or owns a connector.
 
-    If there is none, return an unused resource id.
+    If no resource does, return an id that no other resource uses.
     """
     for owner in (owners.declared, owners.owned):
         if owner is not None:

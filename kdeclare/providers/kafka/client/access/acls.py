@@ -125,7 +125,7 @@ class AclWriter:
     """Creates and deletes bindings, one request at a time. Thread-safe."""
 
     def __init__(self, wire: Wire, pace: DeletionPace | None = None) -> None:
-        """Use the open connections of ``wire``.
+        """Create the object. Requests use the open connections of ``wire``.
 
         pace: determines the size of deletions and the pauses between them.
         """

@@ -50,9 +50,9 @@ class DeletionPace:
     def is_measurement_due(self) -> bool:
         """Whether the previous deletion should be sent again, to measure the scan time.
 
-        The repeated deletion matches nothing. A measurement is due while the size still grows, at regular
-        intervals (because the number of bindings changes), and after a measurement that differs widely from
-        earlier measurements.
+        The repeated deletion matches nothing. A measurement is due while the number of bindings per request
+        still grows, at regular intervals (because the number of bindings in the cluster changes), and after a
+        measurement that differs widely from earlier measurements.
         """
         if len(self._filter_s) < _FIRST_MEASUREMENTS or self._measured_size < self.size:
             return True
@@ -76,7 +76,10 @@ class DeletionPace:
         self._pause(answered_at, 2 * scan_s - taken_s)
 
     def end_measurement(self, filters: int) -> None:
-        """Adapt the size to the scan time. Call this right after the response to the repeated deletion."""
+        """Adapt the number of bindings per request to the scan time.
+
+        Call this right after the response to the repeated deletion.
+        """
         answered_at = self._monotonic()
         taken_s = answered_at - self._sent_at
         self._filter_s.append(taken_s / filters)

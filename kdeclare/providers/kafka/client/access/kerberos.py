@@ -56,10 +56,10 @@ class KerberosLogin:
 
 
 class _KerberosMechanism(SaslMechanismGSSAPI):  # type: ignore[misc]
-    """The mechanism of kafka-python, which can only use the credentials of the environment.
+    """Implements Kerberos for kafka-python with the credentials that a `KerberosLogin` specifies.
 
-    kafka-python passes on only the arguments that it knows. Therefore, ``sasl_kerberos_name`` contains a
-    `KerberosLogin`.
+    kafka-python's own mechanism can only use the credentials of the environment. kafka-python passes on only
+    the arguments that it knows. Therefore, ``sasl_kerberos_name`` contains the `KerberosLogin`.
     """
 
     def __init__(self, *, host: str, sasl_kerberos_name: KerberosLogin, **_: object) -> None:

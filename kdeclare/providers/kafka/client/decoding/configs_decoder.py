@@ -50,10 +50,10 @@ _MIN_ENTRY_BYTES = 9
 _MIN_SYNONYM_BYTES = 4
 
 _MAX_ENTRIES = 2000
-"""The maximum number of entries in a template. A topic has about 35 entries, a broker about 350."""
+"""The maximum number of entries in an `_EntryTemplate`. A topic has about 35 entries, a broker about 350."""
 
 _MAX_VARIANTS = 8
-"""The maximum number of overrides to remember per key. Comparing more overrides is slower than decoding."""
+"""The maximum number of overrides to remember per key. With more, comparing is slower than decoding."""
 
 _TYPES = {7: ConfigType.LIST, 9: ConfigType.PASSWORD}
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType"""

@@ -28,7 +28,10 @@ _MIN_TOPIC_BYTES = 28
 _MIN_CONFIG_BYTES = 6
 
 _MAX_KNOWN_BLOCKS = 4
-"""The maximum number of config blocks to remember. The topics of a plan have few different blocks."""
+"""The maximum number of blocks to remember. A block contains the bytes of all configs of a topic.
+
+The topics of a plan have few different blocks.
+"""
 
 _NO_ID = UUID(int=0)
 

@@ -14,7 +14,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH = struct.Struct(">8xi")
 _MAGIC_POS = 16
 _LENGTH_FROM = 12
-"""The bytes of a batch that its length field does not include, although size limits apply to them."""
+"""The number of bytes of a batch that its length field leaves out. Size limits include these bytes."""
 _CURRENT_MAGIC = 2
 _CODEC_MASK, _CONTROL_FLAG = 0x07, 0x20
 _MAX_DECOMPRESSED_BYTES = 1024 * 1024
@@ -68,7 +68,10 @@ def _decode_batch(data: bytes, size: int, max_records: int) -> RecordBatch | Non
 
 
 def _find_keys(content: bytes, records: int) -> Iterator[bool]:
-    """Yield whether each record has a key. Stop after ``records`` records, or at the end of ``content``."""
+    """For each record, yield whether it has a key.
+
+    Stop after ``records`` records, or at the end of ``content``.
+    """
     pos = 0
     try:
         for _ in range(records):

@@ -24,7 +24,7 @@ from kdeclare.providers.kafka.port import EARLIEST, LATEST, MAX_TIMESTAMP, LogPo
 _PARTITIONS_PER_REQUEST = 2000
 _MAX_TIMESTAMP_VERSION = 7
 _CONSUMER_REPLICA_ID = -1
-"""The replica id in requests of clients, which are not brokers."""
+"""The replica id that clients send in ListOffsets requests, because they are not brokers."""
 _LEADER_WAIT_S = 5.0
 """How long one call waits for partition leaders, in seconds. `RetryingCluster` repeats the call."""
 _FIRST_POLL_S = 0.05
@@ -84,7 +84,7 @@ def _read_position(partition: Any) -> LogPosition:
 def _ask_until_led(
     wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int], read: _ReadResult[Found]
 ) -> dict[TopicPartition, tuple[Found, ...]]:
-    """Return the result of the responses for each partition and time.
+    """Send ListOffsets until each partition has a leader. Return one result for each partition and time.
 
     Metadata can name the leader of a new partition before that broker has become the leader. After the
     creation of hundreds of partitions, it can take several seconds until every partition has its leader.
@@ -129,7 +129,7 @@ def _ask_leaders(
     times: Sequence[int],
     read: _ReadResult[Found],
 ) -> dict[TopicPartition, tuple[Found, ...] | Fault]:
-    """Return the results of each partition, or a Fault that can be retried.
+    """Send ListOffsets once. Return the results of each partition, or a Fault that can be retried.
 
     Raises Fault for permanent errors.
     """
@@ -160,7 +160,7 @@ def _ask_leaders(
 def _join_times(
     answers: Sequence[Mapping[TopicPartition, Found | Fault] | Fault],
 ) -> dict[TopicPartition, tuple[Found, ...] | Fault]:
-    """Collect the results of each partition. Each response contains the results for one time."""
+    """Collect the results of each partition. Each response contains the results for one of the times."""
     results_by_time: list[Mapping[TopicPartition, Found | Fault]] = []
     for answer in answers:
         if isinstance(answer, Fault):
