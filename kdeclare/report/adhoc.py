@@ -76,8 +76,8 @@ class ItemResult:
     """The result of an ad hoc command for one resource.
 
     why: a sentence that explains a failure, or why nothing was done.
-    unlike: the requested values that were not visible in the metadata when the verification timed out, as
-        text.
+    unlike: descriptions of the requested values that were still not visible in the metadata when the
+        verification timed out.
     seen: the state of the resource after the command; None if the provider has no summary, or if the resource
         does not exist.
     """
@@ -102,10 +102,10 @@ class ItemResult:
 class AdhocResult:
     """The result of an ad hoc command for all resources.
 
-    run: the run; None if all requests failed or were skipped before planning.
+    run: the result of the run; None if all requests failed or were skipped before planning.
     failed: the diagnostics of requests that failed before planning, by resource.
     verified_s: the number of seconds until the changes were visible; None if nothing was changed or verified.
-    written: the paths of the written manifests.
+    written: the paths of the manifests that the command wrote.
     beforehand: the diagnostics that were printed before the confirmation.
     notices: the diagnostics to print after the results.
     words: the provider's labels and hints.

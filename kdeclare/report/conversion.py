@@ -1,4 +1,4 @@
-"""The document of ``kdeclare convert``, and its text."""
+"""The result of ``kdeclare convert`` as a JSON document, and the items not converted exactly as text."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,9 +10,11 @@ from kdeclare.core.frozen_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ConvertedManifest:
-    """A manifest, and where the other tool's file declares the resource.
+    """A manifest that ``kdeclare convert`` created from a file of another tool.
 
-    file: the path below the output folder. text: the YAML of the manifest.
+    file: the path of the manifest below the output folder.
+    source: where the file of the other tool declares the resource.
+    text: the YAML of the manifest.
     """
 
     resource: ResourceText
@@ -23,7 +25,12 @@ class ConvertedManifest:
 
 @dataclass(frozen=True, slots=True)
 class ConversionGap:
-    """Something that the manifests do not contain, or contain differently. subject: the object and field."""
+    """An object or field of the source file that could not be converted exactly.
+
+    place: the position in the source file.
+    subject: the name of the object and the field.
+    reason: why it could not be converted exactly.
+    """
 
     place: SourcePosition
     subject: str
@@ -41,7 +48,7 @@ class ConversionView:
 
 
 def build_conversion_schemas() -> Mapping[str, dict[str, Any]]:
-    """Return the schema of the document."""
+    """Return the JSON Schema of ``kdeclare convert``, by document name; see `publish_schemas`."""
     return publish_schemas({"conversion": ConversionView})
 
 

@@ -26,7 +26,7 @@ class DoctorView:
 
     @property
     def skipped_titles(self) -> tuple[str, ...]:
-        """The titles of the sections with skipped checks that the user can enable.
+        """The titles of the sections in which the user can enable at least one skipped check.
 
         Such a check has a hint. A skipped check without a hint does not apply, or is not possible.
         """

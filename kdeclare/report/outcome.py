@@ -1,4 +1,4 @@
-"""The outcome of a plan, run or validation. All output formats and the exit code show this outcome."""
+"""The outcome of a plan, run or validation. All output formats and the exit code are based on it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -193,9 +193,9 @@ def format_planned_counts(plan: Plan) -> str:
 
 
 def _format_denied_subjects(plan: Plan) -> str:
-    """Format the number of denied topics or objects, such as ``2 topics denied``.
+    """Format the number of topics or other objects with denied changes, such as ``2 topics denied``.
 
-    If all changes of a resource were denied, its topics or objects are not counted.
+    The topics or objects of a resource whose changes were all denied are not counted.
     """
     names = set().union(*find_denied_subjects(plan).values())
     noun = "resource" if any("/" in name for name in names) else "topic"
@@ -276,7 +276,7 @@ def _is_denied_by_system(run: ApplyResult, operation_id: str) -> bool:
 
 
 def _format_denials(run: ApplyResult) -> str:
-    """Format the number of resources and topics with denied changes, and of skipped operations."""
+    """Format the number of denied resources, of denied topics, and of skipped operations."""
     counts = Counter(status for _, status in _list_unsuccessful(run))
     denied_resources = {op.resource for op, status in _list_unsuccessful(run) if status is Status.DENIED}
     denied_subjects, denied_count = _format_denied_subjects(run.plan), len(denied_resources)
@@ -293,7 +293,7 @@ def _format_denials(run: ApplyResult) -> str:
 
 
 def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
-    """Return the topics or objects that have denied changes, by the resource that would change them.
+    """Return the topics or other objects with denied changes, by the resource that would change them.
 
     Resources whose changes were all denied are omitted.
     """
@@ -306,7 +306,7 @@ def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
 
 
 def find_guard_denials(plan: Plan) -> list[str]:
-    """Return the resource of each denial by a guard, unless all changes of the resource were denied."""
+    """Return the resource of each denial by a guard. Resources whose changes were all denied are omitted."""
     changing_resources = {str(change.id) for change in plan.changes} - _find_blocked(plan)
     denied_resources = (d.resource for d in plan.diagnostics if d.severity is Severity.DENIED)
     return [resource for resource in denied_resources if resource in changing_resources]

@@ -39,7 +39,8 @@ class PolicyCheckView:
     topics: the number of checked resources of all kinds.
     noun: the word for these resources in messages.
     policies: the names of all policies of the project, including policies that were not evaluated.
-    open: the policies that could not be evaluated without live state, each paired with the resource.
+    open: pairs of a policy and a resource, if the policy cannot be evaluated for the resource without live
+        state.
     places: the positions of the declared resources in the manifests.
     """
 

@@ -35,7 +35,7 @@ from kdeclare.report.run.views import ValidationView
 from kdeclare.version import VERSION
 
 ROOT = "%SRCROOT%"
-"""The SARIF name of the top folder of the checkout, to which paths in a log are relative."""
+"""The name of the top folder of the checkout in SARIF logs. Paths in a log are relative to this folder."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The certificates of a sandbox: an authority, and keystores with certificates that it signs."""
+"""The certificates of a sandbox: a certificate authority, and keystores with certificates signed by it."""
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address

@@ -114,7 +114,7 @@ def install(plugin_path: Path, progress: Progress = ignore_progress) -> plugin.I
 
 
 def find_compiler(progress: Progress, environment: Mapping[str, str]) -> plugin.Compiler:
-    """Find ``javac`` and the jars of Connect, which are downloaded if necessary. Raises KdeclareError."""
+    """Find ``javac`` and the jars of Connect. Download the jars if necessary. Raises KdeclareError."""
     javac = find_javac(environment)
     jars = resolve_connect_jars(progress, environment)
     return plugin.Compiler(javac, jars.classpath, jars.version)

@@ -67,8 +67,8 @@ def ignore_progress(_: str) -> None:
 def claim_folder(layout: Layout, progress: Progress) -> Iterator[None]:
     """Create the folder of a sandbox if it does not exist, and hold its lock during the ``with`` block.
 
-    If the ``with`` block fails and the created folder is still empty, the folder is deleted. Raises
-    KdeclareError ``sandbox-folder`` if the folder cannot be used.
+    If this function creates the folder, and the ``with`` block fails before it adds files, the folder is
+    deleted again. Raises KdeclareError ``sandbox-folder`` if the folder cannot be used.
     """
     with ExitStack() as stack:
         try:
@@ -87,12 +87,15 @@ def claim_folder(layout: Layout, progress: Progress) -> Iterator[None]:
 
 
 def _list_missing_folders(folder: Path) -> list[Path]:
-    """Return ``folder`` and its parent folders that do not exist. The deepest folder comes first."""
+    """Return the folders that do not exist, among ``folder`` and its parent folders, deepest folder first."""
     return [path for path in (folder, *folder.parents) if not path.exists()]
 
 
 def _remove_unused(layout: Layout, created_folders: list[Path]) -> None:
-    """Remove the created folders if the folder of the sandbox contains only the lock file."""
+    """Remove the folders in ``created_folders`` if the sandbox folder contains nothing but the lock file.
+
+    created_folders: the sandbox folder and those of its parent folders that the same command created.
+    """
     if [path for path in layout.folder.iterdir() if path != layout.lock]:
         return
     layout.lock.unlink(missing_ok=True)

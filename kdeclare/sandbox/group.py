@@ -1,6 +1,6 @@
-"""Sandboxes with several clusters, which are started, stopped and reset together.
+"""Groups of Kafka clusters on this machine that are started, stopped and reset together.
 
-Each cluster is a sandbox in a subfolder of one folder.
+Each cluster is a sandbox in a subfolder of the group's folder.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Check whether a broker, a Connect worker or a schema registry is ready.
 
 A broker is checked with a Metadata request, because the response contains only unfenced brokers. Workers and
-registries are checked with a REST request. A client library would add import time, retries and timeouts.
+registries are checked with a REST request. No Kafka client library is used, because it would add import time,
+retries and timeouts.
 """
 
 import http.client

@@ -1,4 +1,7 @@
-"""Download Maven artifacts with the Ivy jar in PySpark. Ivy verifies the checksums of the repository."""
+"""Download Maven artifacts with the Ivy jar in PySpark.
+
+Ivy verifies the artifacts with the checksums in the repository.
+"""
 
 import html
 import importlib.util
@@ -102,7 +105,7 @@ def _quote(value: str) -> str:
 
 
 def render_settings_without_poms() -> str:
-    """Render an ``ivysettings.xml`` with Ivy's default repository, whose POMs are not read."""
+    """Render an ``ivysettings.xml`` with which Ivy uses its default repository and does not read POMs."""
     return (
         '<ivysettings>\n  <settings defaultResolver="repository"/>\n  <resolvers>\n'
         '    <ibiblio name="repository" m2compatible="true" usepoms="false"/>\n'

@@ -49,7 +49,7 @@ class BrokerFiles(ProcessFiles):
 
     @property
     def data(self) -> Path:
-        """The first log directory of the broker, which also contains the metadata log."""
+        """The first log directory of the broker. It also contains the metadata log."""
         return self.folder / "data"
 
     def log_dirs(self, count: int) -> tuple[Path, ...]:
@@ -94,7 +94,7 @@ class RegistryFiles(ProcessFiles):
 
 @dataclass(frozen=True, slots=True)
 class AuthorityFiles:
-    """The paths of the files of a certificate authority, which servers and clients need."""
+    """The paths of the keystore, certificate and truststore of a certificate authority."""
 
     folder: Path
 

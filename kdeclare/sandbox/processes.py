@@ -23,7 +23,7 @@ class ProcessRecord:
     """The data that identifies a started process.
 
     began: the start time, in a format that depends on the operating system. mark: an argument on the command
-        line of the process.
+        line by which kdeclare recognizes the process.
     """
 
     pid: int
@@ -91,7 +91,7 @@ def send_signal(record: ProcessRecord, signal_number: signal.Signals) -> None:
 
 
 def await_exit(records: Iterable[ProcessRecord], seconds: float) -> tuple[ProcessRecord, ...]:
-    """Wait at most ``seconds`` until all processes have ended. Return the processes that still run."""
+    """Wait at most ``seconds`` until all processes have ended. Return the processes still running."""
     return _await_exit(records, seconds, seconds)
 
 

@@ -27,7 +27,9 @@ class StartedSandbox:
 
 
 def await_brokers(sandboxes: Sequence[StartedSandbox], timeout: float) -> None:
-    """Wait until all running brokers of each sandbox are ready: each broker reports that all are unfenced.
+    """Wait until all running brokers of each sandbox are ready.
+
+    The brokers of a sandbox are ready when each of them reports that all of them are unfenced.
 
     Raises KdeclareError ``sandbox-start`` if a broker ends, or if the wait takes longer than ``timeout``
     seconds.

@@ -8,7 +8,7 @@ ADMIN, READER = "admin", "reader"
 USERS = (ADMIN, READER)
 """The users of a secure sandbox.
 
-ACLs do not restrict the admin. They allow the reader only to read metadata.
+ACLs do not restrict the user ``admin``. They allow the user ``reader`` only to read metadata.
 """
 
 WORKER = "connect"
@@ -17,7 +17,7 @@ WORKER = "connect"
 _LOGINS = (*USERS, WORKER)
 
 BROKER = "broker"
-"""The name in the brokers' certificates, which is also the brokers' principal."""
+"""The name in the certificates of the brokers. It is also the principal of the brokers."""
 
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MECHANISMS = ("PLAIN", *SCRAM)

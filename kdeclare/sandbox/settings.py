@@ -117,7 +117,7 @@ class SandboxSettings:
         return self.port + WORKER_PORT_OFFSET + worker_id - 1
 
     def get_worker_url(self, worker_id: int) -> str:
-        """Return the URL of a worker, which also identifies the worker in its group."""
+        """Return the URL of a Connect worker. The URL also identifies the worker in its group."""
         return f"https://{HOST}:{self.get_worker_port(worker_id)}"
 
     @property

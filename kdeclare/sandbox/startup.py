@@ -45,7 +45,7 @@ def create_broker_certificates(files: SecurityFiles, progress: Progress) -> None
 
 
 def grant_access(files: SecurityFiles, settings: SandboxSettings, progress: Progress) -> None:
-    """Write the client properties of all users, and grant permissions to the reader and to Connect workers.
+    """Write the client properties of all users, and grant permissions to ``reader`` and the Connect workers.
 
     The client properties are written at each start, with the current path of the folder. Permissions are
     granted only once: if the client properties of a user exist, the user already has its permissions.
@@ -134,11 +134,12 @@ def start(
     settings of an existing sandbox cannot change, except that workers and a schema registry can be added. If
     the start fails or is interrupted, the started processes are killed.
 
-    timeout: the maximum time in seconds until all brokers are ready, and then again until all workers are
-    ready and until the schema registry is ready. Raises KdeclareError ``sandbox-settings``,
-    ``sandbox-differs``, ``sandbox-folder``, ``sandbox-unreadable``, ``sandbox-format``,
-    ``sandbox-certificates``, ``sandbox-access``, ``sandbox-start``, ``port-taken``, or an error of Java, the
-    jars or the worker plug-in.
+    timeout: the maximum time in seconds until all brokers are ready. The same limit then applies again to the
+        workers, and to the schema registry.
+
+    Raises KdeclareError ``sandbox-settings``, ``sandbox-differs``, ``sandbox-folder``,
+    ``sandbox-unreadable``, ``sandbox-format``, ``sandbox-certificates``, ``sandbox-access``,
+    ``sandbox-start``, ``port-taken``, or an error of Java, the jars or the worker plug-in.
     """
     return start_all([settings], progress, timeout=timeout)[0]
 

@@ -114,7 +114,7 @@ class SandboxStatus:
 
     @property
     def ca_file(self) -> Path | None:
-        """The certificate of the workers' certificate authority (PEM); None if there are no workers."""
+        """The path of the workers' CA certificate (PEM); None if there are no workers."""
         return resolve_layout(self.folder).connect.authority_pem if self.workers else None
 
     @property

@@ -1,1 +1,1 @@
-"""Implementations of storage for shared states, which are selected by the scheme of the URL."""
+"""Implementations of storage for shared states. The scheme of a state's URL selects one of them."""

@@ -12,11 +12,11 @@ _FIRST_LINE = re.compile(rb"kdeclare-object [0-9a-f]{32}\n")
 
 
 def make_first_line() -> bytes:
-    """Return a new first line."""
+    """Return a first line with a new random number."""
     return b"kdeclare-object %s\n" % secrets.token_hex(16).encode()
 
 
 def split_first_line(stored: bytes) -> tuple[bytes, bytes] | None:
-    """Return the first line of stored bytes, and the rest; None if kdeclare did not write them."""
+    """Split a stored object into its first line and the rest. Return None if kdeclare did not write it."""
     first_line = _FIRST_LINE.match(stored)
     return None if first_line is None else (first_line[0], stored[first_line.end() :])

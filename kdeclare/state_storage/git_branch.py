@@ -31,7 +31,10 @@ from kdeclare.state_storage.git_repository import Branch, GitRepository, PushOut
 DEFAULT_BRANCH = "kdeclare-state"
 
 REVISION_VARIABLE = "KDECLARE_REVISION"
-"""The commit of the manifests, which CI sets. The commits on the branch mention this commit."""
+"""The environment variable in which CI passes the commit of the manifests.
+
+The messages of the commits on the state branch mention this commit.
+"""
 
 MAX_OBJECT_BYTES = 32 * 1024 * 1024
 """The maximum size of an object. GitHub warns about files above 50 MB.
@@ -49,7 +52,7 @@ _BRANCH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """The files of one project and environment in a commit. commit: None if there is no branch."""
+    """The files of one project and environment in a commit. commit: None if the branch does not exist."""
 
     commit: str | None
     blobs: Mapping[str, str]
@@ -140,7 +143,10 @@ class GitBranchObjects:
             return ObjectVersion(blob)
 
     def _push(self, snapshot: _Snapshot, blobs: Mapping[str, str | None]) -> bool:
-        """Commit and push changes of ``snapshot``. Return False if the branch has moved."""
+        """Commit changes to the files in ``snapshot``, and push the commit.
+
+        Return False if the branch has moved since ``snapshot`` was read.
+        """
         repository = self._open()
         paths = {f"{self._folder}/{key}": blob for key, blob in blobs.items()}
         commit = repository.commit(snapshot.commit, paths, self._build_message(blobs))
@@ -167,7 +173,7 @@ class GitBranchObjects:
             return self._refresh()
 
     def _refresh(self) -> _Snapshot:
-        """Read the branch. The caller holds the mutex."""
+        """Read the branch. The caller must hold the mutex."""
         self._started_refreshes += 1
         earlier, self._snapshot = self._snapshot, None
         repository = self._open()
@@ -183,7 +189,7 @@ class GitBranchObjects:
         return snapshot
 
     def _check_layout(self, repository: GitRepository, snapshot: _Snapshot) -> None:
-        """Raise KdeclareError for files that were copied from a local state folder."""
+        """Raise KdeclareError if the branch contains a copy of a local state folder."""
         state = snapshot.blobs.get(STATE_FILE)
         has_runs = any(key.startswith("runs/") for key in snapshot.blobs)
         if has_runs or (state is not None and repository.read_blob(state).startswith(b"{")):

@@ -82,8 +82,9 @@ class GitResult:
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """The git executable with a repository and an environment.
+    """Runs git commands for one local repository.
 
+    environ: the environment variables of the commands, which also select the repository.
     timeout_s: how long to wait for a response from a remote repository, in seconds.
     """
 

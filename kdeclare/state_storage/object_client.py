@@ -52,7 +52,7 @@ def open_client(settings: ObjectSettings, timeout_s: float) -> Client:
     """Create the client of a service. The client reads the credentials from the environment.
 
     A single request takes at most half of ``timeout_s``. The client repeats no request after three quarters
-    of this time.
+    of ``timeout_s``.
     """
     for name in SECRET_VARIABLES:
         SCRUBBER.register(os.environ.get(name, ""))
@@ -144,7 +144,7 @@ class ObjectStorage:
         return None if found is None else found[1]
 
     def _read(self, key: str) -> tuple[bytes, StoredObject] | None:
-        """Return the first line of an object, and the rest."""
+        """Return the first line of an object, and the object without this line; None if it does not exist."""
         try:
             result = self._client.get(self._settings.build_path(key))
             content, meta = bytes(result.bytes()), result.meta
@@ -200,10 +200,10 @@ class ObjectStorage:
         return self._write(key, data, version)
 
     def _write(self, key: str, data: bytes, version: ObjectVersion | None) -> ObjectVersion:
-        """Write an object if it has this version; None means that the object must not exist.
+        """Write an object if its current version is ``version``; None means that the object must not exist.
 
         The client repeats requests that failed. If an earlier request took effect, the repeated request
-        conflicts with it. The first line of the object shows this.
+        conflicts with it. The first line of the object then shows that this call wrote the object.
         """
         if len(data) > MAX_OBJECT_BYTES:
             raise ValueError(f"'{key}' has {len(data)} bytes")

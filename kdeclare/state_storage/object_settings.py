@@ -10,13 +10,14 @@ from kdeclare.core.storage.location import StateLocation, build_location_error
 
 @dataclass(frozen=True, slots=True)
 class ObjectService:
-    """The differences between the services.
+    """A service for object storage, with the properties in which the services differ.
 
     name: the name of the service.
     container: what the service calls a container of objects.
     example: an example of a URL.
     options: the options of the URL that only this service has.
-    endpoint_variables: the environment variables that can set the endpoint. The first one that is set counts.
+    endpoint_variables: the environment variables that can set the endpoint. The first variable that is set
+        takes precedence.
     has_generations: whether conditional updates use a generation (Google) instead of an ETag.
     credentials: where the client finds credentials, for messages.
     permissions: the permissions that the credentials need, for messages.
@@ -80,7 +81,7 @@ SECRET_VARIABLES = (
     "AZURE_STORAGE_SAS_KEY",
     "GOOGLE_SERVICE_ACCOUNT_KEY",
 )
-"""The environment variables with credentials, which error messages could contain."""
+"""The environment variables with credentials. Their values are removed from error messages."""
 
 _CONTAINER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
 _LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -92,7 +93,7 @@ _FALSE = frozenset({"false", "0", "no", ""})
 class ObjectSettings:
     """The location of the objects of a state.
 
-    container: the bucket or the container. folder: the path of the objects, without slashes at both ends.
+    container: the bucket or the container. folder: the path of the objects, without a slash at either end.
     endpoint: the address of the service; None for the service's own address. is_plain_http: whether requests
     are sent without TLS. region: the region of a bucket. account: the account of a container.
     """
@@ -156,7 +157,8 @@ def build_settings(location: StateLocation, environ: Mapping[str, str]) -> Objec
 def _check_endpoint(location: StateLocation, endpoint: str) -> bool:
     """Return whether an endpoint is used without TLS.
 
-    Raises KdeclareError if it is not a URL, or if it would send the state over a network without encryption.
+    Raises KdeclareError if the endpoint is not a URL, or if the state would be sent over a network without
+    encryption.
     """
     allow_text = location.options.get("allow_http", "").lower()
     if allow_text not in _TRUE | _FALSE:

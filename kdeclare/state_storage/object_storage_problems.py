@@ -1,4 +1,4 @@
-"""Errors about object storage. The client library reports problems as text, which is classified here.
+"""Errors about object storage, derived from the text with which the client library reports a problem.
 
 URLs in the text are never shown, because they can contain signatures.
 """
@@ -67,7 +67,8 @@ class Failure:
     def is_missing_object(self) -> bool:
         """Whether the object does not exist.
 
-        Other servers also respond with 404 if an endpoint is wrong. This must not look like an empty state.
+        The error code decides, not the status 404: if the endpoint is wrong, another server may also respond
+        with 404, and kdeclare must not mistake this response for an empty state.
         """
         return self.service_code in _MISSING_OBJECT
 

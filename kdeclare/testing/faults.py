@@ -21,7 +21,10 @@ _Call = TypeVar("_Call", bound="Call")
 
 
 class Crash(BaseException):
-    """Simulates a crash. It is a BaseException, so that ``except Exception`` does not catch it."""
+    """An exception that simulates a crash.
+
+    Its base class is BaseException, so that ``except Exception`` does not catch it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ class FaultPlan(Generic[_System]):
         self._rules.append(rule)
 
     def due(self, call: Call) -> tuple[FaultRule[_System], ...]:
-        """Let all matching rules count the request ``call``, and return the rules that apply to it."""
+        """Count the request ``call`` in each rule that it matches, and return the rules that apply to it."""
         return tuple(rule for rule in self._rules if rule.is_due(call))
 
 

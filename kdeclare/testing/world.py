@@ -69,7 +69,7 @@ class TestClock:
 
 @dataclass
 class Secrets:
-    """The values of secrets, by reference."""
+    """The values of secrets, by the references to the secrets."""
 
     values: dict[str, str] = field(default_factory=dict)
 
@@ -109,7 +109,7 @@ def declare(
 def seal_desired(
     declared: Sequence[DesiredResource], state: State | None = None, key_id: str | None = None
 ) -> tuple[DesiredResource, ...]:
-    """Return the resources with hashes of their secrets, which planning requires."""
+    """Return the resources with hashes of their secrets. Planning requires these hashes."""
     return hash_secrets(
         declared, state.resources if state else {}, SecretHasher("test", key_id), report_nothing
     )

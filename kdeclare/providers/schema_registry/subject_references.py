@@ -25,7 +25,9 @@ def observe_topic_references(
     """Yield observations about undeclared subjects that will remain after their topics have been deleted.
 
     Lists the subjects of each registry that the environment configures, unless the plan has already listed
-    them. For a registry that cannot be read, yield one observation. topics: the deleted topics, at least one.
+    the subjects of this registry. For a registry that cannot be read, yield one observation that says so.
+
+    topics: the topics that the plan deletes, at least one.
     """
     first = f"{TOPIC}/{topics[0]}"
     clients = attempt_read(lambda: inputs.connections.find(RegistryClients))
@@ -63,7 +65,8 @@ def _list_deleted(operations: Iterable[Operation]) -> set[tuple[str, str]]:
 def _list_subjects(inputs: PlanInputs, clients: RegistryClients, name: str) -> frozenset[str]:
     """Return the subjects of a registry. Raises Fault and KdeclareError.
 
-    If a registry did not respond earlier in this plan, no request is sent to it again.
+    If the registry could not be read earlier while the plan was made, the same error is raised again, and no
+    request is sent.
     """
     snapshot = (inputs.live.find(SchemaState) or SchemaState()).get(name)
     if snapshot.problem is not None:

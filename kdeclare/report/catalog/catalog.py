@@ -50,7 +50,7 @@ class Catalog:
 
     @property
     def target(self) -> str:
-        """The project and the environment, or the fleet. The text is safe to print."""
+        """The name of the project and its environment, or of the fleet. The text is safe to print."""
         return sanitize_for_terminal(f"{self.name}/{self.env}" if self.env is not None else self.name)
 
 
@@ -65,7 +65,7 @@ def sort_entries(entries: Iterable[CatalogEntry]) -> tuple[CatalogEntry, ...]:
 
 
 def group_by_owner(catalog: Catalog) -> Iterator[tuple[str | None, list[CatalogEntry]]]:
-    """Yield each owner with the entries of the owner."""
+    """Yield each owner with the entries for the owner's resources. Entries without an owner have None."""
     for owner, entries in groupby(catalog.entries, key=lambda entry: entry.owner):
         yield owner, list(entries)
 

@@ -1,4 +1,4 @@
-"""Render the catalog as an HTML page. All rows are HTML; a script only adds the search."""
+"""Render the catalog as an HTML page. A script is needed only to search the catalog."""
 
 import os
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from kdeclare.version import VERSION
 def render_catalog_page(catalog: Catalog, folder: Path) -> str:
     """Render the page (about 0.4 kB per resource).
 
-    folder: the folder of the page, to which the links to manifests are relative.
+    folder: the folder of the page. The links to manifests are relative to this folder.
     """
     groups = [
         _render_owner(number, owner, entries, catalog, folder)

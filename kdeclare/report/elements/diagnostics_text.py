@@ -13,7 +13,7 @@ from kdeclare.report.elements.values import format_count, join_nonempty, sanitiz
 FOLD_LIMIT = 20
 """The maximum number of diagnostics with the same code that are shown in full.
 
-If there are more, only half of this number is shown, and all other diagnostics are counted.
+If there are more, only half of this number is shown. For the others, only their number is shown.
 """
 
 
@@ -23,7 +23,7 @@ def render_diagnostics(
     """Render one paragraph per diagnostic, errors first. If there are no diagnostics, return an empty string.
 
     fold: the maximum number of diagnostics with the same severity and code. If there are more, half of this
-        number is shown, and the others are counted.
+        number is rendered. For the others, only their number is given.
     """
     sorted_diagnostics = sort_diagnostics(diagnostics)
     totals = Counter((d.severity, d.code) for d in sorted_diagnostics)
@@ -151,7 +151,9 @@ def render_verdict_lines(
 
 
 def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
-    """Format the number of evaluated policies, and of verdicts by outcome; empty if there are no verdicts.
+    """Format the number of evaluated policies, and the number of verdicts with each outcome.
+
+    Return an empty string if there are no verdicts.
 
     Broker policies and guards are not counted, because they report only denials.
     """

@@ -38,7 +38,7 @@ def render_html_page(
 ) -> str:
     """Render the page ``pages/NAME.html`` with its style sheet and scripts.
 
-    scripts: the files of the scripts that run after ``page.js``, which all pages use.
+    scripts: the names of the script files to run after ``page.js``, the script that all pages share.
     data: the data for the scripts, as dicts, lists and scalars.
     parts: the HTML for the other placeholders of the template. It must work without scripts, and text in it
         must be escaped.

@@ -23,10 +23,10 @@ _MENTIONS = re.compile(
     """,
     re.VERBOSE,
 )
-"""Matches text that a code host would turn into a reference, unless it is formatted as code.
+"""Matches text that a code host would turn into a reference if the text is not formatted as code.
 
-GitHub and GitLab: ``@user``, ``#123``, ``GH-123``, commit ids and ``:emoji:`` (two emoji names are numbers).
-    GitLab: ``!123``, ``$123``, ``&123``, ``~label``, ``%milestone``, ``[epic:123]`` and ``GL-123``.
+- On GitHub and GitLab: ``@user``, ``#123``, ``GH-123``, commit ids and ``:emoji:`` (also ``:100:``).
+- Only on GitLab: ``!123``, ``$123``, ``&123``, ``~label``, ``%milestone``, ``[epic:123]`` and ``GL-123``.
 """
 
 

@@ -51,7 +51,7 @@ ELISION_NOTE = "…: shortened. Use --format json to see everything."
 
 
 class StyledCell(NamedTuple):
-    """A cell of a table with a color."""
+    """A colored cell of a table."""
 
     text: str
     paint: Callable[[str], str]

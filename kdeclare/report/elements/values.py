@@ -28,7 +28,7 @@ def sanitize_for_terminal(text: str) -> str:
 def format_value(value: JsonValue, path: str = "") -> str:
     """Format the value of a field as text.
 
-    path: the path of the field, which determines the unit.
+    path: the path of the field. The path determines the unit.
     """
     if value is None:
         return UNSET

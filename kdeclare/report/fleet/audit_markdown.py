@@ -1,7 +1,7 @@
 """Render an audit in Markdown, for an issue on GitHub or GitLab.
 
 The report lists the clusters that could not be read, the number of findings by cluster and by team, and the
-worst findings. Lines that do not fit are counted.
+worst findings. If not all lines fit, the report says how many are omitted.
 """
 
 from collections.abc import Callable, Iterable, Sequence

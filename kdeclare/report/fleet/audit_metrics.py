@@ -1,6 +1,6 @@
-"""Render an audit as metrics, in the text format of OpenMetrics, which Prometheus reads as well.
+"""Render an audit as metrics in the OpenMetrics text format, which Prometheus can also read.
 
-Point the textfile collector of a node exporter to the folder of the audits, or let a scraper read the file.
+Point the textfile collector of a node exporter at the folder of the audits, or have a scraper read the file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

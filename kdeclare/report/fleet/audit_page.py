@@ -124,7 +124,8 @@ def _list_facts(summary: AuditSummary) -> list[tuple[str, str]]:
 def _build_severe_data(rows: Sequence[AuditRow]) -> dict[str, Any]:
     """Build the list of severe findings.
 
-    An item stands for equal findings. It contains the index of the first of them in ``rows``.
+    Each item stands for a group of findings that differ only in the resource. The item contains the index
+    of the group's first finding in ``rows``.
     """
     numbers = {id(row): number for number, row in enumerate(rows)}
     groups = select_severe(rows)
@@ -165,9 +166,10 @@ def _build_cluster_data(cluster: ClusterSummary) -> dict[str, Any]:
 
 
 def _build_heat_data(summary: AuditSummary) -> dict[str, Any]:
-    """Build the cells of the heat map as lists of cluster indexes, path indexes and counts.
+    """Build the data of the heat map, which shows the number of findings by cluster and field path.
 
-    The paths with the most findings come first.
+    The lists ``cluster``, ``path`` and ``count`` have one element for each cell: the index of the cluster,
+    the index of the path, and the number of findings. The paths with the most findings come first.
     """
     clusters = {cluster.name: number for number, cluster in enumerate(summary.clusters)}
     totals: dict[str | None, int] = {}

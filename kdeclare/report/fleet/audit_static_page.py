@@ -32,7 +32,10 @@ from kdeclare.report.fleet.unused_table import (
 )
 
 MAX_STATIC_FINDINGS = 1_000
-"""The maximum number of findings without JavaScript, and of unused resources in their table."""
+"""The maximum number of findings that are shown without JavaScript.
+
+It is also the maximum number of rows in the table of unused resources.
+"""
 MAX_SEVERE_GROUPS = 20
 """The maximum number of lines in the list of severe findings."""
 MAX_VALUE_LENGTH = 200
@@ -42,7 +45,7 @@ _FINDING_HEADER = ("Finding", "Cluster", "Resource", "Field", "Live → declared
 
 
 def select_severe(rows: Iterable[AuditRow]) -> list[EqualFindings]:
-    """Group the findings of high severity. The order of the findings is kept.
+    """Return the findings of high severity, in groups of findings that differ only in the resource.
 
     Clusters that could not be read are left out, because the page lists them separately.
     """
@@ -55,7 +58,10 @@ def select_severe(rows: Iterable[AuditRow]) -> list[EqualFindings]:
 
 
 def describe_severe(group: EqualFindings) -> tuple[str, ...]:
-    """Return the lines about equal findings: the field with its values, the resources and the message."""
+    """Return the lines about a group of findings that differ only in the resource.
+
+    The lines show the field with its values, the names of the resources, and the message.
+    """
     row = group.first
     values = truncate(format_change(row), MAX_VALUE_LENGTH)
     field = f"{strip_configs_prefix(row.path)} {values}".strip() if row.path else ""

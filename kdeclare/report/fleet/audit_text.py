@@ -38,7 +38,7 @@ _MAX_LINES = 20
 
 
 def render_audit_text(audit: Audit, style: Style = PLAIN) -> str:
-    """Render the audit as text that ends in a newline. Findings beyond a limit are counted."""
+    """Render the audit as text that ends in a newline. If findings are omitted, show how many."""
     blocks = [
         _render_header(audit.summary, style),
         _render_incomplete(audit.summary, style),

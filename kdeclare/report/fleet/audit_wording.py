@@ -36,7 +36,7 @@ NO_TEAM = "(no team)"
 
 
 def format_headline(summary: AuditSummary, with_counts: bool = True) -> str:
-    """Return the headline of an audit, which starts with "Drift" or "No drift".
+    """Return the headline of an audit. The headline starts with "Drift" or "No drift".
 
     with_counts: whether the headline contains the number of findings of each kind.
     """
@@ -123,7 +123,7 @@ def format_comparison(summary: AuditSummary) -> str:
 
 
 def format_unchanged(summary: AuditSummary) -> str:
-    """Return a sentence about clusters without changes since the previous audit; empty if none."""
+    """Return a sentence about clusters that have not changed since the previous audit; empty if none."""
     count, total = summary.unchanged_count, len(summary.clusters)
     if not count:
         return ""
@@ -152,9 +152,9 @@ def _select_drift(counts: KindCounts) -> KindCounts:
 
 
 def list_shown_kinds(summary: AuditSummary) -> list[FindingKind]:
-    """Return the kinds of findings that tables list: UNUSED only if there are such findings.
+    """Return the kinds of findings that tables list. UNUSED is included only if there are such findings.
 
-    Audits do not look for unused objects unless the fleet file asks for them.
+    Audits look for unused objects only if the fleet file asks for it.
     """
     return [kind for kind in FindingKind if kind is not FindingKind.UNUSED or summary.found.get(kind)]
 
@@ -186,7 +186,7 @@ def sort_worst_first(rows: Iterable[AuditRow]) -> list[AuditRow]:
 
 @dataclass(frozen=True, slots=True)
 class EqualFindings:
-    """Findings that differ only in the resource, such as one changed config of thirty topics."""
+    """Findings that differ only in the resource, such as the same change of one config in thirty topics."""
 
     rows: Sequence[AuditRow]
 
@@ -209,7 +209,7 @@ class EqualFindings:
 
     @property
     def names(self) -> str:
-        """The names of the first resources, and the number of the others; empty for a single finding."""
+        """The names of the first few resources, and the number of the others; empty for a single finding."""
         if len(self.rows) == 1:
             return ""
         clusters = {row.cluster for row in self.rows}
@@ -222,7 +222,10 @@ _MAX_NAMES = 4
 
 
 def group_equal_findings(rows: Iterable[AuditRow]) -> list[EqualFindings]:
-    """Group findings that differ only in the resource. The groups have the order of their first findings."""
+    """Group findings that differ only in the resource.
+
+    The groups are in the order in which their first findings appear in ``rows``.
+    """
     groups: dict[tuple[object, ...], list[AuditRow]] = {}
     for row in rows:
         change = row.finding, row.severity, row.kind, row.path, row.op, row.before, row.after
@@ -231,10 +234,10 @@ def group_equal_findings(rows: Iterable[AuditRow]) -> list[EqualFindings]:
 
 
 def format_age(rows: Iterable[AuditRow], taken_at: datetime) -> str:
-    """Return how long the oldest of some findings has been open, such as ``open for 12 days``.
+    """Return the age of a group of findings: ``new``, or how long the oldest finding has been open.
 
-    Return ``new`` if the first finding in ``rows`` is new since the earlier audit. Otherwise, return an empty
-    string if the oldest finding has been open for less than half a day.
+    The result is ``new`` if the first finding in ``rows`` has the status ``new``, that is, if the earlier
+    audit did not contain it. Otherwise, see `format_open_time`.
     """
     listed = list(rows)
     return NEW if listed[0].status == NEW else format_open_time(listed, taken_at)
@@ -243,7 +246,8 @@ def format_age(rows: Iterable[AuditRow], taken_at: datetime) -> str:
 def format_open_time(rows: Iterable[AuditRow], taken_at: datetime) -> str:
     """Return how long the oldest of some findings has been open, such as ``open for 12 days``.
 
-    The status of the findings does not matter. Return an empty string for less than half a day.
+    The status of the findings does not matter. If the oldest finding has been open for less than half a day,
+    return an empty string.
     """
     # nightly audits do not read a cluster at exactly the same time of day, so full days would be one too few
     days = round((taken_at - min(row.first_seen for row in rows)) / timedelta(days=1))
@@ -251,7 +255,7 @@ def format_open_time(rows: Iterable[AuditRow], taken_at: datetime) -> str:
 
 
 def format_accepted(summary: AuditSummary) -> list[tuple[str, str]]:
-    """Return the name of each accepted drift, with a text that explains it and ends with the reason."""
+    """Return the name and the explanation of each accepted drift. The explanation ends with the reason."""
     return [(item.name, f"{_explain_accepted(item)} {item.reason}") for item in summary.accepted]
 
 
@@ -281,7 +285,10 @@ def format_sides(row: AuditRow) -> tuple[str, str]:
 
 
 def mask_raw_value(text: str | None) -> str | None:
-    """Return a JSON value in which hashes of secrets are masked; None if the finding has no value."""
+    """Mask the hashes of secrets in a value of a finding, and return the value as JSON.
+
+    text: the value as JSON; None if the finding has no value. The result is then None, too.
+    """
     return None if text is None else dump_canonical_json(_mask_secrets(_parse_value(text)))
 
 

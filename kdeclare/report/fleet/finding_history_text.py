@@ -27,7 +27,8 @@ def render_finding_history_text(
 ) -> str:
     """Render the findings of an object, the oldest first. For each finding, show how long it was open.
 
-    is_complete: whether the names of all resources that refer to the object are known.
+    is_complete: whether kdeclare knows all resources that refer to the object. If not, the text ends with a
+        note that audits can contain more findings about the object.
     """
     return f"{_render_episodes(episodes, style)}{'' if is_complete else style.dim(_INCOMPLETE)}"
 
@@ -44,7 +45,7 @@ def _render_episodes(episodes: Sequence[FindingEpisode], style: Style) -> str:
 
 
 def mask_episode(episode: FindingEpisode) -> FindingEpisode:
-    """Return the finding with masked hashes of secrets."""
+    """Return a copy of the finding in which hashes of secrets are masked."""
     return replace(episode, before=mask_raw_value(episode.before), after=mask_raw_value(episode.after))
 
 

@@ -25,9 +25,11 @@ _ICONS = {
 def render_finding_lines(
     groups: Sequence[EqualFindings], taken_at: datetime, style: Style = PLAIN
 ) -> Iterator[str]:
-    """Render each group of equal findings: a line with the change, then the names and the message.
+    """Render each group of findings that differ only in the resource.
 
-    taken_at: the time of the audit, for the ages of findings.
+    A line shows the change. Up to two lines with the names of the resources and with the message follow.
+
+    taken_at: the time of the audit, from which the ages of findings are computed.
     """
     width = max((len(group.first.finding.value) for group in groups), default=0)
     for group in groups:

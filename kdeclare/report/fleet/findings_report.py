@@ -83,7 +83,10 @@ class FindingsDocument:
 def build_findings_document(
     summary: AuditSummary, since: AuditSummary | None, compared: ComparedFindings
 ) -> FindingsDocument:
-    """Build the JSON document. since: the earlier audit; None if there is no comparison."""
+    """Build the JSON document with the findings of an audit.
+
+    since: the earlier audit that the findings are compared with; None if there is no comparison.
+    """
     return FindingsDocument(
         summary.audit_id,
         summary.fleet,
@@ -96,7 +99,7 @@ def build_findings_document(
 
 
 def build_reported_finding(row: AuditRow) -> ReportedFinding:
-    """Build the JSON of a finding. Hashes of secrets are masked."""
+    """Build the JSON document of a finding. Hashes of secrets are masked."""
     return ReportedFinding(
         row.id,
         row.status,

@@ -36,7 +36,7 @@ from kdeclare.report.fleet.snapshot_diff_text import SnapshotDiffDocument
 from kdeclare.report.fleet.snapshot_text import TopicHistory
 
 _MAX_CLUSTERS = 50
-"""The maximum number of clusters that are listed by name. All other clusters are counted."""
+"""The maximum number of clusters that are listed by name. For the others, only their number is shown."""
 
 _APPLIED_LABELS = {
     AppliedStatus.DONE: "done",
@@ -290,7 +290,7 @@ def compute_audit_exit(
 
 
 def compute_plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> ExitCode:
-    """Return the exit code of ``fleet plan``, which is the exit code of the plan with the worst outcome."""
+    """Return the exit code of ``fleet plan``: the exit code of the plan with the worst outcome."""
     exits = {cluster.exit for cluster in plans.clusters}
     if PlanExit.ERROR in exits:
         return ExitCode.ERROR

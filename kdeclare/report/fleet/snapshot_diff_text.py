@@ -23,7 +23,7 @@ _MAX_FIELDS = 60
 
 @dataclass(frozen=True, slots=True)
 class ComparedSnapshot:
-    """One of the two compared snapshots."""
+    """One of the two snapshots that ``fleet diff`` compares."""
 
     schema_name = "ComparedSnapshotDocument"
 
@@ -33,7 +33,7 @@ class ComparedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ChangedObject:
-    """A live object that has appeared, is gone or has changed."""
+    """A live object that appeared, disappeared or changed between the two snapshots."""
 
     schema_name = "ChangedObjectDocument"
 
@@ -76,7 +76,7 @@ class SnapshotDiffDocument:
 def build_snapshot_diff_document(
     before: SnapshotRecord, after: SnapshotRecord, diff: SnapshotDiff
 ) -> SnapshotDiffDocument:
-    """Build the JSON document."""
+    """Build the JSON document of ``fleet diff``."""
     return SnapshotDiffDocument(
         after.fleet,
         ComparedSnapshot(before.snapshot_id, before.taken_at),
@@ -92,7 +92,7 @@ def build_snapshot_diff_document(
 def render_snapshot_diff_text(
     before: SnapshotRecord, after: SnapshotRecord, diff: SnapshotDiff, style: Style = PLAIN
 ) -> str:
-    """Render the difference as text, by cluster."""
+    """Render the differences as text, by cluster."""
     counts = Counter(change.change for change in diff.changes)
     summary = join_nonempty(f"{counts[turn]:,} {turn.value}" for turn in _ICONS if counts[turn])
     clusters = len({change.cluster for change in diff.changes})

@@ -213,7 +213,10 @@ _MAX_ORIGIN_FIELDS = 5
 
 
 def _format_origin(origin: ChangeOrigin, turn: ObjectTurn, *, is_only: bool) -> str:
-    """Format which run, if any, made changes. Fields are named unless all changes have the same origin."""
+    """Describe which run of the project, if any, changed some fields of an object.
+
+    is_only: whether all changes have this origin. If not, the result begins with the names of the fields.
+    """
     fields = ""
     if not is_only:
         names = [format_field_name(field) for field in turn.fields if field.path in origin.fields]

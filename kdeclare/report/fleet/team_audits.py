@@ -13,11 +13,14 @@ from kdeclare.report.fleet.audit_page import render_audit_page
 from kdeclare.report.fleet.audit_wording import NO_TEAM
 
 TEAMS = "teams"
-"""The folder with the reports of all teams."""
+"""The name of the folder that contains the reports for all teams."""
 
 
 def render_team_reports(audit: Audit) -> Iterator[tuple[str, str]]:
-    """Yield the path and the contents of two reports for each team with findings: Markdown and a page."""
+    """Yield the path and the content of two reports for each team: a Markdown file and an HTML page.
+
+    Teams without findings get no reports.
+    """
     for team in sorted(audit.summary.teams):
         team_audit = select_team(audit, team)
         # '(' is escaped in the names of teams, so the file of the resources without a team is unique

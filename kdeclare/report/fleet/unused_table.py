@@ -1,4 +1,4 @@
-"""The table of the unused objects, in the reports of an audit."""
+"""The table of unused objects in the reports of an audit."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -36,22 +36,22 @@ def build_unused_cells(row: AuditRow) -> tuple[str, ...]:
 
 
 def format_unused_figures(row: AuditRow) -> str:
-    """Return the figures of an unused object, such as ``3,000 records, 3 MiB, newest 2024-12-27``."""
+    """Summarize an unused object in a few figures: ``3,000 records, 3 MiB, newest 2024-12-27``."""
     _, _, records, size, newest, _ = build_unused_cells(row)
     has_records = _get_number(row, "newest_record_ms") is not None
     return ", ".join((f"{records} records", size, f"newest {newest}" if has_records else newest))
 
 
 def sum_unused_bytes(rows: Iterable[AuditRow]) -> int:
-    """Return the total size of some unused objects in bytes. Objects of unknown size are left out."""
+    """Return the total size of unused objects in bytes. Objects of unknown size are left out."""
     return sum(_get_number(row, "bytes") or 0 for row in rows)
 
 
 def _format_newest(row: AuditRow, newest_ms: int | None) -> str:
-    """Format the day of the newest record.
+    """Format the day of the newest record in a topic.
 
-    Kafka does not tell when a topic was created. For a topic that was never written, return the day of the
-    first audit that found it instead.
+    Kafka does not report when a topic was created. If no record was ever written to the topic, return the
+    day of the first audit that found the topic unused instead.
     """
     if newest_ms is None:
         return f"never written, found since {row.first_seen.date()}"
@@ -64,7 +64,7 @@ def _get_number(row: AuditRow, name: str) -> int | None:
 
 
 def _parse_figures(row: AuditRow) -> Mapping[str, JsonValue]:
-    """Parse the figures in a finding. If they are damaged, return an empty mapping."""
+    """Parse the figures in a finding about an unused object. Return an empty mapping if they are damaged."""
     try:
         figures = parse_json(row.before or "{}")
     except ValueError:

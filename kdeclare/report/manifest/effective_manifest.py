@@ -107,7 +107,7 @@ def _list_comments(item: FieldOrigins) -> Iterator[str]:
 
 
 def _format_position(position: SourcePosition) -> str:
-    """Return a position as text. If an option sets the variable, return the option: ``--var retention``."""
+    """Return where a variable is set: a position in a file, or an option such as ``--var retention``."""
     return position.file if position.file.startswith("--") else str(position)
 
 

@@ -38,7 +38,7 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class DriftView:
-    """What other clients changed since the last apply, without the changes that the manifests require."""
+    """What other clients changed since the last apply. Changes required by the manifests are not included."""
 
     schema_name = "DriftDocument"
 
@@ -74,7 +74,7 @@ def build_drift_view(
 
 
 def build_drift_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of the document; see `publish_schemas`."""
+    """Return the JSON Schema of the document about drift, by document name; see `publish_schemas`."""
     return publish_schemas({"drift": DriftView})
 
 
@@ -130,7 +130,7 @@ def _format_name(drifted: DriftedField) -> str:
 
 
 def render_drift_markdown(view: DriftView) -> str:
-    """Render the drift for a comment on a pull request or an issue. Rows that do not fit are counted."""
+    """Render the drift for a comment on a pull request or an issue. If rows do not fit, show how many."""
     header = f"## {escape_prose(view.headline)}\n"
     problems = "".join(take_fitting(map(render_diagnostic_item, view.diagnostics), MAX_COMMENT_LENGTH // 3))
     problems = f"### Warnings\n\n{problems}" if problems else ""

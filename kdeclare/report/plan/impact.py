@@ -27,14 +27,14 @@ def group_observations(plan: Plan) -> Mapping[str, Sequence[Observation]]:
 
 
 def list_other_observations(plan: Plan) -> Sequence[Observation]:
-    """Return the observations of all changes that the list of risks omits, the most important first."""
+    """Return the observations about changes that are not in the list of risks, the most important first."""
     listed = {str(found.id) for found in list_risks(plan) if isinstance(found, Change)}
     others = (item for item in plan.observations if item.resource not in listed)
     return sorted(others, key=lambda item: item.level.rank)
 
 
 def get_observation_label(observation: Observation) -> str:
-    """Return the word that reports put before an observation."""
+    """Return the word that introduces an observation in reports."""
     return _LABELS[observation.level]
 
 

@@ -40,10 +40,13 @@ from kdeclare.report.run.views import RunDetail, RunStep
 
 _MAX_SEVERE_FIELDS = 4
 _MAX_RISK_FIELDS = 2
-"""The maximum number of fields whose values a risk shows. All other fields are counted."""
+"""The maximum numbers of fields shown with their values: for a severe risk, and for any other risk.
+
+For all other fields, only their number is shown.
+"""
 
 MAX_NOTES = 200
-"""The maximum number of notes on a page. All other notes are counted."""
+"""The maximum number of notes in a list on a page. For the others, only their number is shown."""
 
 
 @dataclass(frozen=True, slots=True)

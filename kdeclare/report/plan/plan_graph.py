@@ -14,10 +14,13 @@ from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 MAX_SINGLE_NODES = 24
-"""The maximum number of operations that have a node each. If there are more, operations are grouped."""
+"""The maximum number of operations in a graph that shows each operation as a separate node.
+
+If a plan has more operations, they are grouped, and each group is a node.
+"""
 
 MAX_COLUMNS = 24
-"""The maximum number of columns of a graph in which operations are grouped."""
+"""The maximum number of columns in a graph whose nodes are groups of operations."""
 
 _SWEEPS = 4
 
@@ -61,7 +64,7 @@ class Edge:
 class GraphLayout:
     """The layout of a graph of operations.
 
-    columns: the first and the last step of each column, counted from 1.
+    columns: for each column, the numbers of its first and its last step. Steps are counted from 1.
     critical: the indexes of the operations on the critical path, the longest chain of dependent operations.
     """
 
@@ -232,7 +235,7 @@ _MAX_NAMES_PER_REASON = 3
 
 
 def list_levels(operations: Sequence[Operation]) -> list[list[Operation]]:
-    """Group operations into steps. An operation is one step after the last of its predecessors.
+    """Group operations into steps. An operation belongs to the step right after its last predecessor.
 
     Within a step, operations have the order of the plan. The last step contains operations that are in a
     dependency cycle or depend on one.
@@ -289,9 +292,10 @@ def render_graph_text(operations: Sequence[Operation], style: Style = PLAIN) -> 
 
 
 def _list_reasons(operation: Operation, names: Mapping[str, str]) -> list[str]:
-    """Return the reasons why an operation runs after its predecessors, one line for each reason.
+    """Return the lines that explain why an operation runs after its predecessors.
 
-    A line names the predecessors. If there are many, it names only the first, and counts the others.
+    Each line names a predecessor and the reason. If many predecessors have the same reason, a single line
+    names the first of them and counts the others.
     """
     by_reason: dict[str, list[str]] = {}
     for predecessor_id in sorted(operation.after):

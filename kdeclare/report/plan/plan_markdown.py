@@ -1,7 +1,7 @@
 """Render a plan in Markdown, for a comment on a pull request on GitHub or GitLab.
 
-The comment lists the risks, then the changes, then the values of the changed fields. Items that do not fit
-are counted.
+The comment lists the risks, then the changes, then the values of the changed fields. For items that do not
+fit, only their number is shown.
 """
 
 from collections import Counter
@@ -200,7 +200,7 @@ def render_change_row(
 def render_details(change: Change, denied_paths: Collection[str] = ()) -> str:
     """Render the fields of a change with their values in a collapsed section.
 
-    Fields beyond a limit are counted.
+    If the change has too many fields, only the number of the remaining fields is shown.
 
     denied_paths: the paths of denied fields, which are marked.
     """
@@ -222,7 +222,7 @@ def _format_risk(risk: Risk) -> str:
 
 
 def format_omitted_details(count: int) -> str:
-    """Return a note about changes whose values do not fit into the comment."""
+    """Return a note about the number of changes whose values do not fit into the comment."""
     return (
         f"… and the values of {format_count(count, 'more change')} (omitted). "
         f"The text output of the plan shows these values."
@@ -347,7 +347,7 @@ def render_problem_markdown(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def _render_risks(plan: Plan, max_length: int) -> str:
-    """Render all risks, in short form if necessary. Risks that do not fit in short form are counted."""
+    """Render all risks, in short form if necessary. If some still do not fit, show how many."""
     for items in (list_risk_items(plan), list_short_risk_items(plan)):
         fitting_items = take_fitting((item() for item in items), max_length - 20)
         if len(fitting_items) == len(items):
@@ -392,9 +392,10 @@ def _render_provider_sections(plan: Plan, max_length: int) -> str:
 
 
 def _render_comparisons(comparisons: Sequence[TextComparison], max_length: int) -> str:
-    """Render the comparisons that fit, and the number of omitted comparisons.
+    """Render the text comparisons that fit, and the number of omitted comparisons.
 
-    The space is divided evenly, but a comparison gets at least a minimum, so that the last ones may not fit.
+    The space is divided evenly, but each comparison gets a minimum. As a result, there may be no space left
+    for the last comparisons.
     """
     text = ""
     max_length -= 120
@@ -536,7 +537,8 @@ def _render_table(table_header: str, rows: Iterator[str], changes: Sequence[Chan
 def take_fitting(rows: Iterable[str], max_length: int) -> list[str]:
     """Return the rows that fit into ``max_length`` characters, including a newline after each row.
 
-    Stop at the first row that does not fit, so that a generator does not render further rows.
+    The function stops at the first row that does not fit. If ``rows`` is a generator, it does not render any
+    further rows.
     """
     taken = []
     for row in rows:

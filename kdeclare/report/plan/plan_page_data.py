@@ -117,7 +117,7 @@ def _build_change_columns(
 
 
 def _format_reason(change: Change, plan: Plan, targets: Iterable[tuple[str, str]]) -> str:
-    """Return the reason for a change and the targets of its operations as one string."""
+    """Return the reason for a change, and where its operations are sent, as one string."""
     return join_nonempty(
         [
             sanitize_for_terminal(explain_change(change, plan)),
@@ -276,8 +276,8 @@ class ReplicaAssignments:
 
     brokers: the broker ids, sorted by rack and id.
     racks: the known racks by broker id.
-    topics: the topics, sorted by the number of replicas to copy, highest first. None is the row that all
-        other topics share.
+    topics: the topics with their own row, sorted by the number of replicas to copy, highest first. None
+        stands for the row that all other topics share.
     held: the counts of replicas by the index of the topic and the index of the broker.
     partitions: the number of partitions whose replicas are placed.
     copied: the number of replicas on brokers that had no replica of the partition before.
@@ -306,7 +306,10 @@ class _ReplicaTally:
     copied: int = 0
 
     def add(self, before: Sequence[int], after: Sequence[int]) -> None:
-        """Count the replicas of one partition. before, after: the ids of the brokers that have them."""
+        """Count the replicas of one partition.
+
+        before, after: the ids of the brokers that host the replicas before and after the plan.
+        """
         self.before.update(before)
         self.after.update(after)
         self.leads_before.update(before[:1])
@@ -314,7 +317,7 @@ class _ReplicaTally:
         self.copied += len(set(after) - set(before))
 
     def join(self, other: "_ReplicaTally") -> None:
-        """Add the counts of a topic to the row that several topics share."""
+        """Add the counts of another topic to these counts, for the row that several topics share."""
         self.before += other.before
         self.after += other.after
         self.leads_before += other.leads_before
@@ -374,9 +377,9 @@ _PlacementsByPartition = dict[tuple[str, int], tuple[Sequence[int], Sequence[int
 
 
 def _collect_placements(operations: Iterable[Operation]) -> tuple[_PlacementsByPartition, int]:
-    """Return the replicas before and after the plan, by topic and partition.
+    """Return the replicas of each partition before and after the plan, by topic and partition number.
 
-    The second value is the number of new topics for which the brokers choose the placement.
+    Also return the number of new topics for which the brokers choose the placement.
     """
     by_partition: _PlacementsByPartition = {}
     unplaced_count = 0
@@ -394,7 +397,10 @@ def _collect_placements(operations: Iterable[Operation]) -> tuple[_PlacementsByP
 
 
 def _is_narrowed(before: Sequence[int], after: Sequence[int], racks: Mapping[int, str]) -> bool:
-    """Whether the replicas are on fewer racks than before. False if the rack of a broker is unknown."""
+    """Whether a plan reduces the number of racks with replicas of a partition.
+
+    False if the rack of a broker is unknown, or if the partition had no replicas before.
+    """
     if not before or not {*before, *after} <= racks.keys():
         return False
     return len({racks[b] for b in after}) < len({racks[b] for b in before})

@@ -17,7 +17,7 @@ from kdeclare.report.plan.text_comparison import ComparisonWriter
 _UNMANAGED_TITLE = "Unmanaged resources (neither declared nor owned, left unchanged)"
 _IMPORT_HINT = "To manage them, run kdeclare import --unmanaged, which writes their manifests."
 MAX_PAGE_LINES = 500
-"""The maximum number of lines of a section on an HTML page. All other lines are counted."""
+"""The maximum number of lines in a section of an HTML page. For the others, only the number is shown."""
 
 _MAX_LINE_LENGTH = 4_000
 """The maximum length of a line in Markdown."""

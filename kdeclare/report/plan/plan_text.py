@@ -149,17 +149,18 @@ def _render_title(change: Change, plan: Plan, style: Style) -> str:
 
 
 def find_owner_to_ask(change: Change) -> str | None:
-    """Return the owner of a resource if reviewers have a reason to ask the owner about the change.
+    """Return the owner of a resource if its change is risky or blocked, so that reviewers can ask the owner.
 
-    Owners of harmless changes are omitted, because the same owner would be shown for each change.
+    For other changes, return None, so that plans do not repeat the same owner for many harmless changes.
     """
     return change.owner if change.blocked or change.risk is not Risk.SAFE else None
 
 
 def find_targets(plan: Plan) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Return the targets of operations by resource, as pairs of a label and a target.
+    """Return where the operations of each resource are sent, such as the URLs of Connect workers.
 
-    A target is omitted if the name or the fields of the resource already show it.
+    A target is a pair of a label, such as ``workers``, and a text. It is omitted if the name or the fields of
+    the resource already show it.
     """
     targets_by_resource: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for op in plan.operations:
@@ -277,7 +278,7 @@ def _get_color(change: Change, style: Style) -> Callable[[str], str]:
 
 
 def _render_policies(plan: Plan, style: Style) -> str:
-    """Render the policy counts, the verdicts on unchanged resources, and the hint for denials."""
+    """Render how many policies were evaluated, the verdicts on unchanged resources, and the denial hint."""
     changed_resources = {str(c.id) for c in plan.changes if c.action is not Action.NO_OP}
     other_verdicts = [
         v for v in select_notable_verdicts(plan.verdicts) if v.resource not in changed_resources
@@ -296,9 +297,9 @@ def _render_irreversible(plan: Plan, style: Style) -> str:
 
 
 def format_adoption(plan: Plan) -> str:
-    """Describe the ownership changes of resources whose live state does not change.
+    """Describe how apply changes the ownership of resources whose live state it does not change.
 
-    Return an empty string if ownership does not change.
+    Return an empty string if the ownership does not change.
     """
     count = count_adopted(plan)
     if count:
@@ -344,9 +345,10 @@ def _render_orphans(plan: Plan, style: Style) -> str:
 
 
 def describe_exclusions(plan: Plan) -> Mapping[str, str]:
-    """Return a note for each orphan whose manifest is not present in the environment, by resource.
+    """Return a note for each orphan that has a manifest, but not in this environment, by resource.
 
-    The note begins with a space, is safe to print, and names the field that excludes the manifest.
+    The note begins with a space, is safe to print, and names the field that excludes the manifest from the
+    environment.
     """
     return {
         d.resource: sanitize_for_terminal(f" (excluded by {d.subject} at {d.place})")

@@ -33,7 +33,7 @@ class RiskCause:
 
     @property
     def text(self) -> str:
-        """The cause and the affected fields, in one line."""
+        """The cause and the affected fields, on one line."""
         names = [sanitize_for_terminal(strip_configs_prefix(path)) for path in self.paths[:_MAX_NAMED_FIELDS]]
         omitted_count = len(self.paths) - _MAX_NAMED_FIELDS
         field_names = join_nonempty([*names, f"{omitted_count:,} more" if omitted_count > 0 else ""])

@@ -19,7 +19,10 @@ from kdeclare.report.run.views import RunStep
 
 MAX_STATIC_CHANGES = 1_000
 MAX_STATIC_RISKS = 100
-"""The maximum number of rows without JavaScript. All other rows are counted."""
+"""The maximum numbers of changes and of risks that are shown without JavaScript.
+
+For the others, only their number is shown.
+"""
 
 _MAX_FIELDS = 3
 
@@ -33,7 +36,7 @@ def render_static_page(
 ) -> str:
     """Render the overview, the risks and the changes as HTML, with at most three fields for each change.
 
-    steps: the operations of a run, whose results are counted for each change.
+    steps: the operations of a run. For each change, the page shows how many operations had which result.
     """
     results: dict[str, Counter[str]] = {}
     for step in steps:

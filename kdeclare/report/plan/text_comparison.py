@@ -16,7 +16,10 @@ from kdeclare.report.elements.markdown_escape import escape_prose
 from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
 
 MAX_PAGE_LENGTH = 400_000
-"""The maximum number of characters of all comparisons on one page. Rows that do not fit are only counted."""
+"""The maximum number of characters of all text comparisons on one page.
+
+For rows that do not fit, only their number is shown.
+"""
 MAX_LINE_LENGTH = 1_000
 """The maximum length of a line on a page. A longer line is truncated to the text around the difference."""
 
@@ -40,10 +43,10 @@ _LEFT_OUT = "The JSON output of the plan contains all texts in full."
 
 
 class ComparisonWriter:
-    """Writes the comparisons of one page, until they reach the maximum length."""
+    """Renders the text comparisons on one page, until the page reaches its maximum length."""
 
     def __init__(self, max_length: int = MAX_PAGE_LENGTH) -> None:
-        """Start with an empty page."""
+        """Create a writer for a page that contains no comparisons yet."""
         self._page_remaining = max_length
         self._remaining = 0
         self._written = 0

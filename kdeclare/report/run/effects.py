@@ -36,7 +36,7 @@ def _format_subject(effect: ObservedEffect) -> str:
 
 
 def render_effects_section(effects: Sequence[ObservedEffect]) -> str:
-    """Render effects as a section of an HTML page, which needs no scripts; empty if there are none."""
+    """Render effects as a section of HTML that needs no scripts; empty if there are no effects."""
     if not effects:
         return ""
     rows = "".join(map(_render_row, effects))

@@ -42,7 +42,7 @@ _COLUMNS = (
     *map(Column, ("BY", "WHAT")),
 )
 _NARROW_COLUMNS = (0, 2, 3, 4, 5)
-"""The indexes of the columns of the table that remain on a narrow terminal."""
+"""The indexes of the table columns that are shown on a narrow terminal."""
 _DETAIL_INDENT = "    "
 
 
@@ -159,7 +159,12 @@ def render_history_diff_text(diff: "HistoryDiff", style: Style = PLAIN) -> str:
 
 
 def _format_plan_value(value: JsonValue, path: str) -> str:
-    """Format a value that differs between two plans: the value of a field, a change, or the plan itself."""
+    """Format one side of a difference between two plans.
+
+    value: a change of a field, a property of a change or of the plan, or a whole change; None if the plan
+        has no value.
+    path: the path of the difference; empty for a whole change.
+    """
     if value is None:
         return "-" if path else "(no change)"
     if not path:
@@ -200,7 +205,7 @@ def _build_history_row(run: RunSummary, style: Style) -> tuple[Cell, ...]:
 
 
 def _list_remarks(run: RunSummary) -> list[str]:
-    """Return remarks about a run, such as ``undoes RUN_ID`` or ``2 denials overridden``."""
+    """Return short notes about a run, such as ``undoes RUN_ID`` or ``2 denials overridden``."""
     remarks = (
         (run.outcome == ABANDONED, _format_abandonment(run)),
         (run.undoes, f"undoes {sanitize_for_terminal(run.undoes or '')}"),
@@ -234,7 +239,7 @@ def _get_outcome_color(run: RunSummary, style: Style) -> Callable[[str], str]:
 
 
 def _render_overrides(detail: RunDetail, style: Style) -> str:
-    """Render the overridden denials with the user and the reasons. Denials beyond a limit are counted."""
+    """Render up to ``_MAX_OVERRIDES`` overridden denials with their reasons, and the number of the others."""
     if not detail.overrides:
         return ""
     principals = {item.principal for item in detail.overrides}
@@ -378,10 +383,10 @@ def _summarize_change(body: JsonObject | None) -> JsonObject | None:
 
 
 def _build_comparison_subject(document: JsonObject) -> dict[str, JsonObject]:
-    """Return the properties of a plan document that are compared with another plan.
+    """Return the properties of a plan document that are compared with those of another plan.
 
-    The key ``plan`` has the properties of the whole plan. The id of a resource has the properties and fields
-    of its change.
+    In the result, ``plan`` maps to the properties of the whole plan, and the id of each resource maps to the
+    properties and fields of the resource's change.
     """
     plan_fields = {key: document[key] for key in ("project", "env", "undoes")}
     subject: dict[str, JsonObject] = {

@@ -1,7 +1,7 @@
 """Render the result of a run as text.
 
-Successful operations are counted in one line. All other operations are listed, followed by next steps for the
-user.
+One line shows the number of successful operations. All other operations are listed, followed by next steps
+for the user.
 """
 
 from collections import Counter
@@ -182,7 +182,10 @@ def _render_next_steps(run: ApplyResult, outcome: Outcome, style: Style) -> str:
 
 
 def _explain_remaining(run: ApplyResult) -> str:
-    """Return a sentence about the changes that were not denied: done, in progress, or none."""
+    """Return a sentence that says whether the changes that were not denied are done or in progress.
+
+    If there are no such changes, the sentence says so.
+    """
     statuses = {result.status for result in run.results.values()}
     has_done = Status.DONE in statuses or (run.run_id is not None and not run.plan.operations)
     if Status.STARTED in statuses:
@@ -197,7 +200,10 @@ def _find_status(run: ApplyResult, operation_id: str) -> Status | None:
 
 
 def _list_outcomes(run: ApplyResult) -> list[OperationOutcome]:
-    """Return the outcome of every operation of the plan. Operations without a result were not started."""
+    """Return the outcome of every operation of the plan.
+
+    An operation without a result is included as an operation that was not started.
+    """
     names = format_operation_names(run.plan)
     outcomes = []
     for operation in run.plan.operations:

@@ -42,7 +42,7 @@ def render_abandoned_run_text(run: AbandonedRun, style: Style = PLAIN) -> str:
 
 
 def render_pruned_runs_text(pruned: PrunedRuns) -> str:
-    """Render a list of the runs that are removed, or would be removed."""
+    """Render the number and the ids of the runs that ``kdeclare state prune`` removed or would remove."""
     if not pruned.runs:
         return f"No run to remove; {format_count(pruned.kept, 'run')} kept.\n"
     verb = "removed" if pruned.removed else "to remove"
@@ -69,7 +69,7 @@ def render_owned_resource_text(owned: OwnedResource, style: Style = PLAIN) -> st
 
 
 def render_ownership_change_text(change: OwnershipChange) -> str:
-    """Render which ownership records a change of the state adds, changes and removes."""
+    """Render the ownership records that are added, changed and removed in the state."""
     if not (change.released or change.added or change.changed):
         return "The owned resources stay the same.\n"
     lines = [
@@ -81,7 +81,7 @@ def render_ownership_change_text(change: OwnershipChange) -> str:
 
 
 def render_ownership_transfer_text(transfer: OwnershipTransfer) -> str:
-    """Render which resources are transferred, and between which projects."""
+    """Render the resources whose ownership is transferred, and the projects that give and take them."""
     lines = [
         f"From {_format_revision(transfer.source)}",
         f"to   {_format_revision(transfer.target)}:",
@@ -101,7 +101,7 @@ def _format_names(sign: str, names: Sequence[str]) -> list[str]:
 
 
 def render_migrated_state_text(migrated: MigratedState) -> str:
-    """Render what was copied, and what to change in the project file."""
+    """Render the result of copying a state to another location, and how to change the project file."""
     target, source = sanitize_for_terminal(migrated.target), sanitize_for_terminal(migrated.source)
     lines = [
         f"Copied {format_count(migrated.resources, 'owned resource')} and "

@@ -33,7 +33,7 @@ class OwnedResource:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipChange:
-    """A change of the ownership in the state, which changes no system."""
+    """A change of the ownership records in the state. The resources themselves are not changed."""
 
     serial: Annotated[int, Field(description="The serial of the state with the change.")]
     lineage: str
@@ -58,7 +58,7 @@ class StateRevision:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipTransfer:
-    """A transfer of ownership from one project to another, which changes no system."""
+    """A transfer of ownership from one project to another. The resources themselves are not changed."""
 
     source: Annotated[StateRevision, Field(description="The state that gives up the resources.")]
     target: Annotated[StateRevision, Field(description="The state that takes over the resources.")]

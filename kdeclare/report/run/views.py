@@ -1,4 +1,4 @@
-"""The data that commands about runs show.
+"""The data that is shown by commands about runs.
 
 Classes whose fields have descriptions are also JSON documents: ``--format json`` prints all their fields.
 """

@@ -1,4 +1,4 @@
-"""Find the archive of Apicurio Registry, which is pinned and cached like Kafka's jars, and unpack it."""
+"""Find and unpack the archive of Apicurio Registry. The archive is pinned and cached like Kafka's jars."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ _COMPLETE = ".complete"
 def resolve_archive(
     progress: Progress = ignore_progress, environment: Mapping[str, str] | None = None
 ) -> Path:
-    """Return the path of the archive, which is downloaded if it is not in the cache.
+    """Return the path of the archive. Download the archive if it is not in the cache.
 
     Raises KdeclareError ``jars-unavailable``, ``jars-altered``, ``cache-folder``, or an error of Java or Ivy.
     """

@@ -20,7 +20,7 @@ _ASK_SECONDS = 2.0
 
 
 def build_registry_properties(settings: SandboxSettings, files: RegistryFiles) -> dict[str, str]:
-    """Return the configuration of the registry."""
+    """Return the configuration properties of the schema registry."""
     return {
         "quarkus.http.host": HOST,
         "quarkus.http.port": str(settings.registry_port),
@@ -46,7 +46,7 @@ def build_registry_properties(settings: SandboxSettings, files: RegistryFiles) -
 
 
 def _quote(path: str) -> str:
-    """Prevent the registry from replacing ``${…}`` in a path."""
+    """Escape ``${`` in a path, so that the registry does not treat it as a placeholder."""
     return path.replace("${", "\\${")
 
 
@@ -93,5 +93,5 @@ class RegistryStartup:
 
 
 def build_registry_startup(layout: Layout, settings: SandboxSettings, progress: Progress) -> RegistryStartup:
-    """Find Java and the archive. Raises KdeclareError if Java or the archive is not available."""
+    """Find Java and the archive of the schema registry. Raises KdeclareError if one is not available."""
     return RegistryStartup(layout, settings, find_java(), resolve_archive(progress), progress)

@@ -25,9 +25,8 @@ class ProviderContract(ManifestPromises, RunPromises, LifecyclePromises, FaultPr
     before: the resources that are declared first. after: the resources that are declared second. From
         ``before`` to ``after``, each kind should have one resource that is created, one that is updated and
         one that is deleted. All secrets should change.
-    elsewhere: some resources of ``after``, as another client might have changed them. The declaration of each
-    of
-        these resources must differ from its declarations in ``before`` and ``after``.
+    elsewhere: some resources of ``after``, as another client might have changed them. Each declaration must
+        differ from the declarations of the same resource in ``before`` and ``after``.
     secrets: the values of references to secrets, by reference: ``{"${env.TOKEN}": "any text"}``.
     actions: the actions of the changes from ``before`` to ``after``. Set this attribute only if the kinds do
         not support all actions. For example, objects that always exist, such as brokers, are neither created

@@ -94,7 +94,7 @@ class ContractBase:
         raise NotImplementedError
 
     def make_clock(self) -> Clock:
-        """Return the clock that runs use. By default, this clock advances without waiting in real time.
+        """Return the clock for runs. By default, this clock advances without waiting in real time.
 
         If the system acknowledges a write before it shows the write, return `core.clock.SystemClock`. The
         suite then waits in real time, which can take minutes.

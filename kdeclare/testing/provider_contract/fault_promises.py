@@ -135,7 +135,10 @@ class FaultPromises(ContractBase):
     def _find_batches(
         self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
     ) -> Mapping[str, Sequence[str]]:
-        """For each operation type that creates or deletes objects, return the items of a batched request."""
+        """Return the items of one batched request for each operation type that creates or deletes objects.
+
+        Operation types without a request that has several items are omitted.
+        """
         bench, plan = self._plan_from_start(make_bench, declared)
         batched_types = {
             op.verb

@@ -23,7 +23,8 @@ _STATE, _IGNORE_CHANGES = "state", "ignoreChanges"
 class LifecyclePromises(ContractBase):
     """Tests of the promises about declared absence and ignored fields.
 
-    Kinds without the option are left out. If no kind of the provider has the option, the test is skipped.
+    A test leaves out kinds that do not support the tested option. If no kind of the provider supports the
+    option, the test is skipped.
     """
 
     def test_resources_that_are_declared_absent_are_deleted(self, make_bench: Callable[[], Bench]) -> None:
@@ -47,7 +48,7 @@ class LifecyclePromises(ContractBase):
         assert (second_plan.changes, second_plan.ownership) == ((), ())
 
     def test_resources_of_others_are_not_deleted(self, make_bench: Callable[[], Bench]) -> None:
-        """A resource that the project never applied is deleted only if adoption is allowed."""
+        """A resource that is declared absent but was never applied is deleted only if adoption is allowed."""
         bench = make_bench()
         other_project = self._make_world(bench.system)
         assert other_project.apply(*self._declare(self.before)).complete

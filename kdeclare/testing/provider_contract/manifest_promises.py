@@ -42,7 +42,7 @@ class ManifestPromises(ContractBase):
             assert pickle.loads(pickle.dumps(desired)) == desired, desired.id
 
     def test_bodies_read_back_have_the_same_diff(self, make_bench: Callable[[], Bench]) -> None:
-        """If a body is converted to plain data and back, without secret values, its diff stays the same."""
+        """A plan stays the same if bodies are converted to plain data and back, without secret values."""
         bench = self._apply_before(make_bench)
         for declared in (self.before, self.after):
             plain = bench.plan(self._declare(declared))
@@ -74,7 +74,10 @@ class ManifestPromises(ContractBase):
     def test_what_is_written_back_changes_nothing_when_it_is_planned(
         self, make_bench: Callable[[], Bench], tmp_path: Path
     ) -> None:
-        """After a write-back, manifests match ad hoc changes. A kind refuses changes that it cannot write."""
+        """If an ad hoc change is written back to manifests, they match the live state.
+
+        A kind refuses a change that it cannot write to a manifest.
+        """
         bench = self._apply_before(make_bench)
         plan = bench.plan(self._declare(self.after))
         assert bench.apply(self._declare(self.after)).complete

@@ -10,15 +10,15 @@ class Behavior:
 
     product: the name of the product that behaves in this way.
     level: the global compatibility level of a new registry.
-    compares_text: whether contents are equal only if their texts are equal. Otherwise, white space, the order
-        of keys, and Protobuf comments do not matter.
+    compares_text: whether two schemas are equal only if their texts are equal. Otherwise, white space, the
+        order of keys, and Protobuf comments do not matter.
     distinguishes_own_levels: whether the registry reports that a subject has no level of its own. Otherwise,
         the registry reports NONE for such a subject.
     stores_level_none: whether a subject can have the level NONE. Otherwise, setting NONE removes the level of
         the subject.
     deletes_level_with_subject: whether the soft deletion of a subject also removes its level.
     reports_missing_versions: whether a compatibility check fails for a subject without versions. Otherwise,
-        the registry reports that the content is compatible.
+        the registry reports that the schema is compatible.
     explains_checks: whether a compatibility check gives reasons.
     checks_references: whether a compatibility check resolves references.
     accepts_empty_text: whether an empty text is a valid schema.

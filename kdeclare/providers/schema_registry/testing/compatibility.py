@@ -21,7 +21,7 @@ from kdeclare.providers.schema_registry.testing.contents import (
 )
 
 Resolve = Callable[[str, int], SchemaContent]
-"""Returns the content of a version of a subject."""
+"""Returns the schema and the references of one version of a subject."""
 
 _PROMOTIONS: Mapping[str, frozenset[str]] = {
     "int": frozenset({"long", "float", "double"}),
@@ -30,7 +30,7 @@ _PROMOTIONS: Mapping[str, frozenset[str]] = {
     "string": frozenset({"bytes"}),
     "bytes": frozenset({"string"}),
 }
-"""For each Avro type of the writer, the other types that a reader can use for the data."""
+"""For each primitive Avro type in a writer's schema, the types to which a reader can promote the data."""
 _PROTO_MESSAGE = re.compile(r"\bmessage\s+(\w+)\s*\{([^{}]*)\}")
 _PROTO_FIELD = re.compile(r"(?:(optional|required|repeated)\s+)?([\w.]+)\s+(\w+)\s*=\s*(\d+)\s*[;\[]")
 
@@ -67,13 +67,13 @@ def _find_problems(reader: SchemaContent, writer: SchemaContent, resolve: Resolv
 
 
 class _Types:
-    """The named types of an Avro schema and of its references, by full name."""
+    """The definitions of the named types in an Avro schema and in its references, by full name."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Mapping[str, JsonValue]] = {}
 
     def add_content(self, content: SchemaContent, resolve: Resolve) -> JsonValue:
-        """Collect the named types, and return the schema with full names."""
+        """Add the named types of a schema and its references. Return the schema with full names of types."""
         for one in content.references:
             self.add_content(resolve(one.subject, one.version), resolve)
         return self._expand(parse_json(content.text), "") if content.text else "null"
@@ -108,7 +108,7 @@ class _Types:
 
 
 class _AvroComparison:
-    """Compares the schema of a reader with the schema of a writer."""
+    """Compares the Avro schema of a reader with the Avro schema of a writer."""
 
     def __init__(self, reader_types: _Types, writer_types: _Types) -> None:
         self._reader_types = reader_types
@@ -205,7 +205,7 @@ def _compare_json(reader: JsonValue, writer: JsonValue, path: str) -> Iterator[s
 
 
 def _list_proto_fields(text: str) -> dict[tuple[str, int], str]:
-    """Return the types of all fields, by message and field number."""
+    """Return the type of each field in a Protobuf schema, by message name and field number."""
     return {
         (message, int(number)): type_name
         for message, body in _PROTO_MESSAGE.findall(remove_proto_comments(text))

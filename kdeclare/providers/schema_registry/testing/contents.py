@@ -35,7 +35,7 @@ def validate(content: SchemaContent) -> None:
 
 
 def normalize_content(content: SchemaContent) -> object:
-    """Return a value that is the same for all contents that differ only in layout."""
+    """Return a value that is equal for two schemas if their texts differ only in layout."""
     if content.type is SchemaType.PROTOBUF:
         text = " ".join(re.findall(r"\w+|[^\w\s]", remove_proto_comments(content.text)))
     else:
@@ -54,9 +54,10 @@ def build_full_name(name: str, namespace: str) -> str:
 
 
 def _validate_avro(schema: JsonValue, known_names: set[str], namespace: str) -> None:
-    """Raise Fault if a type is unknown.
+    """Raise Fault if an Avro schema refers to a type that is not defined.
 
-    known_names: the full names that are defined so far; this function adds to it.
+    known_names: the full names of the types that are defined so far. This function adds the types that the
+        schema defines.
     """
     if isinstance(schema, str):
         if schema not in PRIMITIVE_TYPES and build_full_name(schema, namespace) not in known_names:

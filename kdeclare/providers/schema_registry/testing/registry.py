@@ -31,7 +31,11 @@ MUTATING_METHODS = frozenset({"register", "set_level", "delete_level", "delete_v
 
 @dataclass(frozen=True, slots=True)
 class Call(faults.Call):
-    """One request: the method of `SchemaRegistry`, and the subject, or the subject and the version."""
+    """One request to the registry.
+
+    method: the name of the method of `SchemaRegistry`.
+    items: the subject, or the subject and the version.
+    """
 
     @property
     def is_mutating(self) -> bool:
@@ -47,7 +51,7 @@ class _Version:
 
 @dataclass
 class _State:
-    """The stored data of a registry, which all clients of the registry share."""
+    """The data stored in a registry. All clients of the registry share one object of this class."""
 
     level: CompatibilityLevel
     mode: Mode | None
@@ -60,7 +64,7 @@ class _State:
 class MemoryRegistry:
     """Implements `SchemaRegistry` in memory. Thread-safe.
 
-    behavior: imitates one of the products.
+    behavior: the behavior of the product to imitate.
     faults: the rules for failing requests. To fail a read, a rule must name the method; a rule without a
         method applies to the methods in ``MUTATING_METHODS``.
     calls: every request, in order.
@@ -308,7 +312,7 @@ class MemoryRegistry:
         }
 
     def _validate(self, content: SchemaContent) -> None:
-        """Raise Fault INVALID_SCHEMA if the registry cannot parse the content or a reference is missing."""
+        """Raise Fault INVALID_SCHEMA if the registry cannot parse the schema or a reference is missing."""
         for one in content.references:
             if one.version not in self._list(one.subject):
                 message = f"Unresolved reference: {one.name} (version {one.version} of {one.subject})"
@@ -327,7 +331,7 @@ class MemoryRegistry:
         return None
 
     def _identify(self, content: SchemaContent) -> object:
-        """Return a value that is the same for all contents that the registry considers equal."""
+        """Return a value that is equal for two schemas if the registry considers them equal."""
         return content if self.behavior.compares_text else contents.normalize_content(content)
 
     def _check(self, subject: str, content: SchemaContent) -> CompatibilityResult:

@@ -1,4 +1,4 @@
-"""The message for systems that read JSON: the new and the fixed findings, with counts."""
+"""The message in the format ``json``: the new and the fixed findings, with counts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -15,13 +15,13 @@ from kdeclare.report.fleet.notifications.message_json import dump_message
 from kdeclare.report.fleet.notifications.notification import Notification, format_notification_headline
 
 MAX_FINDINGS = 100
-"""The maximum number of new findings, and of fixed findings, in a message."""
+"""The maximum number of new findings in a message, and also the maximum number of fixed findings."""
 _MAX_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class NotifiedFinding(ReportedFinding):
-    """One finding of a message."""
+    """One finding in a message about an audit."""
 
     schema_name = "NotifiedFindingDocument"
 
@@ -32,7 +32,7 @@ class NotifiedFinding(ReportedFinding):
 
 @dataclass(frozen=True, slots=True)
 class NotificationDocument:
-    """A message about an audit, in the format json."""
+    """A message about an audit, in the format ``json``."""
 
     schema_name = "NotificationDocument"
 
@@ -69,7 +69,7 @@ class NotificationDocument:
 
 
 def build_json_message(notification: Notification) -> JsonObject:
-    """Build the message, with as many findings as fit."""
+    """Build the message. If it is too large, reduce the number of findings until it fits."""
     document = _build_document(notification)
     message = dump_document(document)
     while len(dump_message(message).encode()) > _MAX_BYTES and (document.new or document.fixed):

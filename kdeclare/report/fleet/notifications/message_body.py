@@ -20,7 +20,7 @@ from kdeclare.report.fleet.notifications.teams_card import render_teams_message
 def render_message_body(notification: Notification, *, is_indented: bool = False) -> str:
     """Render the body of the request that sends a message. Secrets are removed from all values.
 
-    is_indented: whether to indent JSON, for people. Templates are never indented.
+    is_indented: whether to indent JSON so that people can read it. Templates are never indented.
     """
     match notification.target.format:
         case "slack":

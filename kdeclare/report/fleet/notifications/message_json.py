@@ -9,10 +9,10 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 def dump_message(message: JsonValue, *, is_indented: bool = False) -> str:
     """Return the JSON of a message.
 
-    The size limits of receivers apply to the compact form, which is sent. Secrets are removed from values,
-    but not from keys, which are the same in all messages.
+    Messages are sent in the compact form, so the size limits of receivers apply to this form. Secrets are
+    removed from values, but not from keys, which are the same in all messages.
 
-    is_indented: whether to return a form for people.
+    is_indented: whether to return the indented form, which is easier to read.
     """
     scrubbed = SCRUBBER.scrub_json(message)
     if is_indented:

@@ -1,4 +1,4 @@
-"""The contents of a message about an audit, before they are formatted for a system.
+"""The contents of a message about an audit, before they are formatted for a system such as Slack.
 
 A message has a bounded length. It lists the most urgent findings, and counts the others.
 """
@@ -31,7 +31,7 @@ from kdeclare.report.fleet.audit_wording import (
 from kdeclare.report.run.history_text import format_time
 
 MAX_NEW_LINES, MAX_FIXED_LINES = 10, 5
-"""The maximum number of lines about new findings, and about fixed findings, in a message for people."""
+"""The maximum number of lines about new findings in a message for people, and also about fixed ones."""
 _MAX_NAME, _MAX_RESOURCES, _MAX_VALUES, _MAX_NOTE = 80, 160, 160, 300
 
 
@@ -61,7 +61,7 @@ class Notification:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to send."""
+        """Whether to send the message: it has findings, or the target wants messages after every audit."""
         return "always" in self.target.events or bool(self.new or self.fixed)
 
     @property
@@ -86,8 +86,9 @@ class FindingLine:
     All strings are plain text, with limited lengths and without control characters.
 
     field: the field and its values; empty for findings about whole resources.
-    note: names and an explanation; can be empty.
-    url: the URL of the manifest; None without a link. count: the number of findings.
+    note: the names of the resources if there are several, and the message of the finding; can be empty.
+    url: the URL of the manifest; None if the line has no link.
+    count: the number of findings.
     """
 
     severity: FindingSeverity
@@ -102,7 +103,7 @@ class FindingLine:
 
     @property
     def text(self) -> str:
-        """The line as plain text."""
+        """The whole line as plain text."""
         age = f" ({self.age})" if self.age else ""
         field = f" {self.field}" if self.field else ""
         note = f". {self.note}" if self.note else ""
@@ -143,13 +144,16 @@ def format_notification_context(notification: Notification) -> str:
 def build_finding_lines(
     rows: Sequence[AuditRow], notification: Notification, max_lines: int
 ) -> tuple[list[FindingLine], int]:
-    """Return a line for each group of equal findings, and the number of findings that are left out."""
+    """Return a line for each group of findings that differ only in the resource, up to ``max_lines``.
+
+    The second value is the number of findings that are left out.
+    """
     lines = [_build_line(group, notification) for group in group_equal_findings(rows)[:max_lines]]
     return lines, len(rows) - sum(line.count for line in lines)
 
 
 def format_omission(count: int, noun: str) -> str:
-    """Return the sentence that counts the findings that are left out; empty if there are none."""
+    """Return the note about the number of findings that are left out; empty if ``count`` is 0."""
     return f"… and {format_count(count, f'more {noun} finding')}" if count else ""
 
 

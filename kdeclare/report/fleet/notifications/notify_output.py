@@ -13,7 +13,7 @@ from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 
 class DeliveryStatus(StrEnum):
-    """Delivery status of a message."""
+    """The delivery status of a message to a notification target."""
 
     SENT = "sent"
     NOTHING = "nothing-to-report"
@@ -24,9 +24,9 @@ class DeliveryStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The message for one target.
+    """The message for one notification target.
 
-    diagnostic: the error of a message that was not sent, or not recorded.
+    diagnostic: the error if the message could not be sent, or could not be recorded as sent.
     """
 
     schema_name = "DeliveryDocument"
@@ -56,12 +56,12 @@ class FleetNotifications:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The errors of all messages that were not sent, or not recorded."""
+        """The errors of all messages that could not be sent, or could not be recorded as sent."""
         return tuple(item.diagnostic for item in self.targets if item.diagnostic is not None)
 
 
 def render_notifications_text(notifications: FleetNotifications, style: Style = PLAIN) -> str:
-    """Render a line for each target. With ``--dry-run``, the message follows."""
+    """Render a line for each notification target. With ``--dry-run``, the message follows the line."""
     lines = [f"Audit {sanitize_for_terminal(notifications.audit_id)}:"]
     for item in notifications.targets:
         counts = f" ({format_count(item.new, 'new finding')}, {item.fixed:,} fixed)"
