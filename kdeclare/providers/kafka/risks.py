@@ -1,7 +1,7 @@
 """Rate the risk of a change to one field, and explain the risk in one sentence.
 
 Kinds call these functions for the field changes of a diff. `Kind.assess_field` calls them for all other field
-changes, such as the field changes of a rollback or of a single operation.
+changes, such as those of a rollback or of a single operation.
 """
 
 import math
@@ -30,13 +30,13 @@ _TOPIC_KEYS = {
     "log.retention.bytes": "retention.bytes",
     "log.cleanup.policy": "cleanup.policy",
 }
-"""Map each broker config that contains the default of a topic config to the key of the topic config."""
+"""For each broker config that sets the default of a topic config, the key of the topic config."""
 
 RiskRating = tuple[Risk, str]
 
 
 def with_risk(field: FieldChange, rating: RiskRating) -> FieldChange:
-    """Return a copy of the field with this risk and cause."""
+    """Return a copy of the field change with a risk and its cause."""
     if (field.risk, field.cause) == rating:
         return field  # the common case for new topics, where copying fields would be slow
     return replace(field, risk=rating[0], cause=rating[1])
@@ -61,7 +61,7 @@ def assess_group_field(field: FieldChange) -> FieldChange:
 
 
 def assess_worker_field(field: FieldChange) -> FieldChange:
-    """Rate a change to an override on Connect workers, or an override that a worker has not applied yet."""
+    """Rate a change to an override on Connect workers, or to a worker that has not applied an override."""
     return with_risk(field, (Risk.DISRUPTIVE, "Changes the behavior of running Connect workers."))
 
 
@@ -100,7 +100,7 @@ def _rate_placement(field: FieldChange) -> RiskRating:
 
 
 def _count_replicas(value: JsonValue) -> int | None:
-    """Return the number of replicas in a list, or the value if it is a count; otherwise None."""
+    """Return a replica count: the length of a list, or the value itself if it is a number; otherwise None."""
     if isinstance(value, list):
         return len(value)
     return value if isinstance(value, int) else None

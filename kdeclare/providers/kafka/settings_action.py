@@ -14,8 +14,8 @@ def find_settings_action(
 ) -> Action:
     """Return whether a change creates, deletes or updates a resource that consists of settings.
 
-    A resource is created if it has no settings yet. It is deleted if no manifest declares it anymore and the
-    change removes all of its settings.
+    The change creates the resource if it has no settings yet. The change deletes the resource if no manifest
+    declares it anymore and the change removes all of its settings.
 
     live_paths: the field paths of all live settings of the resource, including unmanaged settings.
     """

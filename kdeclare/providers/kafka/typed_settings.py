@@ -1,4 +1,4 @@
-"""Determine whether settings on command lines are secret, for the history and for messages."""
+"""Determine whether settings on command lines are secret, so that the history and messages can hide them."""
 
 import re
 
@@ -8,14 +8,17 @@ from kdeclare.providers.kafka.config.catalog import is_secret_config
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 
 _HARMLESS_PART = re.compile(r"\[?(iterations=-?[0-9]*|password=\$\{(env|file)\.[^{}]+\}\]?)")
-"""A part without secrets: the start of a SCRAM credential (``[iterations=8192``) or a password reference."""
+"""Matches text without secrets in the value of a SCRAM credential.
+
+Such text is the start of the value, such as ``[iterations=8192``, or a password that is only a reference.
+"""
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Return whether the value of a key on the command line is secret; None for an unknown key.
+    """Return whether a setting on the command line has a secret value; None if its key is unknown.
 
-    A positional argument is not a setting, so the result is also None. The value of a SCRAM credential ends
-    at the first comma, because settings are separated by commas.
+    The result is also None for a positional argument, which is not a setting. The value of a SCRAM credential
+    ends at the first comma, because settings are separated by commas.
     """
     if not setting.option:
         return None

@@ -20,14 +20,14 @@ ENVIRONMENT_FIELD = "registries"
 
 
 class RegistrySettings(RootModel[dict[str, HttpEndpointSettings]]):
-    """The named schema registries of an environment. Each URL belongs to a server of the registry."""
+    """The schema registries of an environment, by name. Each URL belongs to a server of its registry."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
     root: dict[str, HttpEndpointSettings] = {}
 
 
 class RegistryClients:
-    """The connection to the schema registries of an environment. A registry is opened on first use.
+    """The connections to the schema registries of an environment. Each registry is opened on first use.
 
     Thread-safe.
     """
@@ -78,7 +78,7 @@ class RegistryClients:
 
 @dataclass(frozen=True, slots=True)
 class RegistryTarget:
-    """The data for connecting to the registries, by name. See `Target`."""
+    """The settings for connecting to the registries of an environment, by registry name. See `Target`."""
 
     registries: tuple[tuple[str, HttpTarget], ...]
     attempts: int | None = None
@@ -109,7 +109,7 @@ def locate_registries(settings: RegistrySettings, context: ConnectionContext) ->
 
 
 def find_tls_files(settings: RegistrySettings, options: Mapping[str, str]) -> Iterator[SettingsFile]:
-    """Yield the TLS files of all registries, for tasks on other machines."""
+    """Yield the TLS files of all registries, so that tasks on other machines can use the files."""
     for endpoint in settings.root.values():
         yield from endpoint.list_files()
 

@@ -1,7 +1,8 @@
-"""Replication throttles of moves: the required configs of brokers and topics (KIP-73). Pure.
+"""Compute the configs of brokers and topics that throttle the moves of replicas (KIP-73).
 
-A replica is throttled if its broker has a rate and a list of its topic contains the replica. Kafka itself
-never removes rates or lists, and both can contain values that other clients set.
+A replica is throttled if its broker has a rate and one of its topic's lists contains the replica. Kafka
+itself never removes rates or lists, and both can contain values that other clients set. The functions here
+send no requests.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -43,7 +44,7 @@ Kafka stores up to 32,767 characters (KAFKA-19112).
 
 @dataclass(frozen=True, slots=True)
 class ReplicaTransfer:
-    """The brokers that send and receive a partition's records (ReassignPartitionsCommand.MoveMap)."""
+    """The brokers that send and receive a partition's data in a move (ReassignPartitionsCommand.MoveMap)."""
 
     partition: TopicPartition
     sources: tuple[int, ...]
@@ -53,7 +54,7 @@ class ReplicaTransfer:
 def build_transfer(
     partition: TopicPartition, replicas: tuple[int, ...], move: Move | None, target: tuple[int, ...]
 ) -> ReplicaTransfer:
-    """Return the brokers that send and receive data if a partition moves to ``target``.
+    """Return which brokers send and which receive data if a partition moves to ``target``.
 
     move: the in-flight move of the partition, if any.
 
@@ -68,7 +69,7 @@ def build_entries(
 ) -> ThrottleEntries:
     """Build all throttle entries that the transfers require.
 
-    A broker that is not in ``serving_brokers`` gets no rate.
+    Brokers that are not in ``serving_brokers`` get no rate.
     """
     rates_by_broker: dict[str, Mapping[str, ThrottleValue]] = {}
     elements_by_topic: dict[str, dict[str, list[str]]] = {}
@@ -96,10 +97,11 @@ def build_entries(
 
 @dataclass(frozen=True, slots=True)
 class MissingThrottles:
-    """The missing entries of a throttle, and the existing rates that the throttle relies on.
+    """The throttle entries that must still be set, and the existing rates that the throttle relies on.
 
-    entries: the entries to set. relies_on: existing rates that are kept, by entity and key. foreign_rates:
-    the rates in ``relies_on`` that kdeclare did not set, by entity.
+    entries: the entries to set.
+    relies_on: existing rates that are kept, by entity and key.
+    foreign_rates: the rates in ``relies_on`` that kdeclare did not set, by entity.
     """
 
     entries: ThrottleEntries
@@ -153,7 +155,7 @@ def find_missing(
 
 
 def get_rates_in_force(live: KafkaState, entity: str) -> dict[str, str]:
-    """Return the rates that apply to a broker: its own rates, or cluster-wide rates (BrokerConfigHandler)."""
+    """Return the rates in effect on a broker, which are its own or cluster-wide (BrokerConfigHandler)."""
     configs = live.configs.get(parse_entity(entity), {})
     return {
         key: entry.value
@@ -165,14 +167,18 @@ def get_rates_in_force(live: KafkaState, entity: str) -> dict[str, str]:
 
 
 def list_rates(value: ThrottleValue | None) -> tuple[str, ...]:
-    """Return the possible rates of a throttle entry; empty if the entry is a list."""
+    """Return the rates that a throttle entry can have.
+
+    There is more than one rate if it is unknown which rate took effect, and none if the entry is a list of
+    replicas.
+    """
     if value is None or isinstance(value, ThrottledReplicas):
         return ()
     return (value,) if isinstance(value, str) else value
 
 
 def format_throttle(value: ThrottleValue) -> str:
-    """Format a rate, or the elements of a list, for display."""
+    """Return a rate, or the elements of a list of replicas, as text for display."""
     return (
         ",".join(value.elements) if isinstance(value, ThrottledReplicas) else " or ".join(list_rates(value))
     )
@@ -197,7 +203,7 @@ def get_current_values(live: KafkaState, entity: str) -> dict[str, ConfigOverrid
 
 
 def build_selection(entities: Iterable[str], topics: Iterable[str] = ()) -> KafkaSelection:
-    """Select the throttles that are set on these entities. Brokers that are down are skipped."""
+    """Return a selection of the throttle configs of brokers and topics. Brokers that are down are skipped."""
     configs = {}
     for entity in entities:
         resource = parse_entity(entity)
@@ -216,7 +222,7 @@ def parse_entity(entity: str) -> ConfigResource:
 def merge_entries(
     earlier: ThrottleEntries, later: ThrottleEntries, *, is_certain: bool = True
 ) -> ThrottleEntries:
-    """Merge entries. A rate in ``later`` replaces the earlier rate.
+    """Merge earlier and later throttle entries. A rate in ``later`` replaces the earlier rate.
 
     If ``is_certain`` is False, both rates are kept, because it is unknown which rate took effect.
     """
@@ -237,7 +243,7 @@ def merge_entries(
 
 
 def subtract_entries(minuend: ThrottleEntries, subtrahend: ThrottleEntries) -> ThrottleEntries:
-    """Return the entries of ``minuend`` that are not in ``subtrahend``."""
+    """Return ``minuend`` without the entries and list elements that ``subtrahend`` contains."""
     result: dict[str, dict[str, ThrottleValue]] = {}
     for entity, keys in minuend.items():
         for key, value in keys.items():

@@ -25,9 +25,10 @@ class ScramSelection:
 
 @dataclass(frozen=True, slots=True)
 class ScramState:
-    """The credentials by user. Users without credentials are omitted.
+    """The SCRAM credentials by user. Users without credentials are omitted.
 
-    fault: why the credentials cannot be read, so that ``users`` is empty; None if they can be read.
+    fault: why the credentials cannot be read; None if they can be read. If there is a fault, ``users`` is
+        empty.
     """
 
     users: Mapping[str, Credentials] = field(default_factory=dict)
@@ -69,7 +70,10 @@ def read_scram_users(connections: Connections, users: Sequence[str] | None = Non
 
 
 def require_visible(state: ScramState) -> ScramState:
-    """Return the state unchanged. Raises Fault if the credentials cannot be read."""
+    """Check that the credentials can be read, and return the state unchanged.
+
+    Raises Fault if the credentials cannot be read.
+    """
     if state.fault is not None and state.fault.error == UNSUPPORTED_VERSION:
         raise UnsupportedFault(UNSUPPORTED_VERSION, "the brokers do not support managing SCRAM credentials")
     if not state.is_visible:
@@ -79,4 +83,4 @@ def require_visible(state: ScramState) -> ScramState:
 
 
 SCRAM_USERS = Collector(ScramSelection, _collect, read_expected=_collect_expected)
-"""The collector of credentials. A plan without SCRAM users needs no permission to read credentials."""
+"""The collector of SCRAM credentials. A plan without SCRAM users needs no permission to read credentials."""

@@ -18,7 +18,7 @@ MAX_ITERATIONS = 16_384
 """The maximum number of iterations that the controller accepts (ScramControlManager.MAX_ITERATIONS)."""
 
 _CHOICES = MIN_ITERATIONS - 1
-"""How many different numbers of iterations kdeclare can choose: 4,097 to 8,191.
+"""How many different numbers of iterations kdeclare can choose from: 4,097 to 8,191.
 
 The default of other tools is not in this range.
 """
@@ -32,11 +32,11 @@ class Mechanism(StrEnum):
 
 
 Credentials = Mapping[Mechanism, int]
-"""The iterations of a user's credentials, by mechanism."""
+"""The number of iterations of each credential of a user, by mechanism."""
 
 
 def choose_iterations(digest: str, before: int | None) -> int:
-    """Return the number of iterations for a new credential. The number differs from the previous number.
+    """Return a number of iterations for a new credential. It differs from the previous number.
 
     digest: the salted hash of the password. The same hash and previous number always result in the same
         number, so a repeated plan does not change. The salt is only in the state, so the number reveals
@@ -50,5 +50,5 @@ def choose_iterations(digest: str, before: int | None) -> int:
 
 
 def describe_credential(iterations: int | None) -> JsonObject | None:
-    """Return a credential as plans show it, or None if the user has no such credential."""
+    """Return the text that plans show for a credential; None if the user has no such credential."""
     return None if iterations is None else {"password": SENSITIVE_MASK, "iterations": iterations}

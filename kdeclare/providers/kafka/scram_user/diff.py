@@ -1,4 +1,4 @@
-"""Compute the three-way diff of the credentials of one user. Define the record of owned credentials."""
+"""Compute the three-way diff of one user's credentials, and define the ownership record of a user."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -40,10 +40,10 @@ from kdeclare.providers.kafka.scram_user.spec import (
 
 @dataclass(frozen=True, slots=True)
 class AppliedCredential(Arguments):
-    """The last applied credential of a mechanism.
+    """The credential that kdeclare last applied for a mechanism.
 
-    iterations: the iterations of the credential. If the live number differs, another client has set the
-        password.
+    iterations: the number of iterations of the credential. If the live number differs, another client has set
+        the password.
     """
 
     password: SecretRef
@@ -144,9 +144,9 @@ def diff_scram_user(
 def ignore_credentials(
     body: ScramUserBody, credentials: Credentials, owned: ScramUserRecord | None
 ) -> ScramUserBody:
-    """Return the body without ignored credentials that exist or were applied.
+    """Return the body without the ignored credentials that already exist or that kdeclare has applied.
 
-    A user without credentials does not exist, and gets all declared credentials.
+    If the user has no credentials, return all declared credentials, because the user does not exist yet.
     """
     if not body.ignored:
         return body
@@ -160,7 +160,10 @@ def ignore_credentials(
 def build_absent_record(
     body: ScramUserBody, credentials: Credentials, owned: ScramUserRecord | None
 ) -> ScramUserRecord | None:
-    """See `DeletesByRecord`. A user is absent if it has no credentials."""
+    """Return a record of the credentials to delete; None if there are none. See `DeletesByRecord`.
+
+    A user exists only while it has credentials.
+    """
     if owned is not None and not body.adopt:
         return owned
     others = dict.fromkeys((mechanism.value for mechanism in credentials), _UNKNOWN_CREDENTIAL)
@@ -189,7 +192,7 @@ def find_planned_iterations(
 
 
 def assess_credential(field: FieldChange) -> FieldChange:
-    """Return the field change with its risk.
+    """Return the field change of a credential with its risk.
 
     Adding a credential is safe. After any other change, new connections with the previous credential fail.
     """
@@ -204,7 +207,10 @@ def assess_credential(field: FieldChange) -> FieldChange:
 
 
 def build_field(mechanism: Mechanism, before: int | None, after: int | None) -> FieldChange:
-    """Return the change of one credential. before, after: the iterations; None if there is no credential."""
+    """Return the field change of one credential.
+
+    before, after: the numbers of iterations; None if there is no credential.
+    """
     path = MECHANISM_FIELD_PREFIX + mechanism.value
     values = describe_credential(before), describe_credential(after)
     return assess_credential(FieldChange(path, FieldOp.CHANGE, *values))

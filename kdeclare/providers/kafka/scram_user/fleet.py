@@ -19,11 +19,14 @@ from kdeclare.providers.kafka.scram_user.diff import ScramUserRecord
 from kdeclare.providers.kafka.scram_user.spec import MECHANISM_FIELD_PREFIX, ScramUserBody
 
 SCRAM_USER = "ScramUser"
-"""The type of live objects, which is also the name of the kind."""
+"""The object type of SCRAM users in snapshots, which is also the name of their kind."""
 
 
 class ScramCodec:
-    """See `LiveCodec`. Reads all credentials of a cluster with one request."""
+    """The codec of SCRAM users for snapshots and audits. See `LiveCodec`.
+
+    One request reads all credentials of a cluster.
+    """
 
     name = "kafka-scram"
     sorts = frozenset({SCRAM_USER})

@@ -182,7 +182,7 @@ class ScramUserKind:
         return build_absent_record(desired.get_body(ScramUserBody), credentials, record)
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
-        """Rate a changed or deleted credential as disruptive."""
+        """Rate the risk: changing or deleting a credential is disruptive."""
         return assess_credential(field)
 
     def plan_operations(
@@ -221,7 +221,7 @@ class ScramUserKind:
         return replace(base_record, mechanisms=owned) if base_record is not None and owned else None
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
-        """Return the user and its declared mechanisms.
+        """Return the name of the user, and the iterations of the declared credentials, for policies.
 
         If kdeclare chooses the number of iterations, return the smallest number that it can choose.
         """
@@ -254,11 +254,11 @@ class ScramUserKind:
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the key of the user."""
+        """Return the key of the live user."""
         return LiveKey(SCRAM_USER, name)
 
     def locate_secret(self, path: tuple[str | int, ...]) -> tuple[str | int, ...] | None:
-        """Return the path in the spec, which is the same as in the body."""
+        """Return the path of a secret in the spec, which is the same as its path in the body."""
         return path
 
     def to_json(self, name: str, body: object) -> JsonObject:

@@ -63,10 +63,13 @@ class DeleteScramArgs(ScramArgs):
 
 
 class _ScramOperationType(KafkaOperationType):
-    """The base class of the operation types. The only element of the view is the SCRAM mechanism."""
+    """The base class of operation types that change one SCRAM credential.
+
+    The only element of the view is the SCRAM mechanism.
+    """
 
     def find_right(self, op: Operation) -> str:
-        """Return the required permission."""
+        """Return the permission that the operation requires."""
         return "Alter on the cluster"
 
     def describe_target(self, op: Operation) -> tuple[str, str]:
@@ -74,20 +77,20 @@ class _ScramOperationType(KafkaOperationType):
         return "user", _get_args(op).user
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return a footprint that lists the credential as updated."""
+        """Return a footprint with one entry: the operation updates the credential."""
         args = _get_args(op)
         return [FootprintEntry(CREDENTIAL, f"{args.mechanism}/{args.user}", Access.UPDATE)]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the ScramUser of the operation."""
+        """Return the ScramUser that the operation changes."""
         return frozenset({op.resource})
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the resource of the operation."""
+        """Return the only resource that can declare the changed user."""
         return frozenset({op.resource})
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation changes the user of its resource."""
+        """Return whether the operation changes the user that its resource names, and no other user."""
         return op.resource == ResourceId("ScramUser", _get_args(op).user)
 
     def select(self, op: Operation) -> Selections:
@@ -133,7 +136,7 @@ class _ScramOperationType(KafkaOperationType):
         return True
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """See `KafkaOperationType`. If the credential does not exist, it was already deleted."""
+        """Return the cause of a fault. If the credential does not exist, it was already deleted."""
         if fault.error == _NOT_FOUND:
             return Explanation(FaultCause.GONE_ALREADY)
         return super().explain(op, fault)

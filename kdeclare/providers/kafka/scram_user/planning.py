@@ -39,7 +39,7 @@ class ScramPlanning(PlanHooks):
     """The planning hooks for SCRAM users."""
 
     def __init__(self, inputs: PlanInputs) -> None:
-        """Prepare the hooks of a plan."""
+        """Create the hooks for one plan."""
         self._live = inputs.live.find(ScramState)
         self._cluster = inputs.live.get(KafkaState).cluster
         self._connections = inputs.connections
@@ -71,9 +71,9 @@ class ScramPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Log in with the declared passwords if the manifest requests it.
+        """Check the declared passwords by logging in, if the manifest requests it.
 
-        If a login fails, set the password again.
+        If a login fails, the plan sets the password again.
         """
         if desired is None or resource.kind != SCRAM_USER or self._live is None:
             return difference
@@ -88,7 +88,10 @@ class ScramPlanning(PlanHooks):
         return diff_scram_user(resource, desired, self._live, record, logins)
 
     def _check_logins(self, desired: DesiredResource, difference: Difference) -> Mapping[Mechanism, bool]:
-        """Return the login results of existing credentials that the plan does not change."""
+        """Log in with the declared passwords of existing credentials that the plan does not change.
+
+        Return whether each login succeeded.
+        """
         assert self._live is not None
         changed = (
             {find_mechanism(field) for field in difference.change.fields} if difference.change else set()
@@ -114,7 +117,7 @@ class ScramPlanning(PlanHooks):
         return PlanStep(_revoke_rights_first(operations), warnings)
 
     def _add_earlier_password(self, op: Operation) -> Operation:
-        """Add the earlier password of an ad hoc change, so that a rollback can restore it.
+        """Add the earlier password to an operation of an ad hoc command, so that a rollback can restore it.
 
         The password is known if the project applied it and no other client has changed it since then.
         """

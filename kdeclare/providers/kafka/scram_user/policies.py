@@ -65,7 +65,7 @@ class Iterations(PolicySettings):
 
 
 class MinimumIterations(CredentialPolicy[Iterations]):
-    """Credentials must have at least the configured number of PBKDF2 iterations.
+    """Requires that credentials have at least the configured number of PBKDF2 iterations.
 
     Unless a manifest declares ``iterations``, kdeclare chooses a number between 4,097 and 8,191.
     """
@@ -84,7 +84,7 @@ class MinimumIterations(CredentialPolicy[Iterations]):
 
 
 def _list_new_credentials(request: ResourceRequest) -> Iterator[tuple[Mechanism, int]]:
-    """Yield the mechanism and the iterations of each credential that the request sets."""
+    """Yield the mechanism and the number of iterations of each credential that the change sets."""
     after, before = _read_mechanisms(request.post_request_state), _read_mechanisms(request.pre_request_state)
     for name, iterations in after.items():
         if before.get(name) != iterations or f"mechanisms.{name}" in request.changed:

@@ -1,1 +1,1 @@
-"""The state of a team in a compacted Kafka topic."""
+"""Store the state that a team shares in a compacted Kafka topic."""

@@ -8,7 +8,7 @@ _ID_RIGHTS = "Describe and Write on the transactional id"
 
 
 def build_fault_error(fault: Fault, topic: str, transactional_id: str) -> KdeclareError:
-    """Return the error about a request that failed."""
+    """Return the error for a failed request about the topic."""
     reason = f"{fault.message or 'no reason given'} ({fault.error})"
     if fault.error.endswith("AUTHORIZATION_FAILED"):
         is_about_id = fault.error.startswith("TRANSACTIONAL_ID")

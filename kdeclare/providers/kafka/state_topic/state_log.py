@@ -28,11 +28,11 @@ The coordinator looks for such transactions every 10 s
 """
 
 _TOPIC_CHECK_S = 1.0
-"""How long the known id of the topic is considered current, in seconds."""
+"""How long the topic is considered unchanged after a check of its id, in seconds."""
 
 
 class StateLog:
-    """The topic of a state, and the last committed record of each key with the given prefix and suffix.
+    """The topic of a state, and the last committed record of each key that has a given prefix and suffix.
 
     Not thread-safe.
 
@@ -60,13 +60,14 @@ class StateLog:
 
     @property
     def topic_id(self) -> str:
-        """The id of the topic; empty if it does not exist yet."""
+        """The id of the topic; empty until the topic has been found."""
         return self._topic_id or ""
 
     def find_topic(self) -> bool:
-        """Return whether the topic exists. The first time, check its settings.
+        """Return whether the topic exists. When the topic is first found, check its settings.
 
-        Raises KdeclareError if the topic could lose records, or if it was deleted since the first time.
+        Raises KdeclareError if the topic could lose records, or if it has been deleted since it was first
+        found.
         """
         if time.monotonic() - self._checked_at < _TOPIC_CHECK_S:
             return True
@@ -94,8 +95,9 @@ class StateLog:
     def read_to_end(self) -> None:
         """Read all records that were committed before this call.
 
-        The end is the leader's high watermark. A record below it whose transaction is still open can belong
-        to a write whose commit was accepted, so this method waits until the transaction ends.
+        The method reads up to the leader's high watermark. Before this offset, there can be a transaction
+        that is still open although the coordinator has accepted its commit. Therefore, the method waits until
+        such transactions have ended.
         """
         if not self.find_topic():
             return

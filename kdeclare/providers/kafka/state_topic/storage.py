@@ -12,7 +12,7 @@ _SERVER_OPTION = "bootstrap-server"
 _CONFIG_OPTION = "command-config"
 _FACTOR_OPTION = "replication-factor"
 _LEASE_OPTION = "lease"
-"""An option in the URLs of all shared states. The code for shared states reads it, not this module."""
+"""An option that the URLs of all shared states accept. This module does not read it."""
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -20,7 +20,7 @@ _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 def open_storage(location: StateLocation, context: StorageContext) -> ConditionalObjects:
     """Open the state in the topic that a URL names. See `OpenStorage`.
 
-    A missing topic is created by the first write, so that commands that only read need no right to create it.
+    A missing topic is created by the first write, so commands that only read need no permission to create it.
     """
     location.check_options(_SERVER_OPTION, _CONFIG_OPTION, _FACTOR_OPTION, _LEASE_OPTION)
     if not _TOPIC_NAME.fullmatch(location.host) or location.host in (".", "..") or location.path:
@@ -44,7 +44,7 @@ def open_storage(location: StateLocation, context: StorageContext) -> Conditiona
 
 
 def _find_target(location: StateLocation, context: StorageContext) -> tuple[KafkaTarget, tuple[str, ...]]:
-    """Return the cluster of the state, and the options that select it in other commands."""
+    """Return the cluster that stores the state, and the options with which other commands select it."""
     server, config = location.options.get(_SERVER_OPTION), location.options.get(_CONFIG_OPTION)
     if not server and not config:
         target = context.find_target("kafka")

@@ -1,8 +1,9 @@
-"""`ConditionalObjects` in a compacted topic.
+"""Implement `ConditionalObjects` in a compacted topic.
 
-Each object is a record. Its key is ``<project>/<environment>/<key>``; its version is the id of the topic and
-the offset of the record. All writers of a project in an environment use the same transactional id, so the
-transaction coordinator lets only the newest of them commit. A write is conditional because of this order:
+Each object is a record with the key ``<project>/<environment>/<key>``. The version of the object consists of
+the id of the topic and the offset of the record. All writers of a project in an environment use the same
+transactional id, so the transaction coordinator lets only the newest writer commit. A write is conditional
+because of this order:
 
 1. The producer is initialized. From now on, no earlier producer can commit.
 2. The record is written in a transaction. Its offset shows the end of the log: the leader has written the
@@ -54,7 +55,7 @@ _PERMANENT = re.compile(
     r".*AUTHORIZATION_FAILED|.*AUTHENTICATION_FAILED|UNSUPPORTED_.*|MESSAGE_TOO_LARGE|RECORD_LIST_TOO_LARGE|"
     r"POLICY_VIOLATION|INVALID_(CONFIG|RECORD|TIMESTAMP|REPLICATION_FACTOR|TOPIC_EXCEPTION)|UNSTABLE_.*"
 )
-"""Errors of requests that fail in the same way if they are repeated."""
+"""Matches the names of errors that would occur again if the request were repeated."""
 _FENCED = frozenset({"PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 
 _STATE_SUFFIX = b"/state.json"
@@ -167,7 +168,7 @@ class TopicObjects:
             self._cluster.close()
 
     def _commit(self, records: Mapping[bytes, bytes | None], check: _Check) -> Mapping[bytes, int]:
-        """Write records in a transaction if ``check`` accepts the state before them. Return their offsets."""
+        """Write records in a transaction if ``check`` accepts the earlier state. Return their offsets."""
         write = _Write(records, check)
         try:
             return self._repeat(lambda: self._try_commit(write), self._timeout_s + OPEN_TRANSACTION_S)
@@ -203,7 +204,7 @@ class TopicObjects:
         return offsets
 
     def _check_early(self, write: "_Write") -> None:
-        """Raise most conflicts before anything is written."""
+        """Detect most conflicts, and raise ObjectConflict, before anything is written."""
         if not self._log.is_recent:
             self._log.read_to_end()
         try:
@@ -248,7 +249,7 @@ class _Write:
     is_open: bool = False
 
     def is_done(self, log: StateLog) -> bool:
-        """Whether the write was committed: the latest records of its keys are the records of the write."""
+        """Whether the write was committed: its records are then the latest records of their keys."""
         for key, value in self.records.items():
             record = log.get(key)
             if (None if record is None else record.offset) != (None if value is None else self.offsets[key]):

@@ -57,7 +57,7 @@ class TopicRequirements:
         )
 
     def check(self, topic: Topic, configs: Mapping[str, str | None]) -> None:
-        """Raise KdeclareError, with one diagnostic for each wrong setting."""
+        """Check the settings of the topic. Raises KdeclareError with a diagnostic for each wrong setting."""
         problems = tuple(self._find_problems(topic, configs))
         if problems:
             raise KdeclareError(*problems)

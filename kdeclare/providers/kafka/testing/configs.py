@@ -36,7 +36,7 @@ MIN_ISR = "min.insync.replicas"
 
 @dataclass
 class ConfigStore:
-    """All overrides and static values.
+    """The config overrides and the static configs of the in-memory cluster.
 
     asked: the broker that responds to requests about topics.
     tiered: whether the brokers run with remote.log.storage.system.enable.
@@ -71,8 +71,9 @@ class ConfigStore:
         """Return the name, stored value and source of the synonym that takes precedence.
 
         Return None if no synonym is set.
-        substitutes: overrides that replace the stored overrides of some resources, to evaluate a change in
-            advance.
+
+        substitutes: overrides to use instead of the stored overrides of some resources, so that a change can
+            be evaluated before it is made.
         """
         broker_resource = ConfigResource(ConfigScope.BROKER, str(broker))
         overrides = {**self.overrides, **(substitutes or {})}
@@ -145,9 +146,9 @@ class ConfigStore:
     # changes
 
     def apply_ops(self, resource: ConfigResource, ops: Iterable[ConfigOp]) -> dict[str, str]:
-        """Return the overrides after ``ops``, without storing them. Raises Fault.
+        """Return the overrides that would result from ``ops``, without storing them. Raises Fault.
 
-        The overrides are validated together.
+        The resulting overrides are validated together.
         """
         requested_ops = tuple(ops)
         _validate_ops(requested_ops)

@@ -50,7 +50,7 @@ MUTATING_METHODS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Call(faults.Call):
-    """One request: the method of `Cluster`, and its items.
+    """One logged request: the method of `Cluster`, and the items of the request.
 
     The form of an item is ``orders`` or ``TOPIC/orders``, ``orders-0`` for a partition, ``billing/orders-0``
     for the offset of a group, or ``orders-0@1`` for a replica on broker 1.
@@ -216,7 +216,7 @@ class ClusterControls:
             self._state.group_store.producers[key] = producers
 
     def set_batches(self, where: TopicPartition, *batches: RecordBatch) -> None:
-        """Set the last batches of a partition. Their records must have been put into the topic before."""
+        """Set the last batches of a partition. The topic must already contain their records."""
         with self._lock:
             key = (self._state.topics[where.topic].topic_id, where.partition)
             self._state.group_store.batches[key] = batches

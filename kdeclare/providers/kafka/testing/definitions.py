@@ -144,7 +144,7 @@ TOPIC_KEYS: Mapping[str, ConfigKey] = {
 }
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {name: synonyms for name, _, _, _, synonyms in _TOPIC_ROWS}
-"""The broker keys that contain the default of each topic key. Earlier keys take precedence."""
+"""For each topic key, the broker keys that set its default. Earlier keys take precedence."""
 
 MILLISECONDS_PER_UNIT: Mapping[str, int] = {
     "log.retention.minutes": 60_000,
@@ -168,7 +168,7 @@ _SECURITY_TYPES = {
 }
 
 SECURITY_KEYS = frozenset(_SECURITY_TYPES)
-"""SSL keys that can be changed at run time, for one broker and with a ``listener.name.X.`` prefix."""
+"""SSL keys that can be changed at run time, but only per broker and with a ``listener.name.X.`` prefix."""
 
 PER_BROKER_KEYS = SECURITY_KEYS | {
     "cordoned.log.dirs",
@@ -204,7 +204,7 @@ THREAD_POOLS = frozenset(
         "remote.log.reader.threads",
     }
 )
-"""Keys whose value can be at most doubled or halved in one change (DynamicThreadPool, LogCleaner)."""
+"""Keys whose value can at most be doubled or halved in one change (DynamicThreadPool, LogCleaner)."""
 
 QUOTA_KEYS = frozenset(
     {

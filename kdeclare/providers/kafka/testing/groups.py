@@ -47,7 +47,7 @@ _UNKNOWN_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
 
 @dataclass
 class GroupRecord:
-    """One group. members: its members. offsets: the committed offsets by topic id and partition."""
+    """One group. members: its current members. offsets: its committed offsets, by topic id and partition."""
 
     type: GroupType = GroupType.CLASSIC
     protocol: str = ""
@@ -62,13 +62,14 @@ class GroupRecord:
 
 @dataclass
 class GroupStore:
-    """All groups, and the start offsets, record timestamps, producers and batches of logs.
+    """The groups of the in-memory cluster, and the offsets, timestamps, producers and batches of its logs.
 
-    starts: the first offset of each partition whose first records were deleted. times: for some
-    partitions, the timestamp of each record, from offset 0. last_times: by topic id, the timestamp of all
-    records in partitions that are not in ``times``; the default is 0. producers: the active producers of each
-    partition. batches: the last batches of each partition; every other record is a batch of its own without a
-    key.
+    starts: the first offset of each partition whose first records were deleted.
+    times: for some partitions, the timestamp of each record, from offset 0.
+    last_times: by topic id, the timestamp of all records in partitions that are not in ``times``; the default
+        is 0.
+    producers: the active producers of each partition.
+    batches: the last batches of each partition. Every other record is a batch of its own without a key.
     """
 
     groups: dict[str, GroupRecord] = field(default_factory=dict)
@@ -100,7 +101,7 @@ class GroupStore:
         return LogPosition(offset, self.last_times.get(topic.topic_id, 0) if times is None else times[offset])
 
     def find_offset(self, topic: TopicState, partition: int, at: int) -> int:
-        """Return the offset of a log for a timestamp."""
+        """Return the offset that ListOffsets returns for a timestamp; -1 if there is none."""
         if at < EARLIEST:
             raise Fault("UNSUPPORTED_VERSION", "offsets at this time")
         key = (topic.topic_id, partition)

@@ -1,7 +1,8 @@
-"""One partition, and the functions that change it: placement, and start, end or cancellation of a move.
+"""The state of one partition, and the functions that place its replicas and start, end or cancel its moves.
 
 The functions are pure and modeled on PartitionChangeBuilder, PartitionReassignmentReplicas and
 PartitionReassignmentRevert of Apache Kafka (KIP-455, KIP-860).
+
 Replicas are placed by the rules of Kafka's StripedReplicaPlacer, but with different random numbers. Each rack
 gets one replica in turn, and each partition starts one rack later than the previous partition. Brokers that
 are not fenced come first, and a fenced broker is never the leader.
@@ -22,7 +23,7 @@ class PartitionState:
     """One partition. ``replicas`` contains the target replicas, then the replicas that are being removed.
 
     ticks: the number of ticks until a replica that is being added is completely copied.
-    copied: the completed ticks of each broker that is being added, if there are any.
+    copied: for each broker to which a replica is being copied, the number of completed ticks.
     """
 
     replicas: Ids
@@ -62,7 +63,7 @@ def elect_leader(state: PartitionState, active: Collection[int]) -> PartitionSta
 
 
 def start_reassignment(state: PartitionState, target: Ids, active: Collection[int]) -> PartitionState:
-    """Return the partition after a valid AlterPartitionReassignments with ``target``.
+    """Return the partition as a valid AlterPartitionReassignments request with ``target`` changes it.
 
     As in ReplicationControlManager.changePartitionReassignment, an empty new list of adding (or removing)
     replicas does not replace the stored list.
@@ -136,7 +137,7 @@ def cancel_move(state: PartitionState, active: Collection[int]) -> PartitionStat
 
 
 class PlaceableBroker(Protocol):
-    """The properties of a broker that the placement of replicas uses."""
+    """The properties of a broker that determine where replicas are placed."""
 
     @property
     def id(self) -> int: ...

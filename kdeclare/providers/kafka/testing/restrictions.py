@@ -17,9 +17,9 @@ from kdeclare.providers.kafka.port import (
 
 @dataclass(frozen=True, slots=True)
 class Restrictions:
-    """Which requests the brokers refuse, and what they hide. By default, nothing.
+    """Which requests the brokers refuse, and what they hide. By default, they refuse and hide nothing.
 
-    refused: by method of `Cluster`, the error name of all its responses.
+    refused: the error name of all responses to a method of `Cluster`, by method.
     refused_configs: the resource types whose configs brokers refuse to describe, such as BROKER.
     hidden_keys: the config keys that brokers omit from descriptions. Clients can set them.
     fixed_keys: the topic configs that clients cannot set.
@@ -55,7 +55,7 @@ class Restrictions:
         return Fault(error, "the request needs DescribeConfigs")
 
     def check_keys(self, resource: ConfigResource, keys: frozenset[str]) -> None:
-        """Raise Fault if a client must not set one of the config keys."""
+        """Raise Fault if clients are not allowed to set one of the config keys."""
         fixed = sorted(keys & self.fixed_keys) if resource.scope is ConfigScope.TOPIC else []
         if fixed:
             raise Fault(POLICY_VIOLATION, f"Altering {', '.join(fixed)} is not allowed.")

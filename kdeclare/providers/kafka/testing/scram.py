@@ -15,7 +15,7 @@ from kdeclare.providers.kafka.scram_user.credential import (
 
 @dataclass
 class ScramStore:
-    """The credentials by user and mechanism, with the passwords, so that tests can log in."""
+    """The SCRAM credentials by user and mechanism. Passwords are stored, so that tests can log in."""
 
     users: dict[str, dict[Mechanism, ScramUpsertion]] = field(default_factory=dict)
 
@@ -48,7 +48,7 @@ class ScramStore:
                 del self.users[item.user]
 
     def can_log_in(self, user: str, mechanism: Mechanism, password: str) -> bool:
-        """Return whether a client with this password can connect."""
+        """Return whether a client can log in with this password."""
         credential = self.users.get(user, {}).get(mechanism)
         return credential is not None and credential.password == password
 

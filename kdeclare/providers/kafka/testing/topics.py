@@ -60,7 +60,7 @@ def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
 
 @dataclass
 class BrokerState:
-    """A registered broker. While the broker shuts down, it does not become a leader or join an ISR."""
+    """A registered broker. While it shuts down, it cannot become a leader or join an ISR."""
 
     id: int
     rack: str | None = None
@@ -85,7 +85,7 @@ class TopicState:
 
 @dataclass
 class TopicStore:
-    """All topics and brokers."""
+    """The topics and brokers of the in-memory cluster."""
 
     brokers: dict[int, BrokerState]
     configs: ConfigStore

@@ -195,7 +195,7 @@ def validate_topic_configs(configs: ConfigStore, before: Mapping[str, str], afte
 
 
 class _EffectiveValues:
-    """The typed config values of a topic: its overrides, and inherited values for all other keys."""
+    """The effective config values of a topic, parsed: its overrides, and otherwise inherited values."""
 
     def __init__(self, configs: ConfigStore, own_values: Mapping[str, TypedValue]) -> None:
         self._configs = configs
@@ -280,7 +280,10 @@ def validate_broker_configs(
 def _validate_connection_limits(
     configs: ConfigStore, broker: int, resource: ConfigResource, after: Mapping[str, str]
 ) -> None:
-    """Validate the values after a change, as KafkaConfig.validateValues and ConnectionQuotas do."""
+    """Validate the limits on connections as they would be after a change.
+
+    The checks are those of KafkaConfig.validateValues and ConnectionQuotas.
+    """
 
     def get_effective(name: str) -> str:
         setting = configs.find_broker_value(broker, (name,), {resource: after})
@@ -337,7 +340,7 @@ def _explain_pool_step(name: str, current_size: int, new_size: int) -> str:
 
 
 def _explain_cleaner_step(name: str, current_size: int, new_size: int) -> str:
-    """Return the error message of LogCleaner.validateReconfiguration; empty if the number is valid.
+    """Return the error message of LogCleaner.validateReconfiguration; empty if the thread count is valid.
 
     As in Kafka, 0 causes a division by zero.
     """

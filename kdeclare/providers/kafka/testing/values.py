@@ -43,7 +43,7 @@ class InvalidValueError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One config key. ``default`` is a string; None if Kafka's default is null.
+    """One config key. ``default`` is the default as a string; None if Kafka's default is null.
 
     unique: whether repeated list elements count only once (ValidList since 4.2).
     """
@@ -60,7 +60,7 @@ class ConfigKey:
         return self.type is ValueType.PASSWORD
 
     def parse(self, text: str) -> TypedValue:
-        """Return the typed value. Raises InvalidValueError."""
+        """Parse and check a value, and return it as a typed value. Raises InvalidValueError."""
         value = _parse_value(self.name, self.type, text)
         if self.unique and isinstance(value, tuple):
             value = tuple(dict.fromkeys(value))

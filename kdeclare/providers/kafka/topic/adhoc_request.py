@@ -19,7 +19,7 @@ from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.topic.spec import TopicBody, TopicSpec, parse_topic
 
 Assignments = Mapping[int, tuple[int, ...]]
-"""Replicas by partition, the preferred leader first."""
+"""The brokers of each partition's replicas, with the preferred leader first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class AdhocTopicRequest:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the request contains only the name of a topic."""
+        """Whether the request contains nothing but the name of the topic."""
         counts = (self.partitions, self.replication_factor)
         return counts == (None, None) and not self.assignments and not self.configs
 

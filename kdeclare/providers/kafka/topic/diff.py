@@ -55,7 +55,7 @@ MOVE_IN_FLIGHT_HINT = (
     "Plan again after the reassignment has finished (see kdeclare status), pass --await-reassignments to "
     "wait for the reassignment, or pass --override-reassignments to change its target."
 )
-"""The hint for a change that is denied because of an in-flight reassignment."""
+"""The hint for changes that are denied because of an in-flight reassignment."""
 
 
 def diff_topic(
@@ -118,9 +118,9 @@ def is_recreated(owned: TopicRecord | None, topic: Topic | None) -> bool:
 def _place_replicas(
     resource: ResourceId, desired: DesiredResource, live: KafkaState, topic: Topic | None, placer: Placer
 ) -> tuple[tuple[Replicas, ...], list[Diagnostic]]:
-    """Return the replicas that the declared strategy chooses, and the problems.
+    """Return the replicas that the declared placement strategy chooses, and the problems.
 
-    Without a declared strategy, both are empty.
+    Without a declared strategy, there are neither replicas nor problems.
     """
     body = desired.get_body(TopicBody)
     if body.strategy is None:
@@ -135,9 +135,9 @@ def _place_replicas(
 
 
 def _build_record(desired: DesiredResource, configs: ConfigDiff, topic: Topic | None) -> TopicRecord:
-    """Return the owned record after the change.
+    """Return the ownership record of the topic after the change.
 
-    If the topic is created, the id of the topic is added to the record later.
+    If the topic is created, its id is added to the record later.
     """
     body = desired.get_body(TopicBody)
     assignments = body.assignments
@@ -310,7 +310,7 @@ def _warn_recreated(desired: DesiredResource) -> Diagnostic:
 
 
 def _release_recreated(resource: ResourceId) -> Difference:
-    """End the ownership of a deleted topic whose name now belongs to a different topic."""
+    """End the ownership of a topic that was deleted, and whose name now belongs to a different topic."""
     diagnostic = warning(
         RECREATED,
         "Topic re-created",
@@ -413,7 +413,7 @@ def _report_move_in_flight(
 def report_move_under_way(
     resource: str, moving_partitions: Sequence[TopicPartition], live: KafkaState
 ) -> Diagnostic:
-    """Return the diagnostic for an in-flight reassignment that blocks no change and is not drift."""
+    """Return a note about an in-flight reassignment that blocks no change and is not drift."""
     first = moving_partitions[0]
     other_count = len(moving_partitions) - 1
     others = "" if not other_count else f" and {other_count} more partition{'s' if other_count > 1 else ''}"

@@ -53,7 +53,10 @@ def restore_ignored_shape(record: TopicRecord, owned: TopicRecord | None, body: 
 
 
 def _copy_shape(source: TopicRecord, record: TopicRecord, body: TopicBody) -> TopicRecord:
-    """Return ``record`` with the ignored fields of ``source``. body: the result of `ignore_topic_fields`."""
+    """Return ``record`` with the ignored fields, except configs, copied from ``source``.
+
+    body: the result of `ignore_topic_fields`, which says which fields are ignored.
+    """
     if "assignments" in body.ignored and body.partitions is None:  # the assignments determined the partitions
         record = replace(record, assignments=source.assignments, partitions=source.partitions)
     if "partitions" in body.ignored:

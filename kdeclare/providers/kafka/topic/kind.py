@@ -102,10 +102,10 @@ if TYPE_CHECKING:
 
 
 class TopicRules(ConfigAuditRules):
-    """Audit rules for topics: a partition count cannot decrease."""
+    """Audit rules for topics: a partition count below the live count must be fixed in the manifest."""
 
     def find_impossible(self, desired: DesiredResource, live: LiveState) -> ImpossibleField:
-        """Return the live partition count and the declared partition count, which is lower."""
+        """Return the live partition count of a topic, and the declared partition count, which is lower."""
         topic = live.get(KafkaState).topics[desired.id.name]
         return ImpossibleField("partitions", len(topic.partitions), desired.get_body(TopicBody).partitions)
 
@@ -130,7 +130,7 @@ class TopicKind:
     )
 
     def is_location(self, path: str) -> bool:
-        """Return whether a field sets replicas or the number of replicas; see `MovesData`."""
+        """Return whether a field determines which brokers or how many brokers store data; see `MovesData`."""
         return path.startswith(("replicas.", "assignments.")) or path == "replicationFactor"
 
     def parse(self, name: str, spec: BaseModel) -> tuple[TopicBody, tuple[SpecProblem, ...]]:
@@ -162,7 +162,10 @@ class TopicKind:
         return assess_topic_field(action, field)
 
     def is_rated_by_live_state(self, field: FieldChange) -> bool:
-        """Return whether a config is unset before or after the change. The broker's value then applies."""
+        """Return whether a change sets or removes the override of a config.
+
+        The risk of such a change also depends on the default that the topic inherits from the broker.
+        """
         return field.path.startswith(CONFIG_FIELD_PREFIX) and None in (field.before, field.after)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
@@ -178,7 +181,10 @@ class TopicKind:
         return check_min_isr(desired)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return the declared replicas of each partition or, without assignments, the replication factor."""
+        """Return the settings that only one resource can declare.
+
+        These are the replicas of each partition or, without assignments, the replication factor.
+        """
         body = narrow(body, TopicBody)
         if body.assignments is not None:
             return {f"replicas of {name}-{n}": list(r) for n, r in body.assignments.items()}
@@ -196,11 +202,11 @@ class TopicKind:
         return {name: PlacementConstraint(strategy=body.strategy)} if body.strategy else {}
 
     def find_static_topic_state(self, name: str, body: object) -> Mapping[str, StaticTopicState]:
-        """Return the properties of the topic that the manifest alone determines."""
+        """Return those properties of the topic that follow from the manifest alone, without a cluster."""
         return {name: build_static_topic_state(narrow(body, TopicBody))}
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredTopic]:
-        """Return the topic that the manifest declares, by its name."""
+        """Return a mapping from the name of the declared topic to the topic."""
         return {name: DeclaredTopic(name, state) for name, state in find_static_topic_state(desired).items()}
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
@@ -222,7 +228,7 @@ class TopicKind:
         return start_snapshot_review(live, names, labels)
 
     def select_every(self) -> Selections:
-        """Select nothing: each policy selects the live state that it needs."""
+        """Return no selection, because each policy selects the live state that it needs."""
         return ()
 
     def list_live(self, live: LiveState) -> Collection[str]:
@@ -230,7 +236,7 @@ class TopicKind:
         return [topic.name for topic in live.get(KafkaState).topics.values() if not topic.internal]
 
     def find_field_subject(self, path: str) -> str | None:
-        """Return the topic whose replicas the field describes."""
+        """Return the name of the topic whose replicas a field describes."""
         return find_field_topic(path)
 
     def ignore_fields(
@@ -327,11 +333,11 @@ class TopicKind:
         return narrow(body, TopicBody).strategy is None
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
-        """Return the key of the topic that the resource names."""
+        """Return the key of the live topic."""
         return LiveKey(TOPIC, name)
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the facts about counts, topic id and configs.
+        """Return the facts about the topic's partition count, replication factor, id and configs.
 
         Return None if the manifest declares assignments or ignores fields.
         """

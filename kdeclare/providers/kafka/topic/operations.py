@@ -105,9 +105,10 @@ def _build_deletion(resource: ResourceId, topic: Topic, live: KafkaState) -> Ope
 
 
 def _record_topic(topic: Topic, live: KafkaState) -> NewTopic | None:
-    """Return the arguments for creating a topic again; None if its replicas or configs are unknown.
+    """Return the arguments for creating a topic again after its deletion.
 
-    Throttles are left out, because they belong to reassignments, which end with the topic.
+    Return None if the replicas or configs of the topic are unknown. Throttles are left out, because they
+    belong to reassignments, which end when the topic is deleted.
     """
     resource = ConfigResource(ConfigScope.TOPIC, topic.name)
     replicas = list_target_replicas(live, topic)
@@ -196,10 +197,10 @@ def _build_reassignments(
     increase: Operation | None,
     live: KafkaState,
 ) -> tuple[Operation, ...]:
-    """Build at most two reassignments, separated by whether the number of replicas changes.
+    """Build at most two reassignments.
 
     The first operation moves the partitions that keep their number of replicas. The second operation changes
-    the number of replicas, with the replication factor guard off.
+    the number of replicas of the other partitions, with the replication factor guard off.
     """
     differing = {n: target[n] for n in range(len(start)) if tuple(start[n]) != tuple(target[n])}
     same_size = {n: t for n, t in differing.items() if len(t) == len(start[n])}
@@ -254,7 +255,7 @@ RENAME = "rename"
 NAME_COLLISION = "name-collision"
 
 _MIN_SIMILARITY = 0.6
-"""The default cutoff of difflib for close matches."""
+"""The minimum similarity of two topic names, the same as the default cutoff of difflib.get_close_matches."""
 
 
 def check_colliding_names(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
@@ -324,7 +325,9 @@ def _find_topic_name(op: Operation) -> str:
 def check_renames(
     compared: Sequence[ResourceComparison], reported: Sequence[Diagnostic]
 ) -> Iterator[Diagnostic]:
-    """Warn about new topics that look like renamed topics: similar name, same declaration.
+    """Warn about each new topic that has the same declaration as an orphan and a similar name.
+
+    It is probably the orphan under a new name, and Kafka cannot rename topics.
 
     reported: the earlier diagnostics, so that each rename is reported only once.
     """
@@ -364,7 +367,7 @@ def _is_new(item: ResourceComparison) -> bool:
 def _group_by_declaration(
     items: Sequence[ResourceComparison], record: Callable[[ResourceComparison], OwnedRecord | None]
 ) -> dict[str, list[ResourceComparison]]:
-    """Group topics with the same declaration, ignoring the topic id and preventDestroy."""
+    """Group topics that have the same declaration, apart from the topic id and ``preventDestroy``."""
     groups: dict[str, list[ResourceComparison]] = {}
     for item in items:
         owned = narrow_topic(record(item))

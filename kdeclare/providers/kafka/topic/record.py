@@ -20,7 +20,7 @@ from kdeclare.providers.kafka.config.config_record import CONFIGS, ConfigsRecord
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord(ConfigsRecord):
-    """The last applied fields of a topic. Fields that were not declared are None.
+    """The fields of a topic that kdeclare applied last. Fields that were not declared are None.
 
     topicId: the id of the topic; None if the id is not known yet.
     labels: the labels in the manifest. Policies use these labels to evaluate a deletion.

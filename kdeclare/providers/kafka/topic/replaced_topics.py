@@ -1,4 +1,4 @@
-"""Check before the deletion of a topic that brokers would accept the topic that replaces it."""
+"""Check, before a plan deletes and re-creates a topic, that brokers would accept the new topic."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -12,16 +12,20 @@ from kdeclare.providers.kafka.port import POLICY_VIOLATION, Cluster, NewTopic
 
 _PROBE = "kdeclare-replacement-check"
 _INVALID = "INVALID_"
-"""The prefix of the error codes with which brokers refuse the settings of a topic, whatever its name."""
+"""The prefix of the codes for errors in the settings of a topic. These errors do not depend on its name."""
 
 
 def check_replaced_topics(
     operations: Sequence[Operation], cluster: Cluster, existing: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each replaced topic that brokers would refuse after its deletion.
+    """Yield a diagnostic for each topic that brokers would refuse to create again after its deletion.
 
     Brokers refuse to validate a topic whose name exists. Therefore, the settings of the new topic are
-    validated under another name. existing: the names of all topics. Raises Fault.
+    validated under another name.
+
+    existing: the names of all topics.
+
+    Raises Fault.
     """
     replacements = find_replacements(operations)
     probes = {

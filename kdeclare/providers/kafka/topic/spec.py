@@ -52,7 +52,7 @@ EXCLUSIVE_FIELDS: Mapping[str, frozenset[str]] = {
 """Mutually exclusive fields; see `Kind`. Only the strategy ``static`` can be combined with assignments."""
 
 _IGNORABLE_FIELDS = ("partitions", "replicationFactor", "placement", "assignments")
-"""The fields that ``ignoreChanges`` can list, besides configs, if the manifest declares no assignments."""
+"""The fields, besides configs, that ``ignoreChanges`` can list if the manifest declares no assignments."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 

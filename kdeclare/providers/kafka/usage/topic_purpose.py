@@ -7,7 +7,7 @@ from kdeclare.providers.kafka.live import Topic
 
 
 class TopicPurpose(StrEnum):
-    """The system that uses a topic for its own data, according to the name of the topic."""
+    """The system that uses a topic for its own data, such as Kafka Connect, going by the topic's name."""
 
     KAFKA = "kafka"
     STREAMS = "kafka-streams"
@@ -43,9 +43,10 @@ _PATTERNS = (
     (TopicPurpose.CONNECT, r"(.+[._-])?connect(-.+)?[._-](configs?|offsets?|status(es)?)"),
     (TopicPurpose.SCHEMA_REGISTRY, r"_schemas"),
 )
-"""The names of topics of other systems: the default names, and names that the systems themselves build.
+"""Patterns for the names of topics in which other systems keep their own data.
 
-See `org.apache.kafka.streams.processor.internals.InternalTopologyBuilder` and
+The patterns match the default names, and the names that the systems themselves generate. See
+`org.apache.kafka.streams.processor.internals.InternalTopologyBuilder` and
 `org.apache.kafka.connect.mirror.DefaultReplicationPolicy`.
 """
 _COMPILED = tuple((purpose, re.compile(pattern)) for purpose, pattern in _PATTERNS)

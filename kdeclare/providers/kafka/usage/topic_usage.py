@@ -1,4 +1,4 @@
-"""Read who writes and reads topics, with requests about up to 1000 topics at a time."""
+"""Read who writes and reads topics, for up to 1000 topics at a time."""
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,10 +31,10 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 from kdeclare.providers.kafka.usage.topic_purpose import TopicPurpose, find_purpose
 
 TOPICS_PER_STEP = 1000
-"""The maximum number of topics that one step reads. Each request of a step covers several topics."""
+"""The maximum number of topics that are read together. Each request covers several of them."""
 
 _STEP_LIMIT_S = 60.0
-"""The time after which a step starts no more requests about logs, in seconds."""
+"""The time limit for reading the logs of `TOPICS_PER_STEP` topics, in seconds. No request begins after it."""
 _NO_SIZE = "a broker did not report the size of a partition"
 _TIERED = "brokers report only the local part of tiered storage"
 _GONE = "deleted in the meantime"
@@ -90,10 +90,12 @@ class TopicUsage:
     groups: tuple[GroupUsage, ...] | Unknown
 
     def check_unused(self, since_ms: int) -> bool | Unknown:
-        """Return whether no group with members reads the topic, and no client wrote to it since ``since_ms``.
+        """Return whether the topic has been unused since ``since_ms``.
+
+        A topic is unused if no group with members reads it, and no client has written to it since that time.
 
         Producers without idempotence are known only from their records. Without the permission to see
-        producers, the timestamps of the records decide.
+        producers, only the timestamps of the records are considered.
         """
         groups = () if isinstance(self.groups, Unknown) else self.groups
         has_producers = not isinstance(self.producers, Unknown) and self.producers > 0
@@ -132,7 +134,10 @@ class ClusterUsage:
 
 
 def explain_unknown_groups(usage: ClusterUsage) -> str:
-    """Return a clause that names the groups whose topics kdeclare does not know. There is at least one."""
+    """Return a clause that names the groups whose topics kdeclare does not know.
+
+    There must be at least one such group.
+    """
     verb = "reads" if len(usage.unknown_groups) == 1 else "read"
     groups = format_count(len(usage.unknown_groups), "group")
     return f"kdeclare does not know which topics {groups} {verb} ({format_names(usage.unknown_groups)})"
@@ -141,8 +146,8 @@ def explain_unknown_groups(usage: ClusterUsage) -> str:
 def read_usage(cluster: Cluster, topics: Mapping[str, Topic], progress: Progress) -> ClusterUsage:
     """Read who writes and reads the topics. A value that cannot be read is `Unknown`. Raises Fault.
 
-    The groups are read before the logs: records that they read in the meantime count as unread, which errs on
-    the safe side.
+    The groups are read before the logs. Records that the groups read in the meantime count as unread, which
+    errs on the safe side.
     """
     progress("Reading the groups", 0, 0)
     readers = _read_readers(cluster)

@@ -1,8 +1,8 @@
 """The interface to one schema registry, and the values that it returns.
 
 The methods mirror the API of Confluent Schema Registry, which Karapace and Apicurio Registry also implement.
-Where these products differ, a client sends requests to find out what the registry supports. The client does
-not use the name of the product.
+Where these products differ, a client sends requests to find out what the registry supports; it does not check
+the name of the product.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ ERRORS: Final = frozenset(
         SCHEMA_TOO_LARGE,
     }
 )
-"""All error codes of Faults about schema registries."""
+"""All error codes that a Fault about a schema registry can have."""
 
 
 class SchemaType(StrEnum):
@@ -101,7 +101,7 @@ class CompatibilityLevel(StrEnum):
 
 
 class Mode(StrEnum):
-    """The mode of a registry or of a subject, which determines the permitted changes."""
+    """The mode of a registry or of a subject. The mode determines which changes are permitted."""
 
     READWRITE = "READWRITE"
     READONLY = "READONLY"
@@ -153,10 +153,10 @@ class RegisteredSchema:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """The response to a registration.
+    """The response to the registration of a schema.
 
-    version: the number of the version that contains the schema, which can be an earlier version than the
-        latest; None if the registry registered the schema without reporting the version.
+    version: the number of the version that contains the schema, which is not always the latest version; None
+        if the registry registered the schema without reporting the version.
     """
 
     id: int

@@ -25,7 +25,7 @@ from kdeclare.providers.schema_registry.client.port import (
 )
 
 CODES = HttpErrorCodes(port.UNREACHABLE, port.NOT_TRUSTED, port.LOST, port.BAD_RESPONSE)
-"""The error codes for failures of requests to registries."""
+"""The error codes for faults that the HTTP client detects in requests to registries."""
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 _ACCEPT = f"{_CONTENT_TYPE}, application/json;q=0.9"
@@ -252,9 +252,10 @@ class RestRegistry:
         return responses.parse_compatibility(body)
 
     def _read_reported_level(self, subject: str) -> CompatibilityLevel | None:
-        """Return the level that the registry reports for a subject.
+        """Return the level that the registry reports for a subject; None if it reports none.
 
-        If the response shows that the registry distinguishes own levels from inherited levels, remember this.
+        If the response shows that the registry distinguishes own levels from inherited levels, remember this
+        fact.
         """
         try:
             return responses.parse_level(self._send("GET", _config_path(subject)))
@@ -283,7 +284,7 @@ class RestRegistry:
     def _read_optional(self, path: str, parse: Callable[[bytes], _Parsed]) -> _Parsed | None:
         """Send a read request that some registries do not support.
 
-        Return None if the registry does not support it.
+        Return None if this registry does not support it.
         """
         try:
             return parse(self._send("GET", path))
@@ -301,8 +302,8 @@ class RestRegistry:
     ) -> tuple[_Item, ...]:
         """Read all pages of a list.
 
-        A registry without paging returns the whole list for every page, so the second page contains no new
-        items.
+        A registry without paging returns the whole list as every page. Therefore, reading ends when a page
+        contains no new items.
         """
         items: dict[_Item, None] = {}
         while True:

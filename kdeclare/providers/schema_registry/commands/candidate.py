@@ -25,9 +25,9 @@ _TYPES = {".avsc": SchemaType.AVRO, ".proto": SchemaType.PROTOBUF}
 
 @dataclass(frozen=True, slots=True)
 class CandidateFile:
-    """The file with a schema, and how to interpret it.
+    """A file with a schema, and options that say how to interpret it.
 
-    type: None to derive it from the extension of the file, or from the latest version of the subject.
+    type: None to derive the type from the extension of the file, or from the latest version of the subject.
     references: None to use the references of the manifest or of the latest version.
     """
 

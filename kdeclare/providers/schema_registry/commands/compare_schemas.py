@@ -41,10 +41,10 @@ from kdeclare.providers.schema_registry.schemas.text_diff import diff_schema_tex
 
 @dataclass(frozen=True, slots=True)
 class DiffRequest:
-    """The schemas to compare.
+    """The schemas that a command compares.
 
-    before: the number of a version; None for the version before the other, or for the latest version if the
-        other schema is in a file.
+    before: the number of a version; None for the version that precedes ``after`` or, if ``after`` is a file,
+        for the latest version.
     after: the number of a version, or a file; None for the latest version.
     """
 
@@ -92,7 +92,9 @@ def check_file(
     file: CandidateFile,
     level: CompatibilityLevel | None,
 ) -> SchemaCheckView:
-    """Check a schema as the next version of a subject. Raises KdeclareError, for example if it is invalid.
+    """Check whether a schema can be the next version of a subject.
+
+    Raises KdeclareError, for example if the schema is invalid.
 
     level: the level for the compatibility check; None for the level that applies to the subject.
     """
@@ -164,7 +166,7 @@ def _find_latest(located: LocatedSubject) -> int:
 
 
 def _find_earlier(located: LocatedSubject, number: int) -> int:
-    """Return the number of the version before a version. Raises KdeclareError if there is none."""
+    """Return the number of the version that precedes the given one. Raises KdeclareError if there is none."""
     earlier = [item for item in located.numbers if item < number]
     if earlier:
         return earlier[-1]
@@ -194,7 +196,7 @@ def _build_lines(before: SchemaContent, after: SchemaContent) -> tuple[SchemaLin
 def _predict_registration(
     located: LocatedSubject, reader: RegistryReader, candidate: Candidate, latest: LiveVersion | None
 ) -> RegistrationView:
-    """Return what the registration would do.
+    """Return what the registry would do if the schema were registered.
 
     To find an existing version, kdeclare compares the schemas itself, and then asks the registry.
     """

@@ -137,7 +137,7 @@ def _find_origin(level: SubjectLevel) -> LevelOrigin:
 
 
 def _read_referrers(client: SchemaRegistry, schema: RegisteredSchema) -> tuple[SubjectVersion, ...] | None:
-    """Return the versions that refer to a version; None if the registry does not report them."""
+    """Return the versions whose schemas refer to a version; None if the registry does not report them."""
     try:
         return client.list_referrers(schema.subject, schema.version)
     except Fault as fault:

@@ -172,7 +172,7 @@ def _render_differences(
 
 
 def _render_lines(lines: Sequence[SchemaLineView], style: Style) -> Iterator[str]:
-    """Yield a unified diff with a few equal lines around each difference."""
+    """Yield the lines of a unified diff, with a few equal lines around each difference."""
     differing = [index for index, line in enumerate(lines) if line.change != _EQUAL]
     kept = {
         near

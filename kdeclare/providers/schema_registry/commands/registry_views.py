@@ -253,7 +253,7 @@ class SchemaCheckView:
 
 
 def build_registry_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON schemas by name; see `publish_schemas`."""
+    """Return the JSON Schemas of the commands' output, by name; see `publish_schemas`."""
     return publish_schemas(
         {
             "schema-registry-check": SchemaCheckView,

@@ -54,7 +54,7 @@ class LocatedSubject:
 
 
 class SubjectOwners:
-    """The resources that declare and own subjects. Registries are identified by their names."""
+    """The resources that declare and own subjects, by the registry's name and the subject."""
 
     def __init__(self, ownership: ResourceOwnership, clients: RegistryClients) -> None:
         self._declared: dict[tuple[str | None, str], DesiredResource] = {}
@@ -110,9 +110,10 @@ def locate_subject(clients: RegistryClients, subject: str, registry: str | None)
 
 
 def locate_target(clients: RegistryClients, subject: str, registry: str | None) -> LocatedSubject:
-    """Return the subject under which a schema would be registered. It can be absent.
+    """Return the subject under which a schema would be registered. It need not exist yet.
 
-    Raises KdeclareError like `locate_subject`, and if the registry of an absent subject is not clear.
+    Raises KdeclareError like `locate_subject`, and also if the subject is absent and it is unclear to which
+    registry it would belong.
     """
     searched = _search_registries(clients, subject, registry)
     found = [item for item in searched.values() if item.exists]

@@ -20,7 +20,7 @@ from kdeclare.providers.schema_registry.schema.live import LiveVersion
 from kdeclare.providers.schema_registry.schema.spec import OnDelete
 
 REGISTER_NAME, DELETE_NAME = "schema.register", "schema.delete"
-"""The names of the operation types that register and soft-delete a schema, and that undo each other."""
+"""The names of two operation types: registering and soft-deleting a schema. Each type undoes the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ class ContentArgs(Arguments):
 
 
 def mark_content(type_: SchemaType, fingerprint: str) -> str:
-    """Return the form that views use for a schema: its language and the hash of its content."""
+    """Return how views identify the content of a schema: by its language and a hash."""
     return f"{type_.value} @{fingerprint}"
 
 
 @dataclass(frozen=True, slots=True)
 class VersionArgs(Arguments):
-    """A version of a subject. number: None if the version is identified only by its content."""
+    """A version of a subject. ``number`` is None if only the content identifies the version."""
 
     number: int | None
     content: ContentArgs
@@ -112,8 +112,9 @@ class RegisterArgs(SubjectArgs):
 class LevelArgs(SubjectArgs):
     """The level to set. None removes the level of the subject.
 
-    inherited: the global level, if the registry does not distinguish it from a level of the subject.
-    is_new: whether the plan creates the subject. whole: whether the plan deletes the subject.
+    inherited: the global level, if the registry does not distinguish own from inherited levels.
+    is_new: whether the plan creates the subject.
+    whole: whether the plan deletes the whole subject.
     """
 
     level: CompatibilityLevel | None
@@ -143,7 +144,7 @@ class PurgeArgs(SubjectArgs):
 
 
 def build_content(version: LiveVersion) -> ContentArgs:
-    """Return the content of a live version."""
+    """Return the content of a live version, as arguments of an operation."""
     return ContentArgs(
         version.content.type,
         version.content.text,

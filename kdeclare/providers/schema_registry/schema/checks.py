@@ -8,9 +8,9 @@ from kdeclare.core.suggestions import format_suggestion
 from kdeclare.providers.schema_registry.schema.spec import SchemaBody
 
 TOPIC = "Topic"
-"""The kind of topics, which is also their type in footprints."""
+"""The name of the kind of topics, which is also their object type in footprints."""
 _SUFFIXES = ("-value", "-key")
-"""The suffixes of subjects in the TopicNameStrategy, the default strategy of serializers."""
+"""The suffixes that the TopicNameStrategy, the default of serializers, adds to the name of a topic."""
 
 
 def check_declared_schemas(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:

@@ -1,7 +1,7 @@
-"""The contents of schemas without their references: normalized texts, fingerprints, and differences.
+"""Normalize, fingerprint and compare schemas without the contents of their references.
 
 Every command imports this module, but only commands on schemas need the parsers of the three languages, whose
-import takes 10 ms. Therefore, the functions import the parsers themselves.
+import takes 10 ms. Therefore, the parsers are imported inside the functions.
 """
 
 from collections.abc import Collection, Iterable
@@ -14,7 +14,7 @@ from kdeclare.providers.schema_registry.schemas.problems import SchemaError, Sch
 
 _FINGERPRINT_LENGTH = 16
 _ANY_REFERENCE = (SchemaReference("", "", 0),)
-"""Placeholder references. With these, the parser accepts any unknown type."""
+"""Placeholder references. If a schema has these references, the parser accepts any unknown type."""
 
 
 def find_problems(type_: SchemaType, text: str, references: Collection[str]) -> tuple[SchemaProblem, ...]:
@@ -76,7 +76,7 @@ def list_undocumented(type_: SchemaType, text: str) -> list[str]:
 
 
 def build_open_content(type_: SchemaType, text: str) -> SchemaContent:
-    """Return a schema whose unknown types are assumed to be defined by its references."""
+    """Return a schema with placeholder references, so that its unknown types count as defined elsewhere."""
     return SchemaContent(type_, text, _ANY_REFERENCE)
 
 

@@ -97,7 +97,7 @@ class DeleteSchema(SubjectOperationType):
         return (VERSIONS,) if get_arguments(op, DeleteArgs).whole else (_VERSION_ELEMENT,)
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim for the versions, or for the content of the deleted version."""
+        """Return a claim for all versions or, if only one version is deleted, for its content."""
         args = get_arguments(op, DeleteArgs)
         if args.whole:
             return super().claims(op)
@@ -119,13 +119,13 @@ class DeleteSchema(SubjectOperationType):
         return dict.fromkeys(self.list_elements(op))
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return the deleted versions."""
+        """Return the field change for the deleted versions."""
         args = get_arguments(op, DeleteArgs)
         before = op.expect.get(VERSIONS) if args.whole else _as_list(op.expect.get(_VERSION_ELEMENT))
         return (FieldChange(VERSIONS, FieldOp.CHANGE, before, None),)
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain a fault. If the version does not exist, it was already deleted."""
+        """Return the cause of a fault. If the version does not exist, it was already deleted."""
         if fault.error in _GONE_ERRORS:
             return Explanation(FaultCause.GONE_ALREADY)
         return super().explain(op, fault)
@@ -200,15 +200,15 @@ class PurgeSchema(SubjectOperationType):
         return {IDS: list(subject.all_numbers) or None}
 
     def expected_state(self, op: Operation) -> View:
-        """Return a view without versions."""
+        """Return the view after the operation. It contains no versions."""
         return {IDS: None}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return the removed versions."""
+        """Return the field change for the versions whose ids are lost."""
         return (FieldChange(IDS, FieldOp.CHANGE, op.expect.get(IDS), None),)
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain a fault. If the subject does not exist, it was already removed."""
+        """Return the cause of a fault. If the subject does not exist, it was already removed."""
         if fault.error == port.SUBJECT_NOT_FOUND:
             return Explanation(FaultCause.GONE_ALREADY)
         return super().explain(op, fault)
@@ -219,7 +219,10 @@ class PurgeSchema(SubjectOperationType):
         return None
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Report the ids as lost. The schemas themselves are registered again, with new ids."""
+        """Report that a rollback cannot restore the ids of the schemas.
+
+        The inverse of the soft deletion registers the schemas again, with new ids.
+        """
         return (
             UndoResult()
             if now == select_elements(op.expect, now)

@@ -103,7 +103,10 @@ def restore_ignored(record: SchemaRecord, body: SchemaBody, owned: SchemaRecord 
 def build_absent_record(
     desired: DesiredResource, live: SchemaState, owned: SchemaRecord | None
 ) -> SchemaRecord | None:
-    """See `DeletesByRecord`. The manifest decides whether the subject is deleted softly or for good."""
+    """Return a record of everything to delete; see `DeletesByRecord`.
+
+    The manifest decides whether the subject is deleted softly or permanently.
+    """
     body = desired.get_body(SchemaBody)
     if owned is not None:
         return replace(owned, onDelete=body.on_delete)
@@ -146,7 +149,7 @@ def diff_schema(
 def find_registry_problem(
     resource: ResourceId, desired: DesiredResource | None, live: SchemaState, owned: SchemaRecord | None
 ) -> Diagnostic | None:
-    """Return the reason why the registry of a subject was not read; None if it was read."""
+    """Return a diagnostic if the diff needs the registry of a subject but it could not be read."""
     if desired is not None:
         endpoint = desired.get_body(SchemaBody).registry
     elif owned is not None and owned.onDelete != "keep":
@@ -306,7 +309,7 @@ def locate_schema(desired: DesiredResource) -> SourcePosition | None:
 
 
 def _check_level(desired: DesiredResource, info: RegistryInfo) -> Iterator[Diagnostic]:
-    """Yield a warning if the registry cannot store the declared level, and another level applies."""
+    """Yield a warning if the registry cannot store the declared level, so that a different level applies."""
     declared = desired.get_body(SchemaBody).compatibility
     level = declared.level if declared is not None else None
     if level is not None and find_storable_level(level, info) is None and info.level is not level:

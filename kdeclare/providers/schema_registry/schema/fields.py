@@ -24,9 +24,9 @@ from kdeclare.providers.schema_registry.schemas.differences import DifferenceKin
 
 REGISTRY, SUBJECT = "registry", "subject"
 TYPE, REFERENCES = "type", "references"
-"""The fields of a subject. Together with `TEXT` and `LEVEL`, they are also the elements of views."""
+"""Names of fields of a subject. Together with `TEXT` and `LEVEL`, they also name the elements of views."""
 VERSIONS, IDS = "versions", "ids"
-"""The fields of a deletion: the deleted versions, and the versions whose ids are lost."""
+"""The fields of a deletion: the soft-deleted versions, and the versions whose ids are lost."""
 
 _READ_CAUSE = "Clients that use an earlier version may not be able to read the data."
 _SAFE_KINDS = frozenset(
@@ -48,7 +48,7 @@ _SAFE_KINDS = frozenset(
 
 
 def list_location_fields(registry: str, subject: str) -> tuple[FieldChange, FieldChange]:
-    """Return the fields that only the creation of a subject shows: its registry and its name."""
+    """Return the fields that plans show only if a subject is created: its registry and its name."""
     return (
         FieldChange(REGISTRY, FieldOp.CHANGE, None, registry),
         FieldChange(SUBJECT, FieldOp.CHANGE, None, subject),
@@ -99,7 +99,7 @@ def _list_differences(type_: SchemaType, before: str, after: str) -> Iterator[Fi
 
 
 def _name_field(path: str, kind: DifferenceKind) -> str:
-    """Return the path of the field that shows the differences of one kind at one place."""
+    """Return the path of the field that shows all differences of one kind in one part of a schema."""
     if kind is DifferenceKind.TEXT_CHANGED:
         return TEXT
     return f"{TEXT}.{path} ({kind})" if path else f"{TEXT} ({kind})"
@@ -118,7 +118,10 @@ def describe_shown_fields(type_: SchemaType, before: str, after: str) -> Mapping
 
 
 def _join(values: list[JsonValue]) -> JsonValue:
-    """Return a single value unchanged, and several values as a list without None; None for an empty list."""
+    """Join values for display: one value stays as it is, and several become a list without None.
+
+    Return None if there is no value.
+    """
     present = [value for value in values if value is not None]
     joined: JsonValue = present if len(values) > 1 else values[0]
     return parse_json(dump_canonical_json(joined)) if joined not in (None, []) else None
@@ -127,8 +130,9 @@ def _join(values: list[JsonValue]) -> JsonValue:
 def find_proven_schema_fields(shown: Mapping[str, Values], done: Mapping[str, Values]) -> frozenset[str]:
     """Return the paths of the schema fields if the plan shows exactly the changes that the operations make.
 
-    Otherwise, return no paths. shown, done: the values in the plan and in the operations, by path; see
-    `Evidence`.
+    Otherwise, return an empty set.
+
+    shown, done: the values in the plan and in the operations, by path; see `Evidence`.
     """
     if TEXT not in done or TYPE not in done:
         return frozenset()
@@ -156,7 +160,7 @@ def is_schema_path(path: str) -> bool:
 
 
 def assess_schema_field(action: Action, field: FieldChange) -> FieldChange:
-    """Return the field with its risk, which depends only on the field itself."""
+    """Return the field change with its risk, which does not depend on any other field."""
     risk, cause = _find_risk(action, field)
     return replace(field, risk=risk, cause=cause)
 

@@ -57,13 +57,16 @@ from kdeclare.providers.schema_registry.schema.live import (
 from kdeclare.providers.schema_registry.schema.spec import SCHEMA, SchemaBody
 
 _REGISTRIES = "registries"
-"""The key of the data about all registries in a snapshot."""
+"""The key under which a snapshot stores the data about all registries."""
 _MAX_WORDS = 300
 """The maximum length of the description of one difference in a finding."""
 
 
 class SchemaCodec:
-    """See `LiveCodec`. Reads the latest version and the level of every subject of all registries."""
+    """The codec of subjects for snapshots and audits. See `LiveCodec`.
+
+    It reads the latest version and the level of every subject in all registries.
+    """
 
     name = "schema-registry-subjects"
     sorts = frozenset({SCHEMA})
@@ -75,9 +78,9 @@ class SchemaCodec:
     has_own_paths = True  # plans show the differences between schemas, not texts by registry
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all subjects. A registry that does not respond becomes an `UnreadPart`.
+        """Read all subjects. A registry that cannot be read becomes an `UnreadPart`.
 
-        The part concerns all subjects, because the key of a subject does not name its registry.
+        The `UnreadPart` concerns all subjects, because the key of a subject does not name its registry.
         """
         state = read_schemas(connections, SchemaSelection(has_all=True))
         names = list_subjects(snapshot for snapshot in state.registries.values() if snapshot.problem is None)
@@ -101,7 +104,7 @@ class SchemaCodec:
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
         """Return whether any registry has the subject.
 
-        Raises Fault if none of the registries that were read has it, and a registry was not read.
+        Raises Fault if a registry was not read and no other registry has the subject.
         """
         for snapshot in live.get(SchemaState).registries.values():
             subject = snapshot.find(key.key)
@@ -140,7 +143,7 @@ class SchemaAuditRules(AuditRules):
     impossible: frozenset[str] = frozenset({OLDER_VERSION})
 
     def describe_difference(self, desired: DesiredResource, live: LiveState, field: FieldChange) -> str:
-        """Describe, in words, the changes to the schema that an apply would make and that the field shows."""
+        """Describe the differences that a field shows, from the live to the declared schema, in words."""
         body = desired.get_body(SchemaBody)
         latest = live.get(SchemaState).get(body.registry).get(body.subject).latest
         if latest is None or latest.content.type is not body.type or not is_schema_path(field.path):

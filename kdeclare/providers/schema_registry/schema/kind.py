@@ -71,7 +71,7 @@ from kdeclare.providers.schema_registry.schema.spec import (
 
 
 def _read_undocumented(state: object) -> object:
-    """Return the undocumented parts of the schema."""
+    """Return the parts of the schema that have no documentation."""
     assert isinstance(state, Mapping)
     return list_undocumented(SchemaType(state[TYPE]), state[TEXT])
 
@@ -219,7 +219,10 @@ class SchemaKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """See `Kind`. The content and the level are owned separately."""
+        """Return the ownership record after a run that may have made only some of the changes. See `Kind`.
+
+        The content and the level are owned separately.
+        """
         if all_done:
             return after
         old, new = narrow_record(before, SchemaRecord), narrow_record(after, SchemaRecord)
@@ -252,7 +255,7 @@ class SchemaKind:
         return assess_schema_field(action, field)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Return the field unchanged."""
+        """Return the field unchanged, because diffs and operations can be compared without a conversion."""
         return field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
@@ -271,17 +274,20 @@ class SchemaKind:
         return () if topic is None else (FootprintEntry(TOPIC, topic, Access.MENTIONS),)
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
-        """Return the id ``Schema/SUBJECT``, so that the scope of the project also limits subject names."""
+        """Return the id ``Schema/SUBJECT``, so that the project's scope also restricts the subject names."""
         return [ResourceId(SCHEMA, narrow(body, SchemaBody).subject)]
 
     def locate_field(self, path: str) -> Sequence[SpecPath]:
-        """Return the field of the spec that declares the changed field."""
+        """Return the paths in the spec that can declare a field."""
         if is_schema_path(path):
             return (("schema",), ("file",))
         return ((path,),)
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """See `ClaimsFields`. A body and a record always contain the schema."""
+        """Return whether a body or an ownership record specifies a field. See `ClaimsFields`.
+
+        Both always specify the schema, but not always the level.
+        """
         return field.path != LEVEL or stated.get(LEVEL) is not None
 
     def complete_change(self, change: Change, operations: Sequence[Operation]) -> Change:
@@ -306,7 +312,7 @@ class SchemaKind:
         return is_schema_as_changed(old_body, narrow(after, SchemaBody), change)
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
-        """Return the declared fields. The contents of references are unknown."""
+        """Return the declared fields for policies. They do not include the references."""
         body = desired.get_body(SchemaBody)
         level = body.compatibility.level if body.compatibility is not None else None
         fields: dict[str, object] = {
@@ -324,7 +330,7 @@ class SchemaKind:
         live: LiveState,
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
-        """Return the live fields.
+        """Return the live fields of a subject for policies.
 
         An undeclared resource has the name of its subject. If several registries have the subject, return the
         subject of the first registry.
@@ -351,9 +357,9 @@ class SchemaKind:
         return not narrow(body, SchemaBody).references
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the key of the subject.
+        """Return the key of the live subject.
 
-        One live object contains the subjects of this name in all registries.
+        One live object contains the subjects of the same name in all registries.
         """
         record = narrow_record(owned, SchemaRecord)
         if record is not None:

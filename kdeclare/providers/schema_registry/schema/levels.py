@@ -17,7 +17,7 @@ _GUARANTEES = {
     CompatibilityLevel.FORWARD_TRANSITIVE: frozenset({"forward", "all forward"}),
     CompatibilityLevel.FULL_TRANSITIVE: frozenset({"backward", "all backward", "forward", "all forward"}),
 }
-"""What each level guarantees about a new version. A level with more guarantees is stricter."""
+"""What each level guarantees about a new version. A level is stricter if it has more guarantees."""
 
 
 class LevelChange(StrEnum):
@@ -40,7 +40,7 @@ def compare_levels(before: CompatibilityLevel, after: CompatibilityLevel) -> Lev
 
 
 def is_implied(looser: CompatibilityLevel, stricter: CompatibilityLevel) -> bool:
-    """Whether compatibility at the stricter level implies compatibility at the other level."""
+    """Whether a version that is compatible at the stricter level is always compatible at the looser level."""
     return _GUARANTEES[stricter] >= _GUARANTEES[looser]
 
 

@@ -37,7 +37,7 @@ Endpoint = str | None
 _READERS = 8
 """The maximum number of requests that are sent to one registry at the same time."""
 _UNKNOWN = "unknown"
-"""The fingerprint of a reference to a version that does not exist, and of a circular reference."""
+"""The fingerprint of the content if a reference is circular or its version does not exist."""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -45,7 +45,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class SubjectQuery:
-    """The parts of one subject that a plan needs. The latest version and the level are always read.
+    """What a plan needs to read about one subject. The latest version and the level are always read.
 
     wanted: normalized contents (see `identify_content`). If the latest version differs from one of these
         contents, all versions are read.
@@ -165,9 +165,9 @@ class LiveSubject:
 
 @dataclass(frozen=True, slots=True)
 class RegistrySnapshot:
-    """The subjects of one registry that were read.
+    """What was read from one registry.
 
-    choice: the registry that the declared name selects.
+    choice: the name of the registry, or why the name in a manifest selects no registry.
     info: None if the registry was not read.
     problem: the reason why the registry could not be read; None if it was read.
     names: the names of all subjects; None if they were not read.
@@ -183,7 +183,7 @@ class RegistrySnapshot:
 
     @property
     def name(self) -> str:
-        """The name of the registry. Raises LookupError if it is not configured."""
+        """The name of the registry. Raises LookupError if the registry is not configured."""
         if self.choice.name is None:
             raise LookupError(self.choice.problem)
         return self.choice.name
@@ -236,7 +236,7 @@ class SchemaState:
 
 
 def identify_content(type_: SchemaType, text: str) -> tuple[str, str]:
-    """Return a value that is equal for schemas that differ at most in their layout and references."""
+    """Return a value that is equal for schemas that differ in nothing but their layout and references."""
     return type_.value, normalize_text(type_, text)
 
 
@@ -280,7 +280,7 @@ class RegistryReader:
         return LiveSubject(level, tuple(v for v in versions if v is not None), is_complete, all_numbers)
 
     def add(self, schema: RegisteredSchema) -> LiveVersion:
-        """Return a version that was already read, with the contents of its references. Raises Fault."""
+        """Resolve the references of a version that was already read, and return the version. Raises Fault."""
         return self._resolve(schema, ())
 
     def _read(self, subject: str, number: int | None, path: tuple[str, ...]) -> LiveVersion | None:
@@ -420,7 +420,10 @@ def collect_expected_subjects(
 
 
 def find_endpoints(live: LiveState) -> Mapping[str, EndpointStatus]:
-    """Return the registries that were read, by full name. See `ListsEndpoints`."""
+    """Return the id and the problem, if any, of each registry that kdeclare tried to read.
+
+    The key is the full name of the registry. See `ListsEndpoints`.
+    """
     state = live.find(SchemaState)
     snapshots = state.registries.values() if state is not None else ()
     return {

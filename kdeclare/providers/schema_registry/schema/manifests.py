@@ -107,7 +107,7 @@ def format_json(text: str) -> str:
 
 
 def _render_references(latest: LiveVersion) -> Iterator[str]:
-    """Yield the references with the numbers of their versions, so that a plan shows no changes."""
+    """Yield the lines of the field ``references``, with version numbers, so that a plan shows no changes."""
     if latest.content.references:
         yield "references:"
     for item in latest.content.references:
@@ -144,7 +144,10 @@ def _list_content_fields(before: ContentArgs | None, after: ContentArgs) -> Iter
 
 
 def find_schema_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
-    """Return the edits for a change that `complete_schema_change` returned."""
+    """Return the edits that bring a manifest in line with a change.
+
+    change: the result of `complete_schema_change`.
+    """
     fields = {field.path: field for field in change.fields}
     edits: list[FieldEdit] = []
     problems: list[SpecProblem] = []
@@ -197,7 +200,7 @@ def render_schema_spec(change: Change) -> Iterator[str]:
 
 
 def is_same_schema(path: SpecPath, text: str, value: object) -> bool:
-    """Whether two values at a path of the spec are equal or, for a schema, equal after normalization."""
+    """Whether two values of a spec field are equal. Schemas are equal if their normalized texts are."""
     if text == value:
         return True
     return path in (("file",), ("schema",)) and any(

@@ -74,7 +74,7 @@ def plan_declared(
 
 
 def is_set_after_registration(subject: LiveSubject, level: Operation, snapshot: RegistrySnapshot) -> bool:
-    """Whether a level is stricter than the current level, so that it is set after a registration."""
+    """Whether a level is stricter than the current level, and therefore set only after a registration."""
     assert isinstance(level.args, LevelArgs)
     return (
         compare_levels(subject.level.effective, find_new_level(level.args, snapshot)) is LevelChange.STRICTER
@@ -153,7 +153,10 @@ def _plan_level(
 
 
 def _find_indistinct_level(info: RegistryInfo) -> CompatibilityLevel | None:
-    """Return the global level, if the registry does not distinguish it from a level of a subject."""
+    """Return the global level if the registry does not distinguish own from inherited levels.
+
+    Return None if it does.
+    """
     return None if info.distinguishes_own_levels else info.level
 
 

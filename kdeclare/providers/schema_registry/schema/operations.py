@@ -62,7 +62,7 @@ class SubjectOperationType(OperationType):
         return "subject", f"{args.subject} in registry {args.endpoint}"
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the operation belongs to a Schema, whose name can differ from the subject."""
+        """Whether the operation belongs to a Schema resource, whose name can differ from the subject."""
         return op.resource.kind == SCHEMA
 
     def select(self, op: Operation) -> Selections:
@@ -70,12 +70,12 @@ class SubjectOperationType(OperationType):
         return select_subject(get_arguments(op, SubjectArgs))
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim for each element of the view."""
+        """Return one claim per element of the view."""
         key = get_arguments(op, SubjectArgs).key
         return {element: f"schema-registry/{key}/{element}" for element in self.list_elements(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the subject, so that changes to the same subject are made one after another."""
+        """Return the subject as the batch key, so that changes to one subject are made one after another."""
         return get_arguments(op, SubjectArgs).key
 
     @abstractmethod
@@ -83,7 +83,7 @@ class SubjectOperationType(OperationType):
         """Return the elements of the view."""
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the part of the subject that the operation changes.
+        """Return the view of the subject that the operation changes.
 
         Raises Fault if the registry could not be read.
         """
@@ -95,7 +95,7 @@ class SubjectOperationType(OperationType):
         """Return the view of the live subject."""
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain a fault that the registry reported."""
+        """Return the cause of a fault that the registry reported."""
         if fault.error == port.NOT_AUTHORIZED:
             args = get_arguments(op, SubjectArgs)
             right = f"permission to change subject '{args.subject}' in registry '{args.endpoint}'"
@@ -112,7 +112,7 @@ class SubjectOperationType(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Outcome]:
-        """Send the requests of each operation. Each operation changes a different subject."""
+        """Execute the operations in parallel. Each operation changes a different subject."""
         clients = connections.get(RegistryClients)
 
         def change(op: Operation) -> Outcome:
@@ -146,7 +146,10 @@ class SetLevel(SubjectOperationType):
         return [FootprintEntry(SUBJECT, args.key, Access.AFTER if args.whole else Access.UPDATE)]
 
     def describe_target(self, op: Operation) -> tuple[str, str] | None:
-        """Return the subject and its registry. If the subject is new, its registration shows both."""
+        """Return the subject and its registry, so that plans show where the level is set.
+
+        Return None for a new subject, because its registration already shows both.
+        """
         return None if get_arguments(op, LevelArgs).is_new else super().describe_target(op)
 
     def list_elements(self, op: Operation) -> Sequence[str]:
@@ -164,8 +167,8 @@ class SetLevel(SubjectOperationType):
     def expected_state(self, op: Operation) -> View:
         """Return the new level.
 
-        If the registry does not distinguish the level from the global level, the value in the view stays
-        None.
+        If the new level is the global level, and the registry does not distinguish own from inherited levels,
+        return None, because the view then contains no level either.
         """
         args = get_arguments(op, LevelArgs)
         return {LEVEL: None if args.level in (None, args.inherited) else args.level.value}
@@ -212,5 +215,5 @@ def select_subject(args: SubjectArgs, *, has_deleted: bool = False) -> Selection
 
 
 def select_elements(expect: Mapping[str, JsonValue], now: View) -> View:
-    """Return the expected values of the elements of a view."""
+    """Return the expected values of those elements that a view contains."""
     return {element: expect.get(element) for element in now}

@@ -41,7 +41,7 @@ def _build_section(title: str, operations: Sequence[Operation]) -> Iterator[Plan
 
 
 def _compare_texts(op: Operation) -> Iterator[TextComparison]:
-    """Yield the comparison of the texts, unless only references change."""
+    """Yield a side-by-side comparison of the texts, unless only references change."""
     contents = _find_contents(op)
     if contents is not None:
         before, after = (content.normalized for content in contents)
@@ -95,7 +95,7 @@ def _describe_operation(op: Operation) -> Iterator[SectionLine]:
 
 
 def _find_sign(difference: SchemaDifference) -> Literal["", "+", "-"]:
-    """Return the sign of a difference: ``+`` if it is an addition, ``-`` if it is a removal."""
+    """Return ``+`` if a difference is an addition, ``-`` if it is a removal, otherwise an empty string."""
     if difference.kind.endswith("-added"):
         return "+"
     return "-" if difference.kind.endswith("-removed") else ""

@@ -26,7 +26,7 @@ class SchemaPlanning(PlanHooks):
     """The planning hooks for schemas."""
 
     def __init__(self, inputs: PlanInputs) -> None:
-        """Find the declared and owned subjects of the plan."""
+        """Collect the schemas that the plan's manifests declare, and the subjects that kdeclare owns."""
         self._inputs = inputs
         self._live = inputs.live.find(SchemaState)
         self._planned = (
@@ -44,7 +44,7 @@ class SchemaPlanning(PlanHooks):
         }
 
     def prepare(self) -> object | None:
-        """Return the declared schemas, which can be the targets of references to latest versions."""
+        """Return the declared schemas, because references can refer to their new latest versions."""
         return self._planned if self._live is not None else None
 
     def withhold(
@@ -96,7 +96,7 @@ class SchemaPlanning(PlanHooks):
         return diff_schema(resource, desired, live, earlier[1], self._planned)
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Deny registrations that refer to a new latest version that this plan does not register."""
+        """Deny registrations with references to a new latest version that this plan does not register."""
         self._registering = {op.resource for op in operations if isinstance(op.args, RegisterArgs)}
         return PlanStep(operations, tuple(self._check_planned_references(operations)))
 
@@ -109,7 +109,7 @@ class SchemaPlanning(PlanHooks):
         return PlanStep(operations, tuple(self._find_lost_registrations(operations)))
 
     def _find_lost_registrations(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:
-        """Yield a denial for each schema that lost its registration, but not its other operations.
+        """Yield a denial for each schema whose other operations are left after its registration was removed.
 
         Otherwise, a compatibility level would be changed for a schema that is not registered.
         """
@@ -127,7 +127,7 @@ class SchemaPlanning(PlanHooks):
             )
 
     def _check_planned_references(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:
-        """Yield denials of registrations that refer to a latest version that the plan does not register.
+        """Yield denials of registrations with references to a latest version that the plan does not register.
 
         If a registration is denied, registrations that refer to its version are denied, too.
         """

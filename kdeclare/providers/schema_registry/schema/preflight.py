@@ -59,7 +59,7 @@ def _locate(diagnostic: Diagnostic, desired: DesiredResource | None) -> Diagnost
 
 
 class _RegistrationCheck:
-    """Checks one registration.
+    """Checks whether a registry would refuse one registration.
 
     level_args: the change of the level before the registration; None if the level does not change.
     """

@@ -47,9 +47,12 @@ from kdeclare.providers.schema_registry.schema.operations import (
 from kdeclare.providers.schema_registry.schema.spec import SCHEMA
 
 VERSION = "schema-registry.version"
-"""The type of registered contents in footprints. Their names are ``REGISTRY/SUBJECT/FINGERPRINT``."""
+"""The object type of registered schemas in footprints.
+
+The name of such an object is ``REGISTRY/SUBJECT/FINGERPRINT``.
+"""
 REFERENCE_CHANGED = "REFERENCE_CHANGED"
-"""The error code for a reference whose planned content is not a version of its subject."""
+"""The error code for a reference if the content that the plan expects is not a version of the subject."""
 
 
 def register_contents(registry: SchemaRegistry, subject: str, contents: Iterable[ContentArgs]) -> int | None:
@@ -74,10 +77,10 @@ def resolve_content(registry: SchemaRegistry, reader: RegistryReader, content: C
 
 
 def _find_version(registry: SchemaRegistry, reader: RegistryReader, item: ReferenceArgs) -> LiveVersion:
-    """Return the number of the referenced version.
+    """Return the version that has the content to which the plan refers.
 
     If the planned version was deleted and registered again, its number has changed, but its content is the
-    same.
+    same. Raises Fault if there is no such version.
     """
     version = reader.read_version(item.subject, item.version)
     if version is not None and version.fingerprint == item.content:
@@ -108,11 +111,14 @@ class RegisterSchema(SubjectOperationType):
         return op.resource if _is_new(op) else None
 
     def describe_target(self, op: Operation) -> tuple[str, str] | None:
-        """Return the subject and its registry. If the subject is new, its fields show both."""
+        """Return the subject and its registry, so that plans show where the schema is registered.
+
+        Return None for a new subject, because its fields already show both.
+        """
         return None if _is_new(op) else super().describe_target(op)
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the subject, the version that is registered, and the versions that it refers to.
+        """Return the subject, the new version, and the subjects and versions to which the schema refers.
 
         Every registration counts as a creation, so that everything that needs the schema comes after it.
         """
@@ -175,7 +181,7 @@ class RegisterSchema(SubjectOperationType):
         return True
 
     def change_subject(self, registry: SchemaRegistry, op: Operation) -> Outcome:
-        """Register the content. The version is the id of the created object."""
+        """Register the content. Return the version number as the id of the created object."""
         args = get_arguments(op, RegisterArgs)
         number = register_contents(registry, args.subject, (*args.earlier, args.content))
         return CreatedObject("" if number is None else str(number))

@@ -18,7 +18,7 @@ from kdeclare.providers.schema_registry.schema.spec import TEXT, DeclaredReferen
 
 @dataclass(frozen=True, slots=True)
 class ResolvedReference:
-    """A reference whose target's content is known.
+    """A reference to a schema whose content is known.
 
     version: the version of the subject; None if the plan registers it.
     fingerprint: the hash of the content (see `compute_fingerprint`).
@@ -126,7 +126,7 @@ class _Resolver:
 
 
 def _with_resource(desired: DesiredResource, problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """Yield the problems of a referenced schema as problems of the schema that refers to it."""
+    """Report the problems of a referenced schema again, as problems of the schema that refers to it."""
     for problem in problems:
         yield error(
             problem.code,

@@ -260,7 +260,7 @@ def bind_schema_body(json_object: JsonObject) -> SchemaBody:
 
 
 def parse_on_delete(text: str) -> OnDelete:
-    """Return the value of ``onDelete``. Raises ValueError for any other string."""
+    """Check that a string is a value of ``onDelete``, and return it. Raises ValueError if it is not."""
     if text == "keep":
         return "keep"
     if text == "hard":

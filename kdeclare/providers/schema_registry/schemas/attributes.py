@@ -1,4 +1,4 @@
-"""Compare the defaults, documentation and other attributes of the elements of Avro and JSON schemas."""
+"""Compare the defaults, documentation and other attributes of elements of Avro schemas and JSON Schemas."""
 
 from collections.abc import Collection, Iterator
 

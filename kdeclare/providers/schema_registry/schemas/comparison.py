@@ -58,7 +58,7 @@ def parse_schema(
 
 @lru_cache(maxsize=1_000)
 def _parse(content: SchemaContent) -> ParsedSchema:
-    """Parse a schema whose references are not known."""
+    """Parse a schema without knowing the contents of its references."""
     if content.type is SchemaType.AVRO:
         names = frozenset(reference.name for reference in content.references)
         return parse_avro(content.text, names, is_open=bool(names))
@@ -70,7 +70,7 @@ def _parse(content: SchemaContent) -> ParsedSchema:
 def is_same_schema(first: SchemaContent, second: SchemaContent) -> bool:
     """Return whether two schema contents are the same. The order of references makes no difference.
 
-    Text that is not a valid schema is the same only as identical text.
+    A text that is not a valid schema is the same only as an identical text.
     """
     if first.type is not second.type or set(first.references) != set(second.references):
         return False
@@ -163,7 +163,7 @@ def _compare_references(
 
 
 def _index_targets(references: tuple[SchemaReference, ...]) -> dict[str, str]:
-    """Return the referenced subjects and versions as text, by reference name.
+    """For each reference name, return text that names the subject and version that the reference refers to.
 
     If several references have the same name, the text lists all of them.
     """

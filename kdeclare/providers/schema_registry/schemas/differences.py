@@ -1,4 +1,4 @@
-"""The differences between two schemas, as values."""
+"""Represent the differences between two schemas."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -82,7 +82,7 @@ class SchemaDifference:
 
 
 class DifferenceScope(StrEnum):
-    """The scope of the differences between two schemas."""
+    """What the differences between two schemas affect: content, only documentation, or nothing."""
 
     NONE = "none"
     DOCUMENTATION = "documentation"
@@ -90,7 +90,7 @@ class DifferenceScope(StrEnum):
 
 
 def classify_differences(differences: Iterable[SchemaDifference]) -> DifferenceScope:
-    """Return whether differences concern the content of a schema, or only its documentation."""
+    """Return what the differences affect: the content of a schema, only its documentation, or nothing."""
     scope = DifferenceScope.NONE
     for difference in differences:
         if not difference.is_documentation:

@@ -18,7 +18,7 @@ from kdeclare.providers.schema_registry.schemas.protobuf.protobuf_parse import (
 class SchemaPart:
     """A part of a schema that can have documentation.
 
-    noun: ``record``, ``field``, ``enum``, ``property``, ``message`` …
+    noun: what the part is, such as ``record``, ``field``, ``property`` or ``message``.
     path: the full name, such as ``x.Order.id`` in Avro and Protobuf, or ``items[].price`` in JSON Schema. The
         path of a whole JSON Schema is empty.
     """
@@ -31,8 +31,8 @@ class SchemaPart:
 def list_documentable_parts(content: SchemaContent) -> tuple[SchemaPart, ...]:
     """Return all parts of a schema that can have documentation, in the order of the schema.
 
-    Documentation is ``doc`` in Avro, ``description`` in JSON Schema, and in Protobuf a comment before an
-    element or after it in the same line. Raises SchemaError.
+    Documentation is ``doc`` in Avro and ``description`` in JSON Schema. In Protobuf, it is a comment before
+    an element, or after it on the same line. Raises SchemaError.
     """
     if content.type is SchemaType.AVRO:
         return tuple(_list_avro_parts(parse_avro(content.text, is_open=bool(content.references))))
@@ -61,7 +61,7 @@ def _has_text(element: JsonObject, key: str) -> bool:
 
 
 def _list_json_parts(schema: JsonValue, path: str, noun: str) -> Iterator[SchemaPart]:
-    """Yield a schema and its properties, including those of definitions and elements of arrays."""
+    """Yield a schema, its definitions, and all properties at any depth."""
     if not isinstance(schema, Mapping):
         return
     if noun:

@@ -14,7 +14,10 @@ JsonPath: TypeAlias = tuple[str | int, ...]
 """The steps from the root of a JSON text to a value: keys of objects and indexes of arrays."""
 
 MAX_DEPTH = 200
-"""The maximum nesting depth of arrays and objects, because all later steps are recursive."""
+"""The maximum nesting depth of arrays and objects.
+
+The depth is limited, because all further processing is recursive.
+"""
 
 _WHITE_SPACE = re.compile(r"[ \t\r\n]*")
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
@@ -165,9 +168,9 @@ def format_json_path(path: JsonPath) -> str:
 
 
 def build_json_problem(text: str, path: JsonPath, message: str) -> SchemaProblem:
-    """Return a problem of the value at a path.
+    """Return a problem with the value at a path.
 
-    The problem has the position of the value in the text or, if the value is missing, of its parent.
+    The position of the problem is that of the value in the text or, if the value is missing, of its parent.
     """
     position = locate_json_value(text, path)
     if position is None and path:

@@ -1,7 +1,6 @@
 """Write schemas in a common layout, so that two schemas can be compared line by line.
 
-Two schemas have the same layout if and only if they are the same. The lines together are valid text of the
-schema.
+Two schemas have the same layout if and only if they are the same. Joined, the lines are valid schema text.
 """
 
 import json
@@ -49,7 +48,7 @@ def format_layout(schema: AvroSchema | JsonSchema | ProtobufFile) -> tuple[str, 
 
 
 def _build_node(value: JsonValue) -> _Node:
-    """Build the node of a JSON value. Each nested value is formatted only once, so that plans stay fast."""
+    """Build the `_Node` of a JSON value. Each nested value is formatted once, so that plans stay fast."""
     if isinstance(value, str):
         return _Node(_dump(value))
     if isinstance(value, Mapping):

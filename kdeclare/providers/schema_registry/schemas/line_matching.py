@@ -58,7 +58,7 @@ def _match_short(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[
 
 
 def _match_unique(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the longest ascending sequence of lines that occur once in each text."""
+    """Return the longest ascending sequence of index pairs of lines that occur once in each text."""
     counts, other_counts = Counter(first), Counter(second)
     places = {line: index for index, line in enumerate(second) if other_counts[line] == 1}
     candidates = [

@@ -1,4 +1,4 @@
-"""The naming strategies of subjects: how serializers name the subject for a topic and a schema."""
+"""Naming strategies: how serializers derive the name of a subject from a topic and a schema."""
 
 from enum import StrEnum
 
@@ -39,7 +39,10 @@ class TopicPart:
 def build_subject(
     strategy: NamingStrategy, topic: str, part: RecordPart, record_name: str | None = None
 ) -> str | None:
-    """Return the subject that serializers use; None if the strategy needs ``record_name`` and it is None."""
+    """Return the subject that serializers use.
+
+    Return None if the strategy needs ``record_name`` and it is None.
+    """
     if strategy is NamingStrategy.TOPIC:
         return f"{topic}-{part}"
     if record_name is None:
@@ -66,10 +69,9 @@ def parse_subject(
 
 
 def find_record_name(schema: ParsedSchema) -> str | None:
-    """Return the name that the strategies use; None if the schema has no name.
+    """Return the name of a schema that naming strategies use; None if the schema has no name.
 
-    The name is the full name of the Avro type or of the first Protobuf message, or the title of the JSON
-    Schema.
+    It is the full name of the Avro type or of the first Protobuf message, or the title of the JSON Schema.
     """
     if isinstance(schema, AvroSchema):
         root = as_mapping(schema.root)

@@ -14,11 +14,11 @@ from kdeclare.providers.schema_registry.schemas.problems import SchemaError
 
 _MIN_SIMILARITY = 0.7
 _NAME = re.compile(r'"name": "[^"]*"|^ *"[^"]*":|\w+(?= = -?[0-9]+\b)')
-"""Matches the name in a line of the common layout: the name of a field, property or Protobuf enum value."""
+"""Matches the name of a field, property or Protobuf enum value in a line of the common layout."""
 _MAX_PAIRS = 2_500
-"""The maximum number of pairs of an old and a new line in two blocks.
+"""The maximum number of pairs of an old and a new line whose similarity is computed.
 
-In larger blocks, lines are matched only by the names that they contain.
+If two blocks have more pairs, their lines are matched only by the names that they contain.
 """
 _MAX_COMPARED = 400
 """The number of characters of each line that are compared. The rest of a longer line is ignored."""
@@ -27,7 +27,7 @@ _MAX_COMPARED = 400
 def diff_schema_texts(before: SchemaContent | None, after: SchemaContent | None) -> LineDiff:
     """Compare two schemas line by line in the common layout. None means that there is no schema.
 
-    A text that is not a valid schema is compared in its own layout.
+    A text that is not a valid schema is compared as written.
     """
     return diff_lines(_list_lines(before), _list_lines(after))
 
@@ -56,7 +56,7 @@ def _list_lines(content: SchemaContent | None) -> tuple[str, ...]:
 
 
 def _pair_lines(before: Sequence[DiffLine], after: Sequence[DiffLine]) -> Iterator[DiffRow]:
-    """Yield the rows that show two blocks of different lines side by side. Similar lines share a row."""
+    """Yield rows that show two differing blocks of lines side by side. Similar lines share a row."""
     is_small = len(before) * len(after) <= _MAX_PAIRS
     pairs = _align_similar_lines(before, after) if is_small else _align_names(before, after)
     old_start = new_start = 0

@@ -44,7 +44,7 @@ def find_default_problem(
 
 
 def _resolve(type_: JsonValue, definitions: Mapping[str, JsonObject]) -> JsonObject | None:
-    """Return a type as an object with its attributes; None if it is defined elsewhere."""
+    """Return a type as an object with its attributes; None if the type is defined elsewhere."""
     if isinstance(type_, Mapping):
         name = type_.get("type")
         if isinstance(name, str) and name in definitions:

@@ -68,7 +68,10 @@ class _Comparison:
     def compare_types(
         self, before: JsonValue, after: JsonValue, path: str, subject: str
     ) -> Iterator[SchemaDifference]:
-        """Yield the differences between two types. subject: the element that has the type, for messages."""
+        """Yield the differences between two types.
+
+        subject: how messages name the element that has the type.
+        """
         first, second = _expand(before, self._before), _expand(after, self._after)
         if isinstance(first, list) and isinstance(second, list):
             yield from self._compare_unions(first, second, path, subject)
@@ -90,9 +93,9 @@ class _Comparison:
             yield from compare_attributes(first, second, ("type",), path, subject)
 
     def compare_remaining_definitions(self) -> Iterator[SchemaDifference]:
-        """Yield the differences between named types that both schemas define and that were not compared yet.
+        """Yield the differences between those named types of both schemas that have not been compared yet.
 
-        A type was not compared yet if it is used only by fields whose types have changed.
+        These are types that are used only by fields whose types have changed.
         """
         for name, definition in self._after.items():
             if name in self._before:
@@ -202,8 +205,8 @@ class _Comparison:
 def _expand(type_: JsonValue, definitions: Mapping[str, JsonObject]) -> JsonValue:
     """Return a union as a list, and any other type as an object.
 
-    The name of a named type is replaced by its definition. For a primitive type, or a type that the schema
-    does not define, the object contains only the name.
+    The name of a named type is replaced by its definition. For a primitive type, or for a type that the
+    schema does not define, the object contains only the name.
     """
     if isinstance(type_, str):
         return definitions.get(type_, {"type": type_})
@@ -234,8 +237,7 @@ def _compare_aliases(
 ) -> Iterator[SchemaDifference]:
     """Yield the difference between the aliases of two elements, if there is one.
 
-    explained: the aliases that are not reported when they are added, because the message about a renaming
-        mentions them.
+    explained: new aliases that are not reported, because the message about a renaming already mentions them.
     """
     first, second = _list_aliases(before), _list_aliases(after)
     remaining = [alias for alias in second if alias in first or alias not in explained]

@@ -1,4 +1,4 @@
-"""Parse Avro schemas into a normalized form in which equal schemas are equal.
+"""Parse Avro schemas into a normalized form that is the same for all notations of a schema.
 
 The normalized form uses full names only, and the shortest notation of each type. It keeps everything else:
 defaults, documentation, aliases, logical types, the sort order, and attributes that Avro does not define.
@@ -285,8 +285,8 @@ def get_type_label(type_: JsonValue) -> str:
 def write_namespaces(type_: JsonValue, namespace: str = "") -> JsonValue:
     """Convert a normalized type to valid Avro that can be used inside a namespace.
 
-    There, a type that has no namespace needs an empty ``namespace`` attribute, because it would otherwise
-    inherit the enclosing namespace.
+    Inside a namespace, a type without a namespace needs an empty ``namespace`` attribute, because it would
+    otherwise inherit the enclosing namespace.
     """
     if isinstance(type_, list):
         return [write_namespaces(branch, namespace) for branch in type_]

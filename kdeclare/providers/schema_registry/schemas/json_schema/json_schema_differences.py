@@ -51,7 +51,7 @@ _ROOT = "$"
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A subschema. path: as in `SchemaDifference`. subject: a phrase for messages."""
+    """A subschema. path: as in `SchemaDifference`. subject: how messages name the subschema."""
 
     path: str
     subject: str
@@ -119,7 +119,7 @@ def _format_type(schema: JsonValue) -> str:
 
 
 def _is_list_pair(before: JsonObject, after: JsonObject, key: str) -> bool:
-    """Whether a keyword is a list in each schema that has the keyword, and at least one schema has it."""
+    """Whether at least one of two schemas has a keyword, and its value is a list wherever it occurs."""
     values = [schema[key] for schema in (before, after) if key in schema]
     return bool(values) and all(isinstance(value, list) for value in values)
 
@@ -172,7 +172,7 @@ def _compare_enums(before: JsonObject, after: JsonObject, place: _Place) -> Iter
 def _compare_order(
     before: JsonObject, after: JsonObject, key: str, place: _Place
 ) -> Iterator[SchemaDifference]:
-    """Yield a difference if a keyword was added, removed or reordered, which has no effect on data here."""
+    """Yield a difference if a keyword was added, removed or reordered in a way that has no effect on data."""
     if key in before and key in after and is_equal_json(before[key], after[key]):
         return
     verb = "reordered" if key in before and key in after else "added" if key in after else "removed"
@@ -188,7 +188,7 @@ def _subtract(values: Sequence[JsonValue], others: Sequence[JsonValue]) -> list[
 
 
 def _is_comparable(before: JsonObject, after: JsonObject, key: str) -> bool:
-    """Whether the subschemas in the old and in the new value of a keyword can be compared one by one."""
+    """Whether the subschemas in the old and in the new value of a keyword can be compared in pairs."""
     if key == "properties":
         return all(isinstance(schema.get(key, {}), Mapping) for schema in (before, after))
     if key not in before or key not in after:

@@ -47,14 +47,14 @@ def find_protobuf_problems(
 
 
 class _Report:
-    """Builds the problems in the text of one schema."""
+    """Creates the problems of one schema, with their positions in its text."""
 
     def __init__(self, text: str, offsets: Mapping[str, int]) -> None:
         self._text = text
         self._offsets = offsets
 
     def build(self, path: str, message: str) -> SchemaProblem:
-        """Build a problem that concerns an element, such as a field.
+        """Return a problem with an element, such as a field.
 
         path: the full name of the element.
         message: the rest of a sentence that begins with this name, such as ``is defined twice.``

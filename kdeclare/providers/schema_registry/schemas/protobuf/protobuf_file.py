@@ -98,7 +98,10 @@ class ProtobufMessage:
 
 @dataclass(frozen=True, slots=True)
 class ProtobufMethod:
-    """A method of a service. input, output: message types, after ``stream`` for a stream."""
+    """A method of a service.
+
+    input, output: the names of message types. For a stream, the word ``stream`` precedes the name.
+    """
 
     name: str
     input: str

@@ -69,7 +69,7 @@ class TokenReader:
         return is_accepted
 
     def put_back(self, token: Token) -> None:
-        """Replace the token that was read last. The replacement becomes the next token to read."""
+        """Replace the token that was read last. The parser then reads the replacement next."""
         self._position -= 1
         self._tokens[self._position] = token
 
@@ -110,7 +110,7 @@ class TokenReader:
         return "".join(parts)
 
     def read_block(self, read_element: Callable[[], None]) -> None:
-        """Read elements in braces. Empty statements are ignored."""
+        """Read a block in braces, element by element. Empty statements are ignored."""
         self.expect("{")
         self.enter()
         while not self.accept("}"):

@@ -1,8 +1,8 @@
 """Parse Protobuf schemas: proto2, proto3 and editions.
 
 The parser supports the whole language, because an error here would block a schema that the registry accepts.
-The library proto-schema-parser was considered: it rejects comments inside of declarations and reserved names
-of editions, continues after syntax errors, reads octal numbers wrongly, and drops the options of groups.
+The library proto-schema-parser is not used: it rejects comments inside declarations and reserved names of
+editions, continues after syntax errors, reads octal numbers wrongly, and drops the options of groups.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ class ProtobufSource:
 
     offsets: the offsets of the names of messages, fields, enums, values, services and methods, by full name.
         If a name is defined twice, the last definition counts.
-    documented: the full names of elements with a comment before them, or after them in the same line.
+    documented: the full names of elements with a comment before them, or after them on the same line.
     """
 
     file: ProtobufFile
@@ -61,7 +61,10 @@ def parse_protobuf_source(text: str) -> ProtobufSource:
 
 @mutable_dataclass
 class _Scope:
-    """The elements of a file or message that is being read. name: the full name, which can be empty."""
+    """The elements that have been read from a file or message so far.
+
+    name: the full name of the file's package or of the message; it can be empty.
+    """
 
     name: str
     fields: list[ProtobufField] = dataclass_field(default_factory=list)
@@ -92,9 +95,11 @@ class _Parser(OptionReader):
         self.documented: set[str] = set()
 
     def _record(self, full_name: str, first: Token, name: Token) -> None:
-        """Record the position of an element that begins with ``first``.
+        """Record the position of an element, and whether it is documented.
 
-        The last token of the element was just read.
+        Call this method after the last token of the element was read.
+
+        first: the first token of the element.
         """
         self.offsets[full_name] = name.offset
         if first.has_comment or self.previous_token.end_comment:
@@ -149,9 +154,9 @@ class _Parser(OptionReader):
         return ""
 
     def _read_declaration(self, scope: _Scope) -> bool:
-        """Read an element that both files and messages can contain.
+        """Read an element of a type that both files and messages can contain.
 
-        Return False if the next element is not of such a type.
+        Return False if the next element has a different type.
         """
         has_visibility = self.token.text in ("export", "local") and self.peek().text in ("message", "enum")
         visibility = self.take().text if has_visibility else ""

@@ -23,8 +23,8 @@ class TokenKind(Enum):
 class Token(NamedTuple):
     """A token of the text. Comments are not tokens.
 
-    has_comment: whether a comment comes before the token. end_comment: whether a comment follows in the same
-        line.
+    has_comment: whether a comment precedes the token.
+    end_comment: whether a comment follows the token on the same line.
     """
 
     kind: TokenKind
@@ -54,7 +54,7 @@ No valid Protobuf integer is that long, and Python does not convert more than 4,
 
 
 def raise_problem(text: str, offset: int, message: str) -> NoReturn:
-    """Raise SchemaError with a problem at an offset of the text."""
+    """Raise SchemaError for a problem at an offset of the text."""
     raise SchemaError(SchemaProblem(message, "", *locate_offset(text, offset)))
 
 
@@ -126,7 +126,7 @@ def parse_integer(literal: str) -> int:
 
 
 def quote_string(content: str) -> str:
-    """Return a string in double quotation marks, in one line."""
+    """Return a string in double quotes, on a single line."""
     return _LINE_BREAK.sub(_escape_line_break, json.dumps(content, ensure_ascii=False))
 
 
