@@ -44,7 +44,7 @@ class TopicsAndGroups(BaseModel):
 
 
 class BindingSpec(BaseModel):
-    """Operations on one resource that are allowed or denied."""
+    """The operations that the manifest allows or denies on one resource."""
 
     model_config = _CLOSED
     topic: Annotated[Name, Field(description=f"A topic. {_NAME_FORMS}")] = None
