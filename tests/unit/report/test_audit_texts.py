@@ -174,7 +174,7 @@ def test_audit_markdown_of_long_names_fits_limit() -> None:
 names = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=30))
 
 
-@given(st.lists(st.tuples(names, names, st.none() | names), min_size=1, max_size=6))
+@given(st.lists(st.tuples(names, names, st.none() | names), min_size=1, max_size=6, unique=True))
 def test_audit_markdown_keeps_structure_for_any_names(
     found: list[tuple[str, str, str | None]],
 ) -> None:
