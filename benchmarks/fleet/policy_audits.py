@@ -20,6 +20,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.fleet.process import measure_peaks
 from benchmarks.synthetic_fleet import write
 from kdeclare.app.fleet import spark_audit
 from kdeclare.app.fleet.audit import AuditOptions, audit_fleet
@@ -35,6 +36,15 @@ _RULES = (
     "post == null || !('retention.ms' in post.configs) || post.configs['retention.ms'] != '1'",
 )
 """Rules that every topic complies with."""
+
+_FIGURES = (
+    ("time", "s"),
+    ("CPU time", "s"),
+    ("peak memory of the driver's Python", "MB"),
+    ("peak memory of the driver's JVM", "MB"),
+    ("peak memory of the tasks", "MB"),
+)
+"""The rows of the table, with their units."""
 
 
 def read_live(data: str, locator: object, name: str) -> Iterator[pa.RecordBatch]:
@@ -124,7 +134,7 @@ def main() -> None:
     files = {choice: _write_fleet(data, clusters, with_policies=choice) for choice in (False, True)}
     module: Any = spark_audit
     module.read_live = partial(read_live, str(data))
-    figures: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+    figures: dict[bool, list[tuple[float, ...]]] = {False: [], True: []}
     with session.spark_session("local[2]", {}, log=None) as spark:
         session.spark_session = lambda *_, **__: nullcontext(spark)  # type: ignore[assignment]
         for number in range(options.rounds + 1):
@@ -132,26 +142,28 @@ def main() -> None:
                 out = data / "audits"
                 shutil.rmtree(out, ignore_errors=True)
                 started, cpu = time.perf_counter(), _read_cpu_s()
-                audit = audit_fleet(
-                    FleetOptions(file, str(out), engine=Engine.SPARK), AuditOptions(full=True)
-                )
-                taken = time.perf_counter() - started, _read_cpu_s() - cpu
+                with measure_peaks(psutil.Process().pid) as peaks:
+                    audit = audit_fleet(
+                        FleetOptions(file, str(out), engine=Engine.SPARK), AuditOptions(full=True)
+                    )
+                taken = time.perf_counter() - started, _read_cpu_s() - cpu, *peaks.values()
                 counts = dict(audit.summary.found)
                 print(
-                    f"policies: {has_policies}, {taken[0]:.1f} s, CPU {taken[1]:.1f} s, {counts}",
+                    f"policies: {has_policies}, {taken[0]:.1f} s, CPU {taken[1]:.1f} s, "
+                    f"{peaks['own']:.0f} MB, Java {peaks['jvm']:.0f} MB, tasks {peaks['rest']:.0f} MB, {counts}",
                     file=sys.stderr,
                 )
                 if number:  # the first round compiles the queries
                     figures[has_policies].append(taken)
-    (without, without_cpu), (with_, with_cpu) = (
+    without, with_ = (
         [statistics.median(column) for column in zip(*figures[choice], strict=True)]
         for choice in (False, True)
     )
     print(f"{options.clusters * options.topics:,} topics in {options.clusters} clusters\n")
     print("| | without policies | with policies | ratio |")
     print("|---|---:|---:|---:|")
-    print(f"| time | {without:.1f} s | {with_:.1f} s | {with_ / without:.2f} × |")
-    print(f"| CPU time | {without_cpu:.1f} s | {with_cpu:.1f} s | {with_cpu / without_cpu:.2f} × |")
+    for (name, unit), before, after in zip(_FIGURES, without, with_, strict=True):
+        print(f"| {name} | {before:,.1f} {unit} | {after:,.1f} {unit} | {after / before:.2f} × |")
 
 
 if __name__ == "__main__":

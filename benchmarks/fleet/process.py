@@ -80,14 +80,17 @@ def _timed(data: Path, out: Path) -> float:
 
 def _measured(pool: ProcessPoolExecutor, pid: int, data: Path, out: Path) -> Cost:
     shutil.rmtree(out, ignore_errors=True)
-    with _peaks(pid) as peaks:
+    with measure_peaks(pid) as peaks:
         wall_s = pool.submit(_timed, data, out).result()
     return Cost(wall_s, peaks["own"], peaks["jvm"], peaks["rest"])
 
 
 @contextmanager
-def _peaks(pid: int) -> Iterator[Mapping[str, float]]:
-    """Measure the peak memory of a process and of its children while the block runs."""
+def measure_peaks(pid: int) -> Iterator[Mapping[str, float]]:
+    """Measure the peak memory of a process and of its children while the block runs, in MB.
+
+    The keys are ``own``, ``jvm`` and ``rest``, as in `Cost`.
+    """
     peaks = {"own": 0.0, "jvm": 0.0, "rest": 0.0}
     ended = threading.Event()
 

@@ -12,7 +12,7 @@ SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 """The size of each unit in bytes, the largest unit first."""
 
 _LARGEST_FLOAT = 2**1023
-"""An integer up to which all integers can be converted to a float without an OverflowError."""
+"""A limit for integers: converting an integer up to this value to a float never raises OverflowError."""
 
 _AMOUNT = re.compile(r"([0-9]{1,30}) ?([A-Za-z]+)")
 _MILLISECONDS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}

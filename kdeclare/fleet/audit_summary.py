@@ -59,8 +59,8 @@ Labels = Annotated[Mapping[str, str], Field(description="The labels of the clust
 class ClusterFingerprints:
     """Hashes of one cluster, with which the next audit detects changes; see `fleet.tables.fingerprints`.
 
-    If the first two hashes of a cluster are the same in the next audit, the next audit copies the findings of
-    this audit instead of comparing the cluster.
+    If neither ``declared`` nor ``live`` has changed by then, the next audit copies the findings of this audit
+    instead of comparing the cluster again.
     """
 
     schema_name = "ClusterFingerprintsDocument"

@@ -217,7 +217,7 @@ class _Loader:
         """Find the files to load and the files to search.
 
         asked: the files and folders to load.
-        rest: the files and folders to search only for rules.
+        rest: the files and folders from which only documents such as Defaults and Policy are used.
         has_stream: whether standard input is loaded as well.
         """
         self._requested_files = [*([STREAM] if has_stream else ()), *self._files.find(asked)]
@@ -228,7 +228,7 @@ class _Loader:
 
     @property
     def presence_problems(self) -> Sequence[Diagnostic]:
-        """The problems with ``metadata.only`` and ``metadata.except``, each of them once."""
+        """The problems with ``metadata.only`` and ``metadata.except``, without duplicates."""
         return tuple(dict.fromkeys(self._presence.diagnostics))
 
     @property

@@ -183,7 +183,7 @@ def build_adhoc_document(view: AdhocResult, seconds: float | None = None) -> Adh
 
 
 def build_adhoc_schema(summary_type: type) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the document of an ad hoc command.
+    """Return the JSON Schema (2020-12) of the JSON output of an ad hoc command.
 
     summary_type: the provider's `ItemSummary` class.
     """

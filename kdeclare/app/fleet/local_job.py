@@ -105,13 +105,13 @@ class LocalTable:
 
 
 def collect_locally(job: LocalJob, table: ClusterTable, read_cluster: ReadCluster, limit: int) -> LocalTable:
-    """Read the clusters with threads, and write the table.
+    """Read the clusters in parallel threads, and write the table.
 
     The fleet file limits how many clusters are read at the same time. Raises KdeclareError, for example if
     the table lacks the row that describes a cluster as a whole, or has two of them.
 
-    limit: the number of resources after which the remaining clusters are not read. It applies only if the
-        command continues on Spark.
+    limit: the number of resources after which no further cluster is read, because Spark then reads them all.
+        Ignored if the command cannot continue on Spark.
     """
     from kdeclare.fleet.local.tables import read_in_threads
 

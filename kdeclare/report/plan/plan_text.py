@@ -157,10 +157,10 @@ def find_owner_to_ask(change: Change) -> str | None:
 
 
 def find_targets(plan: Plan) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Return where the operations of each resource are sent, such as the URLs of Connect workers.
+    """Return the targets to which the operations of each resource are sent, such as Connect workers.
 
-    A target is a pair of a label, such as ``workers``, and a text. It is omitted if the name or the fields of
-    the resource already show it.
+    A target has a label, such as ``workers``, and a description, such as the URLs of the workers. A target is
+    omitted if the name or the fields of the resource already show it.
     """
     targets_by_resource: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for op in plan.operations:

@@ -92,7 +92,7 @@ class AlterConfigs(KafkaOperationType):
         return op.resource == ResourceId(KINDS_BY_SCOPE[scope], name or CLUSTER_DEFAULT)
 
     def find_created_resource(self, op: Operation) -> ResourceId | None:
-        """Return the resource if the operation sets its first configs; otherwise None."""
+        """Return the resource if it has no configs before the operation; otherwise None."""
         return op.resource if _is_whole(op) and list_ops(op)[0].op != FieldOp.DELETE else None
 
     def find_deleted_resource(self, op: Operation) -> ResourceId | None:

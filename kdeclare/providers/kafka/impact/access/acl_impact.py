@@ -154,7 +154,7 @@ def _observe_resource(
 def _build_search(
     bindings: Sequence[Binding], can_lose: _Comparison
 ) -> Callable[[str, str, str], Sequence[str]]:
-    """Return a function that finds the principals that can no longer read an object from an address.
+    """Return a function that finds the principals that can no longer read a topic or group from a host.
 
     Members of large groups often read the same topics, so results are cached.
     """

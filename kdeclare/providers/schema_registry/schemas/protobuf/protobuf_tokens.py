@@ -106,7 +106,7 @@ _CHARACTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
 
 
 def decode_string(literal: str) -> str:
-    """Return the content of a quoted string. Escaped bytes become the characters with the same numbers."""
+    """Return the content of a quoted string. Each escaped byte becomes the character with this code point."""
     return _ESCAPE.sub(_decode_escape, literal[1:-1])
 
 
