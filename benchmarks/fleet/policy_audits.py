@@ -150,7 +150,8 @@ def main() -> None:
                 counts = dict(audit.summary.found)
                 print(
                     f"policies: {has_policies}, {taken[0]:.1f} s, CPU {taken[1]:.1f} s, "
-                    f"{peaks['own']:.0f} MB, Java {peaks['jvm']:.0f} MB, tasks {peaks['rest']:.0f} MB, {counts}",
+                    f"{peaks['own']:.0f} MB, Java {peaks['jvm']:.0f} MB, tasks {peaks['rest']:.0f} MB, "
+                    f"{counts}",
                     file=sys.stderr,
                 )
                 if number:  # the first round compiles the queries

@@ -194,7 +194,8 @@ def get_cluster_body(declared: Row | None, live: Row) -> str | None:
 def _explain_unknown(declared: Row, live: Row) -> str | None:
     """Return the reason why a resource cannot be compared; otherwise None.
 
-    Possible reasons are an error while its declared or live data was read, and a state that belongs to a different cluster.
+    Possible reasons are an error while its declared or live data was read, and a state that belongs to a
+    different cluster.
     """
     reasons = [row["error"] for row in (live, declared) if row and row["error"] is not None]
     if declared and live and None not in (cluster_ids := (declared["cluster_id"], live["cluster_id"])):
