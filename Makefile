@@ -4,6 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 STARTUP := $(VENV)/startup-cache
+# Without .venv, the demo installs only what its commands need. PySpark contains the program that downloads Kafka's
+# jars, unless a Maven mirror is set, from which kdeclare downloads them itself.
+DEMO_READY := $(if $(wildcard $(READY)),$(READY),$(VENV)-demo/.installed)
+DEMO_EXTRAS := $(if $(KDECLARE_MAVEN_MIRROR),fleet-local,fleet),policies
 # Without compiled files every run rewrites all tests anew, and every `kdeclare` that one starts compiles itself.
 unexport PYTHONDONTWRITEBYTECODE
 # Real clusters and workers of their own, so that they can run beside those of the other tests. Folders end with a
@@ -111,12 +115,17 @@ dist: $(READY)   ## the files of a release, in dist: wheel, source distribution,
 docs: $(READY)   ## the documentation as a site, in build/site; strict, and nothing is fetched
 	$(BIN)/python -m sphinx -q -n -W --keep-going -c scripts/site -b html . build/site
 
-demo: $(READY)   ## the whole story on real brokers, from an empty machine; then a fleet of three clusters
-	PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
-	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/fleet/run.sh
+$(VENV)-demo/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-demo
+	$(VENV)-demo/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(DEMO_EXTRAS)]'
+	touch $@
+
+demo: $(DEMO_READY) ## the whole story on real brokers, from an empty machine; then a fleet of three clusters
+	PATH="$(CURDIR)/$(dir $(DEMO_READY))bin:$$PATH" bash scripts/demo.sh
+	PATH="$(CURDIR)/$(dir $(DEMO_READY))bin:$$PATH" bash examples/fleet/run.sh
 
 bench: $(READY)  ## 1,000 and 5,000 topics on real brokers, beside the raw requests
 	$(BIN)/python -m benchmarks.engine
 
 clean:           ## the virtual environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	rm -rf $(VENV) $(VENV)-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
