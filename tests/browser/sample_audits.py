@@ -213,7 +213,7 @@ def build_unused_audit(count: int = 4) -> Audit:
             )
             if n
             else ({"records": 0, "bytes": 0, "newest_record_ms": None, "groups": 0}, None),
-            message="No group has members that read it.",
+            message="No group has members that read the topic.",
             first_seen=NOON - timedelta(days=12),
         )
         for n in range(count)

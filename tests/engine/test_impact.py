@@ -171,7 +171,7 @@ def test_deletion_without_read_permission_names_it(world: World) -> None:
     texts = list_texts(observe(world))
     (text,) = [text for text in texts if text.startswith("unknown")]
     what = "unknown: kdeclare could not determine which producers write to the topic: "
-    assert text == f"{what}kdeclare lacks the permission Read on the topic."
+    assert text == f"{what}kdeclare lacks the Read permission on the topic."
 
 
 def test_member_without_committed_offsets_has_read_nothing(world: World) -> None:
@@ -313,9 +313,9 @@ def test_share_groups_are_unknown(world: World) -> None:
 @pytest.mark.parametrize(
     ("method", "error", "said"),
     [
-        ("list_offsets", "TOPIC_AUTHORIZATION_FAILED", "kdeclare lacks the permission Describe on the topic"),
+        ("list_offsets", "TOPIC_AUTHORIZATION_FAILED", "kdeclare lacks the Describe permission on the topic"),
         ("list_groups", "GROUP_AUTHORIZATION_FAILED", "which groups have unread records: kdeclare lacks the"),
-        ("fetch_offsets", "GROUP_AUTHORIZATION_FAILED", "the permission Describe on the groups"),
+        ("fetch_offsets", "GROUP_AUTHORIZATION_FAILED", "the Describe permission on the groups"),
     ],
 )
 def test_missing_permission_is_named(world: World, method: str, error: str, said: str) -> None:

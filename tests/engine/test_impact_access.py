@@ -99,7 +99,7 @@ def test_quota_of_address_names_groups(world: World) -> None:
 
 def test_quota_without_known_members(world: World) -> None:
     assert list_texts(observe(world, quota({"clientId": "x"}, consumer_byte_rate=5)), "limited-clients") == [
-        "ClientQuota/q: info: No known member of a group uses client id 'x'."
+        "ClientQuota/q: info: No known group member uses client id 'x'."
     ]
 
 
@@ -128,7 +128,7 @@ def test_hidden_and_unreadable_groups_are_named(world: World, monkeypatch: pytes
     world.cluster.set_members("shares", GroupMember("4", "a", "/10.0.0.4"))
     texts = list_texts(observe(world, quota({"clientId": "a"}, consumer_byte_rate=5)), "hidden-groups")
     assert [text.partition(":")[2] for text in texts] == [
-        " unknown: Other groups may be affected: without the permission Describe on the cluster, kdeclare "
+        " unknown: Other groups may be affected: without the Describe permission on the cluster, kdeclare "
         "sees only the groups that it is permitted to describe.",
         " unknown: 1 other group may be affected (shares): kdeclare cannot read the members of share groups, "
         "Kafka Streams groups, and groups of an unknown type.",
@@ -168,7 +168,7 @@ def test_removed_permission_on_group_names_it(world: World) -> None:
 def test_permission_that_another_binding_grants_is_not_lost(world: World) -> None:
     world.apply(acl(READ_ORDERS, READ_ALL))
     assert list_texts(observe(world, acl(READ_ALL)), "lost-access") == [
-        "Acl/billing: info: No known member of a group needs these permissions to read."
+        "Acl/billing: info: No known group member needs these permissions to read."
     ]
 
 
@@ -232,7 +232,7 @@ def test_acls_that_are_not_visible_are_unknown_once(world: World) -> None:
     assert list_texts(observe(world, scope=DELETING), "not-determined") == [
         "Topic/a: unknown: kdeclare could not determine which ACLs still name deleted topics or users: "
         "kdeclare "
-        "lacks the permission Describe on the cluster."
+        "lacks the Describe permission on the cluster."
     ]
 
 
@@ -288,7 +288,7 @@ def test_quotas_that_are_not_visible_name_the_permission(world: World) -> None:
     world.cluster.faults.fail(NOT_ALLOWED, method="quotas", nth=None)
     assert list_texts(observe(world, scope=DELETING), "not-determined") == [
         "ScramUser/alice: unknown: kdeclare could not determine which quotas still name deleted users: "
-        "kdeclare lacks the permission DescribeConfigs on the cluster."
+        "kdeclare lacks the DescribeConfigs permission on the cluster."
     ]
 
 

@@ -111,7 +111,7 @@ def test_removed_default_has_an_unknown_effect(world: World) -> None:
     observations = observe(world, desired("BrokerConfig", "cluster-default", configs={}))
     assert list_texts(observations, "not-determined") == [
         "BrokerConfig/cluster-default: unknown: kdeclare could not determine which records of these topics "
-        "are deleted: brokers then use the next value, such as the value in their properties file."
+        "are deleted: brokers then use a different value, such as the one in their properties file."
     ]
 
 
@@ -148,7 +148,7 @@ def test_missing_permission_on_topics_is_named(world: World) -> None:
     observations = observe(world, brokers(log_retention_ms=DAY))
     assert list_texts(observations, "not-determined") == [
         "BrokerConfig/cluster-default: unknown: kdeclare could not determine whether 1 topic (orders) "
-        "inherits retention.ms: kdeclare lacks the permission DescribeConfigs on the topic."
+        "inherits retention.ms: kdeclare lacks the DescribeConfigs permission on the topic."
     ]
 
 

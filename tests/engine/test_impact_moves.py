@@ -142,7 +142,7 @@ def test_missing_right_is_named(world: MovingWorld) -> None:
     world.cluster.faults.fail(fault, method="log_dirs", nth=None)
     assert list_texts(observe(world, reassignment(("t-0", [1, 3]))), "not-determined") == [
         "Reassignment/move: unknown: kdeclare could not determine how many bytes the moves copy: kdeclare "
-        "lacks the permission Describe on the cluster."
+        "lacks the Describe permission on the cluster."
     ]
 
 

@@ -23,7 +23,7 @@ MOVED = (
     "the new records of a key before its old records."
 )
 REJECTED = "Once the topic is compacted, brokers reject such records."
-MISSING_READ = "kdeclare lacks the permission Read on the topic."
+MISSING_READ = "kdeclare lacks the Read permission on the topic."
 Configs = Mapping[str, JsonValue]
 
 

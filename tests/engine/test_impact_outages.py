@@ -115,7 +115,7 @@ def test_unreadable_min_isr_names_the_permission(world: MovingWorld) -> None:
     observations = observe(world, reassignment(("t-0", [1, 2, 4]), ("u-0", [1, 2, 4])))
     assert list_texts(observations, "not-determined") == [
         "Reassignment/move: unknown: kdeclare could not determine whether 't' can be written while a broker "
-        "or a rack is down: kdeclare lacks the permission DescribeConfigs on the topic."
+        "or a rack is down: kdeclare lacks the DescribeConfigs permission on the topic."
     ]
     (text,) = list_texts(observations, "not-writable")
     assert "affects u-0." in text

@@ -295,15 +295,15 @@ def test_records_that_are_written_between_reads_count_as_unread(world: World) ->
 # Facts that are unknown.
 
 UNKNOWN = [
-    ("list_offsets", "TOPIC_AUTHORIZATION_FAILED", "deleted_records", "the permission Describe on the topic"),
-    ("list_offsets", "TOPIC_AUTHORIZATION_FAILED", "unread_records", "the permission Describe on the topic"),
-    ("list_groups", "GROUP_AUTHORIZATION_FAILED", "unread_records", "the permission Describe on the groups"),
-    ("fetch_offsets", "GROUP_AUTHORIZATION_FAILED", "unread_groups", "the permission Describe on the groups"),
-    ("fetch_offsets", "GROUP_AUTHORIZATION_FAILED", "active_consumers", "Describe on the groups"),
-    ("producers", "TOPIC_AUTHORIZATION_FAILED", "active_producers", "the permission Read on the topic"),
-    ("last_writes", "TOPIC_AUTHORIZATION_FAILED", "last_write_ms", "the permission Describe on the topic"),
-    ("log_dirs", "CLUSTER_AUTHORIZATION_FAILED", "bytes", "the permission Describe on the cluster"),
-    ("log_dirs", "CLUSTER_AUTHORIZATION_FAILED", "deleted_bytes", "the permission Describe on the cluster"),
+    ("list_offsets", "TOPIC_AUTHORIZATION_FAILED", "deleted_records", "the Describe permission on the topic"),
+    ("list_offsets", "TOPIC_AUTHORIZATION_FAILED", "unread_records", "the Describe permission on the topic"),
+    ("list_groups", "GROUP_AUTHORIZATION_FAILED", "unread_records", "the Describe permission on the groups"),
+    ("fetch_offsets", "GROUP_AUTHORIZATION_FAILED", "unread_groups", "the Describe permission on the groups"),
+    ("fetch_offsets", "GROUP_AUTHORIZATION_FAILED", "active_consumers", "Describe permission on the groups"),
+    ("producers", "TOPIC_AUTHORIZATION_FAILED", "active_producers", "the Read permission on the topic"),
+    ("last_writes", "TOPIC_AUTHORIZATION_FAILED", "last_write_ms", "the Describe permission on the topic"),
+    ("log_dirs", "CLUSTER_AUTHORIZATION_FAILED", "bytes", "the Describe permission on the cluster"),
+    ("log_dirs", "CLUSTER_AUTHORIZATION_FAILED", "deleted_bytes", "the Describe permission on the cluster"),
 ]
 
 
@@ -322,9 +322,7 @@ def test_missing_permission_denies_and_is_named(
     plan = world.plan(scope=DELETION)
     (message,) = list_messages(plan)
     name = f"'impact.{convert_name(fact)}' of Topic/orders"
-    assert message.startswith(
-        f"{name} is unknown, so the policy cannot be evaluated: kdeclare lacks the perm"
-    )
+    assert message.startswith(f"{name} is unknown, so the policy cannot be evaluated: kdeclare lacks the ")
     assert message.endswith(f"{right}.")
     assert plan.operations == ()
 
@@ -353,7 +351,7 @@ GROUP_FACTS = ("unread_records", "unread_groups", "active_consumers", "active_gr
 def test_hidden_groups_deny(world: World, fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(world.cluster), "find_cluster_rights", lambda _: frozenset())
     assert explain_unknown(world, fact) == (
-        "without the permission Describe on the cluster, kdeclare sees only the groups that it is permitted "
+        "without the Describe permission on the cluster, kdeclare sees only the groups that it is permitted "
         "to describe."
     )
 
@@ -512,7 +510,9 @@ def test_unreadable_default_of_brokers_denies(world: World) -> None:
     fault = Fault("CLUSTER_AUTHORIZATION_FAILED", "Not authorized.")
     world.cluster.faults.fail(fault, method="configs", item="BROKER/1", nth=None)
     message = explain_unknown(world, "unread_records", declare_orders())
-    assert message == "the brokers do not show their default of retention.ms (permission DescribeConfigs)."
+    assert message == (
+        "the brokers do not show their default of retention.ms without the DescribeConfigs permission."
+    )
 
 
 # Rules.
@@ -554,7 +554,7 @@ def test_rule_names_the_reason_of_an_unknown_fact(world: World) -> None:
     world.policies = (make_rule("impact.unreadRecords == 0"),)
     assert list_messages(world.plan(declare_orders(**SHORT))) == [
         "'impact.unreadRecords' of Topic/orders is unknown, so the policy cannot be evaluated: kdeclare "
-        "lacks the permission Describe on the groups."
+        "lacks the Describe permission on the groups."
     ]
 
 
@@ -628,7 +628,7 @@ def test_apply_denies_if_a_fact_has_become_unknown(world: World, monkeypatch: py
     plan = world.plan(declare_orders(**SHORT))
     monkeypatch.setattr(type(world.cluster), "find_cluster_rights", lambda _: frozenset())
     (message,) = list_messages(world.run(plan).plan)
-    assert "without the permission Describe on the cluster" in message
+    assert "without the Describe permission on the cluster" in message
 
 
 def test_apply_sends_the_requests_of_the_facts(world: World) -> None:

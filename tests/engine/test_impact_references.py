@@ -185,7 +185,7 @@ def test_topics_that_kdeclare_cannot_compare_are_unknown(
     assert list_texts(observations, "references") == []
     assert list_texts(observations, "not-determined") == [
         "Topic/orders: unknown: kdeclare could not determine whether 1 connector of Connect cluster 'eu' "
-        "refers to the deleted topics: the topics in the config of odd are placeholders, or a regular "
+        "refers to the deleted topics: the config of odd names topics with placeholders, or with a regular "
         "expression that kdeclare does not support."
     ]
 

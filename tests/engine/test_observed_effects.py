@@ -71,7 +71,7 @@ def test_records_that_kafka_has_not_deleted_yet_are_pending(world: World) -> Non
     (effect,) = observe(world, world.apply(orders(**SHORT), scope=SCOPE))
     assert effect.status is EffectStatus.PENDING
     assert effect.observed == (
-        "So far, 0 of these records are deleted. Every 5 min, brokers check which records to delete."
+        "So far, Kafka has deleted 0 of these records. Every 5 min, brokers check which records to delete."
     )
     assert effect.predicted.startswith("Kafka deletes 74 to 76 of 100 records (up to 76%, about 74.2 KiB). ")
     assert (effect.path, effect.figures) == ("configs.retention.ms", {"records_deleted": 0})
@@ -80,7 +80,7 @@ def test_records_that_kafka_has_not_deleted_yet_are_pending(world: World) -> Non
 @pytest.mark.parametrize(
     ("start", "line"),
     [
-        (10, "pending: So far, 10 of these records are deleted."),
+        (10, "pending: So far, Kafka has deleted 10 of these records."),
         (74, "observed: Kafka has deleted 74 records."),
         (76, "observed: Kafka has deleted 76 records."),
         (77, "unexpected: Kafka has deleted 77 records."),
@@ -189,8 +189,8 @@ def test_unreadable_records_are_unknown(world: World, method: str) -> None:
     result = world.apply(orders(**SHORT), scope=SCOPE)
     world.cluster.faults.fail(Fault("TOPIC_AUTHORIZATION_FAILED", "no"), method=method, nth=None)
     assert list_texts(observe(world, result)) == [
-        "Topic/orders: unknown: kdeclare could not observe the records: kdeclare lacks the permission "
-        "Describe on the topic."
+        "Topic/orders: unknown: kdeclare could not observe the records: kdeclare lacks the Describe "
+        "permission on the topic."
     ]
 
 
@@ -201,7 +201,7 @@ def test_unreadable_sizes_leave_the_duration(movable: MovingWorld) -> None:
     movable.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "no"), method="log_dirs", nth=None)
     (effect,) = observe(movable, result)
     assert effect.status is EffectStatus.UNKNOWN
-    assert "kdeclare lacks the permission Describe on the cluster. The moves took " in effect.observed
+    assert "kdeclare lacks the Describe permission on the cluster. The moves took " in effect.observed
 
 
 def test_nothing_is_read_after_the_time_limit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

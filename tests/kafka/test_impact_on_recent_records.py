@@ -226,7 +226,7 @@ def test_sample_needs_read_permission(secured_sandbox: SandboxStatus, tmp_path: 
     project.declare(
         ("Topic", topic, {"partitions": 2, "replicationFactor": 1, "configs": {"max.message.bytes": MIB}})
     )
-    reason = "kdeclare lacks the permission Read on the topic."
+    reason = "kdeclare lacks the Read permission on the topic."
     granted = parse_binding(f"ALLOW User:{READER} READ topic:{topic} from *")
     try:
         # the topic is empty, so that nothing is fetched

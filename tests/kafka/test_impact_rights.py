@@ -91,7 +91,7 @@ def test_policies_deny_until_groups_are_visible(
 
     code, text = plan_deletion()
     assert code == 3, text
-    hidden = "without the permission Describe on the cluster, kdeclare sees only the groups"
+    hidden = "without the Describe permission on the cluster, kdeclare sees only the groups"
     assert f"'impact.activeConsumers' of Topic/{TOPIC} is unknown" in text
     assert hidden in text
     assert "impact.activeProducers" not in text
@@ -101,8 +101,8 @@ def test_policies_deny_until_groups_are_visible(
     replace_rights(admin, *build_bindings(*only_described, "DESCRIBE cluster:kafka-cluster"))
     code, text = plan_deletion()
     assert code == 3, text
-    assert "kdeclare lacks the permission Describe on the groups." in text
-    assert "kdeclare lacks the permission Read on the topic." in text
+    assert "kdeclare lacks the Describe permission on the groups." in text
+    assert "kdeclare lacks the Read permission on the topic." in text
 
     rights = [f"ALL topic:{TOPIC}", "DESCRIBE cluster:kafka-cluster", "DESCRIBE group:*"]
     replace_rights(admin, *build_bindings(*rights))

@@ -160,8 +160,8 @@ def test_missing_rights_are_named(shop: Shop) -> None:  # noqa: F811
     assert (topic["groups"], topic["active_producers"]) == (None, None)
     reasons = {item["fields"][0]: item["reason"] for item in topic["unknown"]}
     assert reasons == {
-        "active_producers": "kdeclare lacks the permission Read on the topic",
-        "groups": "kdeclare lacks the permission Describe on the groups",
+        "active_producers": "kdeclare lacks the Read permission on the topic",
+        "groups": "kdeclare lacks the Describe permission on the groups",
     }
 
 

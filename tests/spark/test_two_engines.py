@@ -368,7 +368,7 @@ def build_usage(undetermined: set[str]) -> dict[str, Any]:
             {
                 "kind": "Topic",
                 "name": name,
-                "message": "No group has members that read it.",
+                "message": "No group has members that read the topic.",
                 "figures": figures,
             }
             for name in ("t.1", "t.3")

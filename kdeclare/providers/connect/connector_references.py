@@ -118,7 +118,7 @@ def _observe_cluster(name: str, configs: _Configs, topics: Sequence[str]) -> Ite
         count = format_count(len(uncertain), "connector")
         what = f"whether {count} of Connect cluster '{name}' {_choose_verb(uncertain)} to the deleted topics"
         reason = (
-            f"the topics in the config of {format_names(uncertain)} are placeholders, or a regular "
+            f"the config of {format_names(uncertain)} names topics with placeholders, or with a regular "
             "expression that kdeclare does not support"
         )
         yield build_unknown_references(f"{TOPIC}/{topics[0]}", what, reason)

@@ -86,7 +86,7 @@ class BrokerConfigSpec(ConfigsSpec):
 
     configs: ConfigMap = make_configs_field(ConfigScope.BROKER)
     lifecycle: Annotated[
-        BrokerLifecycle, Field(description="How to treat configs that other clients set.")
+        BrokerLifecycle, Field(description="How to treat configs that kdeclare did not set.")
     ] = BrokerLifecycle()
 
 

@@ -103,9 +103,9 @@ def _report_bad_reference(location: str, scheme: str) -> Diagnostic:
         "Malformed reference",
         f"{location}: the reference that starts with '${{{scheme}.' is not closed, is empty, or contains "
         "braces.",
-        hint="Put the command into a script: a reference cannot contain braces."
+        hint="Close the reference with '}'. If the command itself contains braces, put it into a script."
         if scheme == "command"
-        else f"Write ${{{scheme}.…}} with a name that contains no braces.",
+        else f"Write ${{{scheme}.NAME}}, with a closing brace and with a name that contains no braces.",
     )
 
 

@@ -217,7 +217,8 @@ class Feature(NamedTuple):
 
 
 _UPGRADE = (
-    "Upgrade the brokers to Kafka {since} or later. A managed cluster may lack the feature in all releases."
+    "Upgrade the brokers to Kafka {since} or later. Some managed services do not offer the feature in any "
+    "release."
 )
 FEATURES = (
     Feature(
@@ -252,7 +253,7 @@ FEATURES = (
         43,
         0,
         "2.4",
-        "making preferred leaders the leaders again after a reassignment",
+        "electing the preferred leaders after a reassignment",
         "partition leaders do not change",
     ),
     Feature(

@@ -89,7 +89,7 @@ def test_client_config_reports_unresolvable_reference(
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("${command.awk '{print $1}' s3cret}", ["'${command.'", "Put the command into a script"]),
+        ("${command.awk '{print $1}' s3cret}", ["'${command.'", "put it into a script"]),
         ("${command.touch ran} ${command.}", ["'${command.'"]),
         ("${command.echo ${env.SECRET}}", ["'${command.'"]),
         ("${file.}", ["'${file.'", "with a name that contains no braces"]),

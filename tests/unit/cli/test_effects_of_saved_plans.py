@@ -21,7 +21,7 @@ def test_apply_of_saved_plan_shows_the_current_impact(kdeclare: CommandLine) -> 
     applied = kdeclare("apply", "it.plan", "--yes")
     assert applied.code == 0
     assert "loss: Kafka deletes 15 of 15 records" in applied.out
-    assert "Topic/orders (retention.ms): So far, 0 of these records are deleted." in applied.out
+    assert "Topic/orders (retention.ms): So far, Kafka has deleted 0 of these records." in applied.out
     assert "predicted: Kafka deletes 15 of 15 records" in applied.out
 
 

@@ -410,7 +410,7 @@ def test_json_result_has_one_entry_per_group(shop: CommandLine) -> None:
         (["billing", "mail", "--from-file", "plain.csv"], "each line must start with a group"),
         (
             ["billing", "--all-topics", "--from-file", "plain.csv"],
-            "the partitions to reset are those in the file",
+            "because the file lists the partitions",
         ),
         (["", "--all-topics", "--to-latest"], "The value is empty."),
     ],

@@ -141,11 +141,11 @@ def test_new_topic_of_manifest_has_no_impact(shop: CommandLine) -> None:
 def test_change_without_impact_is_told(shop: CommandLine) -> None:
     ran = shop("impact", "Topic/orders", "--add-config", "compression.type=lz4")
     assert list_impact(ran) == [
-        "impact: The change has none of the effects on records, producers and groups that kdeclare knows."
+        "impact: kdeclare found no effect of this change on records, producers or groups."
     ]
     assert read(shop, "Topic/orders", "--add-config", "compression.type=lz4")["observations"] == []
     unchanged = shop("impact", "Topic/refunds", "--partitions", "2")
-    assert (unchanged.code, unchanged.out) == (0, "No changes: lab:9092 has all of these values.\n")
+    assert (unchanged.code, unchanged.out) == (0, "No changes: lab:9092 already has these values.\n")
 
 
 def test_broker_configs_show_what_topics_without_override_lose(shop: CommandLine) -> None:
@@ -189,7 +189,7 @@ def test_missing_right_is_named(shop: CommandLine) -> None:
     shop.cluster.faults.fail(fault, method="list_groups", nth=None)
     ran = shop("impact", "Topic/orders", *SHORTER)
     assert ran.code == 0
-    assert any("lacks the permission Describe on the groups" in line for line in list_impact(ran))
+    assert any("lacks the Describe permission on the groups" in line for line in list_impact(ran))
 
 
 def test_policies_do_not_judge(shop: CommandLine) -> None:
@@ -206,8 +206,8 @@ def test_policies_do_not_judge(shop: CommandLine) -> None:
         (["Tpic/orders", "--delete"], "'Tpic' is not a kind. Did you mean 'Topic'?"),
         (["Topic/orders", "--delete", "--partitions", "3"], "cannot be combined with other changes"),
         (["Topic/orders", "BrokerConfig/1", "--add-config", "a=b"], "name resources of the same kind"),
-        (["BrokerConfig/1", "--delete"], "only configs of the kind BrokerConfig can be changed"),
-        (["ScramUser/a", "--delete"], "not of deleting a ScramUser"),
+        (["BrokerConfig/1", "--delete"], "the options can change only the configs of a BrokerConfig"),
+        (["ScramUser/a", "--delete"], "not for the kind ScramUser"),
         (["manifests", "--delete"], "manifests describe the change themselves"),
         (["manifests", "Topic/orders"], "pass either manifests or resources, not both"),
     ],

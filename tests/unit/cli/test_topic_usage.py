@@ -64,7 +64,7 @@ def test_usage_lists_all_topics_but_internal_ones(shop: CommandLine) -> None:
     ran = shop("usage")
     assert (ran.code, ran.err) == (0, "")
     lines = ran.out.splitlines()
-    assert lines[0] == "6 topics on lab:9092: 1 with members of groups, 1 with active producers."
+    assert lines[0] == "6 topics on lab:9092: 1 with active consumers, 1 with active producers."
     rows = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[3:9]}
     assert rows == {
         "app-store-changelog": f"1 3 2.9 KiB {int(time.time() // 86400):,} d ago 0 - Kafka Streams",
@@ -155,15 +155,15 @@ def test_missing_rights_are_unknown_and_named(shop: CommandLine) -> None:
         ["1", "50", "?", "400", "d", "ago", "?", "?"],
         ["1", "7", "?", "3", "d", "ago", "0", "?"],
     ]
-    assert "the producers of 1 topic (legacy): kdeclare lacks the permission Read on the topic." in ran.err
-    assert "the groups of 2 topics (legacy, refunds): kdeclare lacks the permission Describe on" in ran.err
-    assert "the size of 2 topics (legacy, refunds): kdeclare lacks the permission Describe" in ran.err
+    assert "the producers of 1 topic (legacy): kdeclare lacks the Read permission on the topic." in ran.err
+    assert "the groups of 2 topics (legacy, refunds): kdeclare lacks the Describe permission on" in ran.err
+    assert "the size of 2 topics (legacy, refunds): kdeclare lacks the Describe permission" in ran.err
     (topic,) = read(shop, "legacy")["topics"]
     assert (topic["bytes"], topic["active_producers"], topic["groups"]) == (None, None, None)
     assert [item["fields"] for item in topic["unknown"]] == [["bytes"], ["active_producers"], ["groups"]]
     details = shop("usage", "legacy").out
     assert "  records        50 (unknown size)\n" in details
-    assert "  unknown        active producers: kdeclare lacks the permission Read on the topic\n" in details
+    assert "  unknown        active producers: kdeclare lacks the Read permission on the topic\n" in details
 
 
 def test_unreadable_groups_leave_unused_undetermined(shop: CommandLine) -> None:
@@ -191,7 +191,7 @@ def test_groups_that_can_read_any_topic_are_named(shop: CommandLine, monkeypatch
     ran = shop("usage", "legacy", "--unused")
     assert "kdeclare does not know which topics 2 groups read (audit, queue)." in ran.err
     assert "share groups, of groups of an unknown type" in ran.err
-    assert "Groups that are not shown may also read these topics: without the permission" in ran.err
+    assert "Groups that are not shown may also read these topics: without the Describe" in ran.err
     assert "  legacy: the members of group 'audit' have no partitions at the moment\n" in ran.out
     document = read(shop, "legacy")
     assert (document["all_groups_visible"], document["unknown_groups"]) == (False, ["audit", "queue"])

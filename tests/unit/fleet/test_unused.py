@@ -97,8 +97,8 @@ def test_audit_reports_unused_topics(shop: Shop, capsys: pytest.CaptureFixture[s
     assert dict(legacy["labels"]) == {"team": "checkout"}
     assert legacy["source"].startswith("all.yaml:")
     assert legacy["severity"] == "low"
-    assert "1 group has committed offsets for it." in legacy["message"]
-    assert unused["stray"]["message"].endswith("No record was ever written to it.")
+    assert "1 group has committed offsets for the topic." in legacy["message"]
+    assert unused["stray"]["message"].endswith("No record was ever written to the topic.")
     assert "Unused, largest first:" in text
     assert "  eu-1     Topic/legacy  5" in text
     assert "Unused, largest first" in (shop.folder / "audits" / "report.md").read_text()

@@ -32,7 +32,7 @@ def at(age_ms: int) -> int:
 
 
 NO_LEADER = Unknown("partition 3 has no leader")
-NO_READ = Unknown("kdeclare lacks the permission Read on the topic")
+NO_READ = Unknown("kdeclare lacks the Read permission on the topic")
 ORDERS = TopicUsage(
     "orders",
     12,
@@ -84,8 +84,8 @@ def test_usage_of_one_topic_matches_golden_files() -> None:
 
 def test_problems_are_reported_once_for_all_topics() -> None:
     assert [problem.detail for problem in ALL.diagnostics] == [
-        "kdeclare could not determine the producers of 1 topic (audit): kdeclare lacks the permission Read "
-        "on the topic.",
+        "kdeclare could not determine the producers of 1 topic (audit): kdeclare lacks the Read "
+        "permission on the topic.",
         "kdeclare could not determine the records, the size, the newest record and the producers of 1 topic "
         "(broken): partition 3 has no leader.",
     ]

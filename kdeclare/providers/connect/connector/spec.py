@@ -277,7 +277,7 @@ def _check_name(resource: str, connector: str, path: SpecPath) -> Iterator[SpecP
             resource,
             path,
             f"Connect could create a connector named '{connector}', but never change or delete it.",
-            "Choose a name without slashes, backslashes and percent signs, other than '.' and '..'.",
+            "Choose a name that contains no slash, backslash or percent sign and is not '.' or '..'.",
         )
     elif any(unicodedata.category(letter) == "Cc" for letter in connector) or connector != connector.strip():
         yield _build_problem(
@@ -350,7 +350,7 @@ def _parse_needs(resource: str, texts: list[str]) -> tuple[tuple[ResourceId, ...
                 _build_problem(
                     resource,
                     ("needs", index),
-                    "The connector needs itself.",
+                    "'needs' contains the connector itself.",
                     "Remove the connector from its own 'needs'.",
                 )
             )

@@ -91,7 +91,7 @@ class WorkerConfigCodec:
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
         """Return True, because workers always exist. Raises Fault if the workers could not be read."""
         if live.get(WorkerState).get_snapshot(_parse_group(key)).overrides is None:
-            raise Fault(UNREACHABLE, f"The workers {key.key} were not read.")
+            raise Fault(UNREACHABLE, f"kdeclare could not read the overrides of the workers {key.key}.")
         return True
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:

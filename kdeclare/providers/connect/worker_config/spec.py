@@ -81,11 +81,13 @@ class ConnectWorkerConfigSpec(BaseModel):
     ] = {}
     warnBeforeExpiry: Annotated[  # noqa: N815
         Duration | None,
-        Field(description="How long before the expiry of a certificate to warn, such as 30d (the default)."),
+        Field(
+            description="How long before a certificate expires to warn about it, such as 30d (the default)."
+        ),
     ] = None
     lifecycle: Annotated[
         WorkerLifecycle,
-        Field(description="How to treat settings that other clients set."),
+        Field(description="How to treat settings that kdeclare did not set."),
     ] = WorkerLifecycle()
 
 

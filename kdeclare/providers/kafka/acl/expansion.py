@@ -106,13 +106,17 @@ class _Expansion:
     def _parse_principals(self) -> Iterator[str]:
         spec = self._spec
         if (spec.principal is None) is (spec.principals is None):
-            state = "neither" if spec.principal is None else "both"
+            names = (
+                "neither 'principal' nor 'principals'"
+                if spec.principal is None
+                else "both 'principal' and 'principals'"
+            )
             self._report(
                 ("principal",),
                 error,
                 "illegal-principal",
                 "Principal not allowed",
-                f"The manifest has {state} of 'principal' and 'principals'.",
+                f"The manifest has {names}.",
                 "Write principal: User:NAME, or principals: [User:A, User:B].",
             )
         if spec.principal is not None:
@@ -302,8 +306,8 @@ _STAR_PROBLEM = NameProblem(
     "illegal-resource-name",
     "Resource name not allowed",
     "has a star that is not at its end",
-    "Write a prefix such as 'orders.*', or an entry of bindings with pattern: literal if the star is part of "
-    "the name.",
+    "Write a prefix such as 'orders.*'. If the star is part of the name, add an entry with 'pattern: "
+    "literal' to 'bindings'.",
 )
 _STREAMS_PROBLEM = NameProblem(
     "illegal-resource-name",
@@ -320,6 +324,6 @@ _CLUSTER_PATTERN_PROBLEM = NameProblem(
 _NO_OPERATION_PROBLEM = NameProblem(
     "illegal-binding",
     "Binding not allowed",
-    "allows and denies nothing",
+    "neither allows nor denies anything",
     "Write allow: [READ] or deny: [READ].",
 )

@@ -61,7 +61,7 @@ def check_principal(principal: str) -> NameProblem | None:
         "principal-type",
         "Unusual principal type",
         f"has the type '{type_}'. Brokers match it only if their principal builder uses this type",
-        f"Write {_USER_TYPE}:{name}, unless the brokers have a principal builder of their own.",
+        f"Write {_USER_TYPE}:{name}, unless the brokers use a custom principal builder.",
         is_certain=False,
     )
 
@@ -77,7 +77,7 @@ def check_host(host: str) -> NameProblem | None:
         what = "is a range of addresses" if is_range else "is not an IP address"
         return _build_host_problem(
             f"{what}, but brokers compare hosts only with single IP addresses",
-            "Write each address as an element, or '*' for all hosts."
+            "Write each address as a separate list element, or '*' for all hosts."
             if is_range
             else "Write the IP address, or '*' for all hosts.",
         )

@@ -32,7 +32,7 @@ from kdeclare.providers.kafka.plan_options import get_kafka_options
 
 _MAX_NAMED = 5
 _ORDER_REASON = "the principal must not temporarily have too few or too many permissions"
-_ADMIN_REASON = "kdeclare may need the permission to change ACLs until then"
+_ADMIN_REASON = "kdeclare may need the permission to change ACLs while it makes the other changes"
 
 
 class AclPlanning(PlanHooks):

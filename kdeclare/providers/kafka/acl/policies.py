@@ -73,7 +73,7 @@ class ClusterOperations(PolicySettings):
     """The settings of `NoClusterOperations`."""
 
     forbidden: Annotated[
-        list[str], Field(description="The operations that must not be allowed to any principal.")
+        list[str], Field(description="The operations on the cluster that ACLs must not allow.")
     ] = [  # noqa: RUF012  frozen
         "ALTER",
         ALL,

@@ -32,7 +32,7 @@ Operation = Literal[
     "TWO_PHASE_COMMIT",
     "WRITE",
 ]
-_NAME_FORMS = "NAME means one name, PREFIX* means all names with a prefix, '*' means all names."
+_NAME_FORMS = "NAME stands for one name, PREFIX* for all names that start with PREFIX, and '*' for all names."
 
 
 class TopicsAndGroups(BaseModel):
@@ -82,7 +82,7 @@ class AclLifecycle(BaseModel):
 
     refused_options: ClassVar[Mapping[str, str]] = {
         "ignoreChanges": "Kafka creates and deletes bindings, but never changes them. Bindings that no "
-        "manifest declares stay as they are, unless unmanagedBindings is remove."
+        "manifest declares stay as they are, unless the manifest sets 'unmanagedBindings: remove'."
     }
     model_config = _CLOSED
     preventDestroy: Annotated[  # noqa: N815
@@ -106,7 +106,8 @@ class AclSpec(BaseModel):
         Name, Field(description="The principal, with its type, such as User:checkout. Case matters.")
     ] = None
     principals: Annotated[
-        Names | None, Field(description="Several principals with the same permissions, instead of principal.")
+        Names | None,
+        Field(description="Several principals with the same permissions, instead of 'principal'."),
     ] = None
     hosts: Annotated[
         Names,
@@ -123,7 +124,10 @@ class AclSpec(BaseModel):
     ] = []
     streams: Annotated[
         Names,
-        Field(description="Application ids of Kafka Streams: the group, internal topics and transactions."),
+        Field(
+            description="Application ids of Kafka Streams applications. The role covers the group, internal "
+            "topics and transactional ids of each application."
+        ),
     ] = []
     observe: Annotated[
         TopicsAndGroups, Field(description="Topics and groups to describe without reading records.")

@@ -121,7 +121,7 @@ class ClientQuotaSpec(BaseModel):
     ] = "keep"
     lifecycle: Annotated[
         QuotaLifecycle,
-        Field(description="How to treat limits that other clients set, and whether to delete all limits."),
+        Field(description="How to treat limits that kdeclare did not set, and whether to delete all limits."),
     ] = QuotaLifecycle()
 
 

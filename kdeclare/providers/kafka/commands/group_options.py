@@ -250,7 +250,10 @@ def build_reset_request(
     reset, names = targets.build_reset(), groups.select()
     has_scope = bool(scope.topic) or scope.all_topics
     if reset.target is ResetTarget.FILE and has_scope:
-        raise typer.BadParameter("the partitions to reset are those in the file.", param_hint="--from-file")
+        raise typer.BadParameter(
+            "cannot be combined with --topic or --all-topics, because the file lists the partitions.",
+            param_hint="--from-file",
+        )
     if reset.target is not ResetTarget.FILE:
         _require_scope(scope)
     if "" in reset.offsets and len(names.ids) != 1:

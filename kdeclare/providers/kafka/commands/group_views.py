@@ -25,7 +25,7 @@ class GroupView:
     protocol: Annotated[
         str, Field(description="The protocol type of the group; empty if a classic group never had members.")
     ]
-    state: Annotated[str, Field(description="The state of the group, in Kafka's words.")]
+    state: Annotated[str, Field(description="The state of the group, as Kafka reports it.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,10 @@ class OffsetView:
     committed: Annotated[int | None, Field(description="Null if the group has no committed offset.")]
     log_start: Annotated[int | None, _IfKnown]
     log_end: Annotated[int | None, _IfKnown]
-    lag: Annotated[int | None, Field(description="Records between the committed offset and the end.")]
+    lag: Annotated[
+        int | None,
+        Field(description="Number of offsets between the committed offset and the end of the log."),
+    ]
     member: Annotated[str | None, Field(description="Null if no member reads the partition.")]
     metadata: str
 

@@ -212,7 +212,7 @@ class TopicsView:
     cluster: str
     only: Annotated[
         tuple[PartitionCondition, ...],
-        Field(description="The requested conditions of partitions; if empty, all partitions."),
+        Field(description="The conditions by which partitions were selected; if empty, all partitions."),
     ]
     of_topics: Annotated[int, Field(serialization_alias="topics_looked_at")]
     of_partitions: Annotated[int, Field(serialization_alias="partitions_looked_at")]

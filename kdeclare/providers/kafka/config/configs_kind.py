@@ -78,7 +78,7 @@ class ConfigsSpec(BaseModel):
         Literal["keep", "remove"], Field(description=UNMANAGED_DESCRIPTION)
     ] = "keep"
     lifecycle: Annotated[
-        ConfigsLifecycle, Field(description="How to treat configs that other clients set.")
+        ConfigsLifecycle, Field(description="How to treat configs that kdeclare did not set.")
     ] = ConfigsLifecycle()
 
 

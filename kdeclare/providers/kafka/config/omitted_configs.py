@@ -15,7 +15,8 @@ def warn_omitted_keys(desired: DesiredResource, changed: Sequence[str], kept: Se
     texts = [f"The brokers do not return the values of some declared configs of {desired.id}."]
     if changed:
         texts.append(
-            f"The plan shows {format_names(changed)} as unset, but a value may be set, even the declared one."
+            f"The plan shows {format_names(changed)} as unset, although the cluster may have a value, which "
+            "can even be the declared value."
         )
     if kept:
         texts.append(f"kdeclare assumes that {format_names(kept)} did not change since the last apply.")

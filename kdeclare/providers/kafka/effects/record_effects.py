@@ -136,14 +136,14 @@ def _compare_starts(
     least = _get_number(prediction.figures, "records_at_least")
     most = _get_number(prediction.figures, "records_at_most")
     if start_before is None or least is None or most is None:
-        return _build_unknown(prediction, "the plan does not contain the first offsets of the logs")
+        return _build_unknown(prediction, "the plan does not contain the log start offsets")
     deleted = max(0, sum(start for start, *_ in logs.values()) - start_before)
     if deleted > most:
         status = EffectStatus.UNEXPECTED
     else:
         status = EffectStatus.PENDING if deleted < max(least, min(1, most)) else EffectStatus.OBSERVED
     if status is EffectStatus.PENDING:
-        text = f"So far, {deleted:,} of these records are deleted."
+        text = f"So far, Kafka has deleted {deleted:,} of these records."
     else:
         text = f"Kafka has deleted {format_count(deleted, 'record')}."
     return compare_observation(prediction, status, text, {"records_deleted": deleted})

@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.usage.topic_usage import (
     read_usage,
 )
 
-_HIDDEN_GROUPS = "groups may be hidden from kdeclare, because it lacks the permission Describe on the cluster"
+_HIDDEN_GROUPS = "groups may be hidden from kdeclare, because it lacks the Describe permission on the cluster"
 
 
 def list_unused_topics(cluster: Cluster, unused_for_s: float, read_at: datetime) -> UnusedListing:
@@ -48,7 +48,7 @@ def list_unused_topics(cluster: Cluster, unused_for_s: float, read_at: datetime)
 
 def _list_warnings(usage: ClusterUsage) -> Iterator[str]:
     if usage.unknown_groups:
-        yield f"Unused topics may be in use: {explain_unknown_groups(usage)}."
+        yield f"Topics that are reported as unused may be in use: {explain_unknown_groups(usage)}."
 
 
 def _build_object(key: LiveKey, topic: TopicUsage) -> UnusedObject:
@@ -64,10 +64,10 @@ def _build_object(key: LiveKey, topic: TopicUsage) -> UnusedObject:
 
 
 def _describe(topic: TopicUsage, readers: int) -> Iterator[str]:
-    yield "No group has members that read it."
+    yield "No group has members that read the topic."
     records, size, newest_ms = map(get_known, (topic.records, topic.size, topic.newest_ms))
     if newest_ms is None:
-        yield "No record was ever written to it."
+        yield "No record was ever written to the topic."
     else:
         count = "" if records is None else f"{format_count(records, 'record')}"
         of_size = "" if size is None else f" ({format_size(size)})"
@@ -75,4 +75,4 @@ def _describe(topic: TopicUsage, readers: int) -> Iterator[str]:
         yield f"The newest of its {count}{of_size} is from {day}."
     if readers:
         verb = "has" if readers == 1 else "have"
-        yield f"{format_count(readers, 'group')} {verb} committed offsets for it."
+        yield f"{format_count(readers, 'group')} {verb} committed offsets for the topic."

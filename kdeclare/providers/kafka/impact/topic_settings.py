@@ -118,7 +118,7 @@ def require_known(settings: TopicSettings | Fault | None, key: str) -> TopicSett
     if not isinstance(settings, TopicSettings):
         return settings or "the topic is gone"
     if key in settings.unknown:
-        return f"the brokers do not show their default of {key} (permission DescribeConfigs)"
+        return f"the brokers do not show their default of {key} without the DescribeConfigs permission"
     return settings
 
 

@@ -16,13 +16,13 @@ from kdeclare.providers.kafka.port import (
 
 DESCRIBE, READ = "Describe", "Read"
 _MISSING_RIGHTS = {
-    TOPIC_AUTHORIZATION_FAILED: "{right} on the topic",
-    GROUP_AUTHORIZATION_FAILED: "Describe on the groups",
-    CLUSTER_AUTHORIZATION_FAILED: "Describe on the cluster",
+    TOPIC_AUTHORIZATION_FAILED: "the {right} permission on the topic",
+    GROUP_AUTHORIZATION_FAILED: "the Describe permission on the groups",
+    CLUSTER_AUTHORIZATION_FAILED: "the Describe permission on the cluster",
 }
 """For each authorization error of Kafka, the permission that is missing."""
 HIDDEN_GROUPS = (
-    "without the permission Describe on the cluster, kdeclare sees only the groups that it is permitted to "
+    "without the Describe permission on the cluster, kdeclare sees only the groups that it is permitted to "
     "describe"
 )
 
@@ -208,7 +208,7 @@ def format_reason(reason: Fault | str, *, right: str = DESCRIBE) -> str:
     """
     if isinstance(reason, Fault):
         missing = _MISSING_RIGHTS.get(reason.error, "").format(right=right)
-        reason = f"kdeclare lacks the permission {missing}" if missing else str(reason)
+        reason = f"kdeclare lacks {missing}" if missing else str(reason)
     return reason.rstrip(".")
 
 

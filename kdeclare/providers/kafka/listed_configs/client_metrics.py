@@ -98,7 +98,8 @@ class ClientMetricsSpec(BaseModel):
     lifecycle: Annotated[
         ListedLifecycle,
         Field(
-            description="How to treat fields that other clients set, and whether to delete the subscription."
+            description="How to treat fields that kdeclare did not set, and whether to delete the "
+            "subscription."
         ),
     ] = ListedLifecycle()
 

@@ -40,7 +40,7 @@ class ListedLifecycle(ConfigsLifecycle):
     state: ResourceState = "present"
 
 
-LIFECYCLE_DESCRIPTION = "How to treat configs that other clients set, and whether to delete all configs."
+LIFECYCLE_DESCRIPTION = "How to treat configs that kdeclare did not set, and whether to delete all configs."
 
 
 class ListedConfigsKind(ConfigsKind):

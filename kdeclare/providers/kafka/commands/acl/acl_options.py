@@ -101,10 +101,14 @@ class AclGrantOptions:
         Texts, typer.Option(metavar="TYPE:NAME", help="A principal to deny. Repeatable.")
     ] = None
     allow_host: Annotated[
-        Texts, typer.Option(metavar="IP", help="A host for which the principals are allowed (default: all).")
+        Texts,
+        typer.Option(
+            metavar="IP", help="A host from which the principals are allowed access (default: all)."
+        ),
     ] = None
     deny_host: Annotated[
-        Texts, typer.Option(metavar="IP", help="A host for which the principals are denied (default: all).")
+        Texts,
+        typer.Option(metavar="IP", help="A host from which the principals are denied access (default: all)."),
     ] = None
     operation: Annotated[
         Texts, typer.Option(metavar="NAME", help="An operation, such as Read (default: All). Repeatable.")

@@ -47,7 +47,7 @@ def register(app: typer.Typer) -> None:
 class HypotheticalChange:
     """The options that describe a change, with the same names as those of ``kdeclare topic``."""
 
-    delete: Annotated[bool, typer.Option("--delete", help="The change is to delete the topics.")] = False
+    delete: Annotated[bool, typer.Option("--delete", help="Show the impact of deleting the topics.")] = False
     partitions: PartitionsOption = None
     replication_factor: FactorOption = None
     replica_assignment: ReplicaAssignmentOption = None
@@ -192,15 +192,14 @@ def _choose_resource_request(
         build = partial(topic_requests.build_alter_request, workspace, requests, if_exists=False)
     elif not isinstance(KINDS[kind], ConfigsKind):
         raise typer.BadParameter(
-            f"only the impact of deleting topics is known, not of deleting a {kind}."
+            f"kdeclare can compute the impact of a deletion only for topics, not for the kind {kind}."
             if change.delete
-            else f"the options cannot describe a change of the kind {kind}. Pass a manifest instead.",
+            else f"the options cannot describe changes to resources of the kind {kind}. Pass a manifest "
+            "instead.",
             param_hint=_TARGET,
         )
     elif change != HypotheticalChange():
-        raise typer.BadParameter(
-            f"only configs of the kind {kind} can be changed with options.", param_hint=_TARGET
-        )
+        raise typer.BadParameter(f"the options can change only the configs of a {kind}.", param_hint=_TARGET)
     else:
         return lambda _: topic_requests.build_configs_request(workspace, kind, names, changes)
     return lambda connections: build(connections.get(KafkaConnection).cluster)

@@ -25,7 +25,7 @@ from kdeclare.report.elements.values import sanitize_for_terminal
 from kdeclare.report.outcome import plan_outcome
 from kdeclare.report.plan.plan_text import render_changes
 
-_NO_IMPACT = "The change has none of the effects on records, producers and groups that kdeclare knows."
+_NO_IMPACT = "kdeclare found no effect of this change on records, producers or groups."
 _NOT_COMPUTED = "kdeclare does not compute the impact of changes of this kind."
 _COMPUTED_KINDS = frozenset({"Topic", "Reassignment", "Acl", "ClientQuota", "ScramUser"})
 
@@ -65,7 +65,7 @@ class ObservationView:
     schema_name = "ImpactObservationDocument"
 
     resource: str
-    path: Annotated[str | None, Field(description="The changed field; null if the whole resource is meant.")]
+    path: Annotated[str | None, Field(description="The changed field; null for the resource as a whole.")]
     code: Annotated[str, Field(description="The type of the effect, such as deletable-records.")]
     level: ObservationLevel
     text: Annotated[str, Field(description="The effect as a sentence.")]
@@ -80,9 +80,9 @@ class ImpactView:
     """The impact of a hypothetical change."""
 
     cluster: str
-    changes: Annotated[tuple[ChangeView, ...], Field(description="Empty if the cluster already matches.")]
+    changes: Annotated[tuple[ChangeView, ...], Field(description="Empty if nothing would change.")]
     observations: Annotated[
-        tuple[ObservationView, ...], Field(description="The most important first for each resource.")
+        tuple[ObservationView, ...], Field(description="For each resource, the most important first.")
     ]
     diagnostics: Diagnostics
 
@@ -137,7 +137,7 @@ def render_impact(cluster: str, plan: Plan, style: Style = PLAIN) -> str:
     target = sanitize_for_terminal(cluster)
     changes = [change for change in plan.changes if change.action is not Action.NO_OP]
     if not changes:
-        return f"No changes: {target} has all of these values.\n"
+        return f"No changes: {target} already has these values.\n"
     observed = {item.resource for item in plan.observations}
     silent = [
         _build_silent(str(change.id), is_computed=change.id.kind in _COMPUTED_KINDS)

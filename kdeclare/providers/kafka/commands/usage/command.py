@@ -34,14 +34,14 @@ def show_usage(
     topics: TopicNames,
     unused: Annotated[
         bool,
-        typer.Option("--unused", help="Only topics without members of groups and without recent writes."),
+        typer.Option("--unused", help="Only topics without active consumers and without recent writes."),
     ] = False,
     older_than: Annotated[
         str | None,
         typer.Option(
             "--older-than",
             metavar="DURATION",
-            help=f"With --unused, how long ago the last write must be (default: {_DEFAULT_AGE}).",
+            help=f"With --unused, the minimum time since the last write (default: {_DEFAULT_AGE}).",
         ),
     ] = None,
     exclude_internal: ExcludeInternal = False,

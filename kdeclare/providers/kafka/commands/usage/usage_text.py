@@ -94,7 +94,7 @@ def _render_headline(view: UsageView, style: Style) -> Iterator[str]:
     if view.unused_for_s is None:
         readers = sum(any(group.members for group in topic.groups or ()) for topic in view.topics)
         writers = sum(bool(topic.active_producers) for topic in view.topics)
-        yield style.bold(f"{topics}: {readers:,} with members of groups, {writers:,} with active producers.")
+        yield style.bold(f"{topics}: {readers:,} with active consumers, {writers:,} with active producers.")
         return
     verb = "is" if 1 in (len(view.topics), view.of_topics) else "are"
     age = format_in_units(int(view.unused_for_s * 1000), TIMES) or "0 s"
@@ -102,9 +102,9 @@ def _render_headline(view: UsageView, style: Style) -> Iterator[str]:
     yield style.bold(f"{len(view.topics):,} of {topics} {verb} unused ({criteria}).")
     if view.topics and (view.unknown_groups or not view.all_groups_visible):
         unknown = format_count(len(view.unknown_groups), "group")
-        noun = unknown if view.unknown_groups else "groups"
-        note = "" if view.all_groups_visible else " that kdeclare may not see"
-        yield style.yellow(f"However, {noun}{note} may read any of them (see the warnings).")
+        hidden = "" if view.all_groups_visible else "groups that kdeclare is not permitted to see"
+        nouns = " and ".join(filter(None, (unknown if view.unknown_groups else "", hidden)))
+        yield style.yellow(f"However, {nouns} may read any of them (see the warnings).")
     if view.topics:
         records = sum(topic.records or 0 for topic in view.topics)
         at_least = "at least " if any(topic.records is None for topic in view.topics) else ""
@@ -219,7 +219,7 @@ def _describe_producers(count: int | None) -> str:
     if count is None:
         return "unknown"
     if not count:
-        return "none that brokers know wrote within the last hour"
+        return "none within the last hour, as far as brokers know"
     return f"{count:,} wrote within the last hour"
 
 

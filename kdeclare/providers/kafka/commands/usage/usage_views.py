@@ -29,7 +29,7 @@ class GroupUsageView:
     schema_name = "GroupUsageDocument"
 
     id: str
-    state: Annotated[str, Field(description="The state of the group, in Kafka's words.")]
+    state: Annotated[str, Field(description="The state of the group, as Kafka reports it.")]
     members: Annotated[
         int | None,
         Field(
@@ -61,7 +61,9 @@ class TopicUsageView:
     name: str
     purpose: Annotated[
         TopicPurpose | None,
-        Field(description="The system that stores its own data in the topic, by the topic's name."),
+        Field(
+            description="The system that, according to the topic's name, stores its own data in the topic."
+        ),
     ]
     partition_count: int
     records: Annotated[int | None, Field(description="The number of offsets; null if unknown.")]
@@ -104,22 +106,25 @@ class UsageView:
     read_at: Second
     unused_for_s: Annotated[
         float | None,
-        Field(description="With --unused, the required age of the last write in seconds; otherwise null."),
+        Field(description="With --unused, the minimum age of the last write in seconds; otherwise null."),
     ]
     of_topics: Annotated[int, Field(serialization_alias="topics_looked_at")]
     topics: tuple[TopicUsageView, ...]
     undetermined: Annotated[
         tuple[UndeterminedView, ...],
-        Field(description="With --unused, the topics of which it is not known whether they are unused."),
+        Field(
+            description="With --unused, the topics for which kdeclare cannot determine whether they are "
+            "unused."
+        ),
     ]
     all_groups_visible: Annotated[
-        bool, Field(description="False if there can be groups that the principal may not see.")
+        bool, Field(description="False if groups may exist that the principal is not permitted to see.")
     ]
     unknown_groups: Annotated[
         tuple[str, ...],
         Field(
-            description="Groups of which it is not known what they read: share groups, and groups whose "
-            "members have no partitions."
+            description="Groups whose topics are unknown: share groups, groups of an unknown type, and "
+            "groups whose members are waiting for partitions."
         ),
     ]
     diagnostics: Diagnostics = ()
@@ -231,7 +236,7 @@ def _report_unknown(usage: ClusterUsage) -> Iterator[Diagnostic]:
         yield warning(
             "hidden-groups",
             "Some groups may be hidden",
-            "Groups that are not shown may also read these topics: without the permission Describe on the "
+            "Groups that are not shown may also read these topics: without the Describe permission on the "
             "cluster, kdeclare sees only the groups that it is permitted to describe.",
             "Grant kdeclare the Describe permission on the cluster.",
         )

@@ -60,8 +60,8 @@ _MODE_NOTES = {
     "client-metrics": "",
     "cluster-wide": "Applies to the whole cluster; declare the key in the BrokerConfig cluster-default.",
     "per-broker": "Applies to one broker; declare the key in a BrokerConfig whose name is a broker id.",
-    "per-listener"
-    "": "Applies to one listener of one broker; declare listener.name.NAME.KEY under a broker id.",
+    "per-listener": "Applies to one listener of one broker; declare listener.name.NAME.KEY in a BrokerConfig "
+    "whose name is a broker id.",
 }
 
 

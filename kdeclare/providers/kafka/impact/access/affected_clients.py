@@ -46,7 +46,7 @@ def build_limited_clients(
     total = sum(counts.values())
     figures: dict[str, JsonValue] = {"groups": len(counts), "members": total}
     if not total:
-        text = f"No known member of a group uses {clients}."
+        text = f"No known group member uses {clients}."
         return Observation(resource, "limited-clients", ObservationLevel.INFO, text, None, figures)
     names = [f"{group} ({count:,})" for group, count in sorted(counts.items(), key=lambda i: (-i[1], i[0]))]
     verb = "uses" if total == 1 else "use"
@@ -105,7 +105,7 @@ def build_other_lost_access(resource: str, groups: int) -> Observation:
 
 def build_no_lost_access(resource: str) -> Observation:
     """Return the observation that no known member of a group loses access."""
-    text = "No known member of a group needs these permissions to read."
+    text = "No known group member needs these permissions to read."
     return Observation(resource, "lost-access", ObservationLevel.INFO, text, None, {"groups": 0})
 
 

@@ -92,7 +92,7 @@ def observe_remaining_access(
     quotas = _read_quotas(reader)
     if isinstance(quotas, Fault):
         is_denied = quotas.error == CLUSTER_AUTHORIZATION_FAILED
-        reason = "kdeclare lacks the permission DescribeConfigs on the cluster" if is_denied else quotas
+        reason = "kdeclare lacks the DescribeConfigs permission on the cluster" if is_denied else quotas
         yield wording.build_unknown(
             f"{_USER_KIND}/{users[0]}", None, "which quotas still name deleted users", reason
         )
