@@ -306,6 +306,6 @@ def _check_folder(folder: Path, state: State | None) -> Check:
 
 def _describe_store(location: str, state: State | None) -> Check:
     if state is None:
-        return Check("Store", CheckStatus.OK, f"{location}: empty, the first apply creates the state")
+        return Check("Store", CheckStatus.OK, f"{location}: empty; the first apply creates the state")
     owned_count = format_count(len(state.resources), "owned resource")
     return Check("Store", CheckStatus.OK, f"{location}: serial {state.serial}, {owned_count}")

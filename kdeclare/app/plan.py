@@ -179,7 +179,7 @@ def leave_out_unresolved(loaded: LoadedManifests, targets: Set[ResourceId]) -> L
         replace(
             d,
             severity=Severity.WARNING,
-            detail=f"{d.detail} The resource is left out, because it is not a target.",
+            detail=f"{d.detail} The plan leaves out the resource, because it is not a target.",
         )
         if d.code in UNRESOLVED_CODES and d.resource is not None and _is_left_out(d.resource, targets)
         else d

@@ -149,5 +149,5 @@ def _build_no_policies_error(project: Project) -> Diagnostic:
         "no-policies",
         "No policies to test",
         detail,
-        hint="Add policies under 'policies' of the project file, or as manifests of kind Policy.",
+        hint="Add policies under 'policies' in the project file, or as manifests of kind Policy.",
     )

@@ -283,7 +283,7 @@ def _build_state_behind_warning(missed_run_ids: tuple[str, ...]) -> Diagnostic:
 def _build_state_incomplete_warning(damaged_run_ids: tuple[str, ...]) -> Diagnostic:
     return warning(
         "state-incomplete",
-        "Changes of ownership are not known",
+        "Ownership changes are unknown",
         f"The state was older than the recorded runs, and {_format_runs(damaged_run_ids)} cannot be read. "
         "The state may therefore lack resources that these runs created, and contain resources that they "
         "released.",
@@ -401,7 +401,7 @@ def report_cleanup(cleanup_result: CleanupResult) -> tuple[Diagnostic, ...]:
 def _build_cleanup_failed_warning(reason: str) -> Diagnostic:
     return warning(
         "not-tidied",
-        "Cleanup after an earlier run failed",
+        "Cleanup of an earlier run failed",
         reason,
         hint="Run kdeclare status --watch or kdeclare apply to retry the cleanup.",
     )

@@ -88,8 +88,8 @@ def reject_unsigned_apply(project: Project) -> None:
         raise build_denial(
             "signature-required",
             "Only signed plans can be applied",
-            f"The project requires signed plans in the environment '{project.environment.name}', and "
-            "manifests without a plan file are not signed.",
+            f"The project requires signed plans in the environment '{project.environment.name}'. Manifests "
+            "cannot be signed, so they cannot be applied without a plan file.",
             "Run 'kdeclare plan --out FILE --sign KEY', and then 'kdeclare apply FILE'.",
         )
 

@@ -15,9 +15,9 @@ EngineName = Annotated[
     Literal["auto", "local", "spark"],
     typer.Option(
         "--engine",
-        help="What reads and compares the clusters. local: this process, without Java, if all folders are "
-        "local. spark: Spark, for fleets of any size. auto: begin in this process, and continue on Spark if "
-        "the fleet is large.",
+        help="The engine that reads and compares the clusters. local: this process; needs no Java, but all "
+        "folders must be local. spark: Spark, for fleets of any size. auto: start in this process, and "
+        "continue on Spark if the fleet is large.",
     ),
 ]
 FleetFile = Annotated[Path, typer.Argument(metavar="FLEET", help="The fleet file (kind Fleet).")]

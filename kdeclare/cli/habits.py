@@ -34,13 +34,13 @@ _OTHER_COMMANDS: Mapping[str, tuple[str, ...]] = {
 """Commands of other tools, and the words that replace them. kdeclare's own commands take precedence."""
 
 _EXPLAINED_COMMANDS: Mapping[str, str] = {
-    "destroy": "kdeclare deletes what leaves the manifests. Remove the manifests, then type: "
+    "destroy": "kdeclare deletes resources that are no longer declared. Remove their manifests, then type: "
     "kdeclare apply --allow-deletes",
-    "delete": "kdeclare deletes what leaves the manifests. Remove the manifests, then type: "
+    "delete": "kdeclare deletes resources that are no longer declared. Remove their manifests, then type: "
     "kdeclare apply --allow-deletes. To delete topics ad hoc, type: kdeclare topic delete NAME",
-    "workspace": "Environments of the project file replace workspaces. Type, for example: "
+    "workspace": "kdeclare uses environments in the project file instead of workspaces. Type, for example: "
     "kdeclare plan --env NAME",
-    "taint": "kdeclare does not mark resources. To delete a topic and create it again, type: "
+    "taint": "kdeclare does not taint resources. To delete a topic and create it again, type: "
     "kdeclare plan --replace KIND/NAME",
     "output": "kdeclare has no output values. To see what the project declares, type: kdeclare show-manifest",
     "get": "To see what exists, type, for example: kdeclare topic list",

@@ -137,7 +137,7 @@ VisibilityTimeout = Annotated[
 ]
 NoImpact = Annotated[
     bool,
-    typer.Option("--no-impact", help="Skip reading the impact of changes on records and consumers."),
+    typer.Option("--no-impact", help="Do not determine the impact of changes on records and consumers."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Graph = Annotated[

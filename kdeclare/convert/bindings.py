@@ -96,8 +96,8 @@ class AclCollector:
             problem = f"'{operation}' is not an operation of Kafka's ACLs."
         elif pattern_ is None:
             problem = (
-                f"Kafka stores no patterns of type '{pattern}'. The other tool expands such a pattern to "
-                "the names that exist at that moment. Write a prefix, or one binding for each name."
+                f"Kafka does not store patterns of type '{pattern}'. The other tool expands such a pattern "
+                "to the names that exist when it runs. Write a prefix, or one binding for each name."
             )
         elif permission_ is None:
             problem = f"'{permission}' is neither allow nor deny."

@@ -41,7 +41,8 @@ _LIMITS = {
     "requestPercentage": "request_percentage",
 }
 _REASONS = {
-    "KafkaConsumerGroup": "Offsets are not declared. Run kdeclare group reset-offsets.",
+    "KafkaConsumerGroup": "Manifests cannot declare offsets. To change them, "
+    "run kdeclare group reset-offsets.",
     "KafkaTableRecord": "kdeclare does not write records.",
     "KafkaBroker": "Declare the dynamic settings of brokers in BrokerConfig manifests.",
 }
@@ -240,7 +241,7 @@ class _Converter:
         if credentials:
             add_scram_user(self._findings, name, credentials, labels)
         else:
-            spec.report_all("The user has no authentications.")
+            spec.report_all("The user has no 'authentications'.")
 
     def _convert_connector(self, spec: Section, name: str, labels: Mapping[str, str]) -> None:
         config, places = take_connector_config(spec.take_section("config"), name, self._findings)
@@ -272,7 +273,10 @@ class _Converter:
             path = get_text(get_fields(node).get("$ref"))
             data = source.read_neighbor(path) if path else None
             if data is None:
-                reason = f"'{path}' cannot be read. Run convert where the file is."
+                reason = (
+                    f"'{path}' cannot be read. kdeclare looks for it relative to the converted file. Copy it "
+                    "there and convert again."
+                )
                 self._findings.report(place, f"{spec.subject} spec.schema", reason)
                 spec.ignore(*spec.keys)
                 return
@@ -294,7 +298,7 @@ class _Converter:
             document["compatibility"] = level.upper()
         registry = spec.take_section("schemaRegistry")
         if registry is not None:
-            registry.report("vendor", "The environment of the project names the registry.")
+            registry.report("vendor", "Set the registry in the environment of the project file.")
         self._findings.add(ConvertedResource("Schema", name, document, spec.place, labels))
 
 

@@ -145,7 +145,10 @@ class _Converter:
         partitions = self._take_number(topic, "num.partitions", configs, places)
         factor = self._take_number(topic, "replication.factor", configs, places)
         labels = topic.take_labels("metadata")
-        topic.report("subject.name.strategy", "Schemas are written for the strategy TopicNameStrategy.")
+        topic.report(
+            "subject.name.strategy",
+            "The subject names follow TopicNameStrategy, whatever strategy this field names.",
+        )
         self._convert_schemas(source, topic, name)
         own_consumers, own_producers = topic.take_sections("consumers"), topic.take_sections("producers")
         for user in (*consumers, *own_consumers):
@@ -241,7 +244,10 @@ class _Converter:
         data = source.read_neighbor(path)
         nodes = [] if data is None else list(compose(path, data, []))
         if len(nodes) != 1 or not isinstance(nodes[0], MappingNode):
-            reason = f"'{path}' cannot be read as JSON. Run convert where the file is."
+            reason = (
+                f"'{path}' does not exist relative to the converted file, or is not JSON. Copy or correct it "
+                "and convert again."
+            )
             self._findings.report(place, artefact.subject, reason)
             return
         config = Section(nodes[0], f"Connector/{name}", self._findings)
@@ -271,7 +277,10 @@ class _Converter:
             return
         data = source.read_neighbor(path)
         if data is None:
-            reason = f"'{path}' cannot be read. Run convert where the file is."
+            reason = (
+                f"'{path}' cannot be read. kdeclare looks for it relative to the converted file. Copy it "
+                "there and convert again."
+            )
             self._findings.report(place, f"Schema/{subject}", reason)
             return
         spec: dict[str, JsonValue] = {"type": type_} if type_ else {}
@@ -306,8 +315,8 @@ class _Converter:
         name = build_free_name(f"user-{principal.removeprefix('User:') or 'default'}", self._quota_names)
         if principal.startswith("User:"):
             reason = (
-                f"JulieOps sets the quota for a user named '{principal}', which no client has. The manifest "
-                "sets it for the user without 'User:'."
+                f"JulieOps sets the quota for a user named '{principal}', a name that no client has. The "
+                "manifest sets the quota for the user name without the prefix 'User:'."
             )
             self._findings.report(quota.place, quota.subject, reason)
         entity: Mapping[str, JsonValue] = {"user": principal.removeprefix("User:") or {"default": True}}
@@ -339,5 +348,6 @@ def _ignore_user_fields(user: Section) -> None:
     user.ignore("principal", "group", "transactionId", "idempotence")
     user.report(
         "metadata",
-        "An Acl manifest is written for each principal, and metadata of a single permission cannot be kept.",
+        "An Acl manifest declares all permissions of a principal. It cannot contain the metadata of only one "
+        "of them.",
     )

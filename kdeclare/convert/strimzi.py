@@ -49,11 +49,12 @@ _LIMITS = {
     "controllerMutationRate": "controller_mutation_rate",
 }
 _REASONS = {
-    "Kafka": "kdeclare does not deploy brokers. Dynamic settings of brokers are BrokerConfig manifests.",
+    "Kafka": "kdeclare does not deploy brokers. Declare dynamic broker configs in BrokerConfig manifests.",
     "KafkaNodePool": "kdeclare does not deploy brokers.",
     "KafkaConnect": "kdeclare does not deploy workers. Name the Connect cluster in the project file, under "
     "environments.NAME.connect.",
-    "KafkaMirrorMaker2": "kdeclare does not deploy MirrorMaker. Its connectors can be Connector manifests.",
+    "KafkaMirrorMaker2": "kdeclare does not deploy MirrorMaker. Declare its connectors in Connector "
+    "manifests.",
     "KafkaRebalance": "Declare a Reassignment, or run kdeclare reassign.",
 }
 
@@ -115,7 +116,7 @@ def _convert_object(node: MappingNode, findings: Findings, acls: AclCollector) -
             annotations.ignore(*annotations.keys)
             section.ignore(*section.keys)
             section.report_all(
-                'It is annotated with strimzi.io/managed: "false", so Strimzi does not manage it.'
+                'The resource is annotated with strimzi.io/managed: "false", so Strimzi does not manage it.'
             )
             return
     spec = section.take_section("spec")
@@ -223,10 +224,10 @@ def _convert_connector(
     restart = spec.take_section("autoRestart")
     if restart is not None and restart.take_text("enabled") == "true":
         more["restartFailed"] = True
-        restart.report("maxRestarts", "kdeclare restarts failed tasks once in each apply.")
+        restart.report("maxRestarts", "kdeclare restarts failed tasks once per apply.")
     spec.report("version", "kdeclare does not select the version of a connector plug-in.")
     for field in ("listOffsets", "alterOffsets"):
-        spec.report(field, "Offsets of connectors are not declared.")
+        spec.report(field, "Manifests cannot declare the offsets of connectors.")
     other_labels = {key: value for key, value in labels.items() if key != _CLUSTER}
     findings.add(
         build_connector(

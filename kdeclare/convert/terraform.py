@@ -31,13 +31,13 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.manifests.syntax.nodes import get_position
 
-_HINT = "Pass the output of 'terraform show -json', or the file that 'terraform state pull' prints."
+_HINT = "Pass the output of 'terraform show -json', or of 'terraform state pull'."
 _STATE_VERSION = "4"
 _ENTITIES = {"client-id": "clientId", "user": "user", "ip": "ip"}
 _REASONS = {
-    "kafka_connect": "Only resources of the provider Mongey/kafka-connect are converted.",
-    "confluent_": "Resources of the provider for Confluent Cloud are not converted. Run kdeclare import.",
-    "aiven_": "Resources of the provider for Aiven are not converted. Run kdeclare import.",
+    "kafka_connect": "Only resources of the Mongey/kafka-connect provider are converted.",
+    "confluent_": "Resources of the Confluent Cloud provider are not converted. Run kdeclare import.",
+    "aiven_": "Resources of the Aiven provider are not converted. Run kdeclare import.",
     "schemaregistry_": "Run kdeclare import to write manifests for the subjects of a registry.",
 }
 

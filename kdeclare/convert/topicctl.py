@@ -43,7 +43,9 @@ def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
 def _report_variables(node: Node, findings: Findings) -> None:
     for scalar in walk_distinct_nodes(node):
         if isinstance(scalar, ScalarNode) and _VARIABLE.search(scalar.value):
-            reason = "topicctl replaces environment variables, kdeclare keeps this text. Run envsubst first."
+            reason = (
+                "topicctl replaces environment variables, but kdeclare keeps this text. Run envsubst first."
+            )
             findings.report(get_position(scalar), f"'{scalar.value}'", reason)
 
 

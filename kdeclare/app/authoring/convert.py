@@ -74,7 +74,10 @@ def _remove_duplicates(resources: Sequence[ConvertedResource], gaps: list[Gap]) 
     for resource in resources:
         first = first_by_id.setdefault(resource.id, resource)
         if first is not resource:
-            reason = f"It is declared twice. The manifest contains the declaration at {first.place}."
+            reason = (
+                "This resource is declared more than once. The manifest contains the declaration at "
+                f"{first.place}."
+            )
             gaps.append(Gap(resource.place, resource.id, reason))
     return list(first_by_id.values())
 

@@ -245,7 +245,8 @@ def _build_bad_name_error(name: str) -> Diagnostic:
     return error(
         "bad-project-name",
         "Invalid project name",
-        f"'{name}' cannot be the name of a project, because the state is kept in a folder with that name.",
+        f"'{name}' cannot be the name of a project, because the folder of the state is named after the "
+        "project.",
         hint="Choose a name without slashes and without a leading dot, and pass it with --name.",
     )
 

@@ -75,7 +75,7 @@ def _report_violations(foreseen: StaticVerdicts, desired: Sequence[DesiredResour
             POLICY_VIOLATION,
             "Policy violation" if verdict.is_denial else "Policy warning",
             f"{_end_sentence(_format_verdict(verdict))} If an existing resource already violates the policy, "
-            "the policy applies only to changes of the resource.",
+            "the policy applies only when the resource is changed.",
             hint="Change the manifest to comply with the policy.",
             place=positions[verdict.resource],
             resource=verdict.resource,

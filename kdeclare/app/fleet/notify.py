@@ -299,7 +299,7 @@ def _select_targets(fleet: Fleet, names: Sequence[str]) -> Sequence[Notification
                 "no-notifications",
                 "No notifications",
                 f"{fleet.file} has no 'spec.notifications'.",
-                hint="Add the webhooks that get messages. docs/fleet-audits.md has examples.",
+                hint="Add the webhooks that should receive the messages. docs/fleet-audits.md has examples.",
             )
         )
     for name in names:

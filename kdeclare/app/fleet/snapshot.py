@@ -142,7 +142,7 @@ def build_unknown_object_error(cluster: str, key: LiveKey, snapshots: int) -> Di
         detail = f"No snapshot has a topic '{key.key}' in cluster '{cluster}' (snapshots: {snapshots})."
         return error("no-such-topic", "No such topic", detail, hint="Check the name of the topic.")
     detail = f"No snapshot has {key.sort} '{key.key}' in cluster '{cluster}' (snapshots: {snapshots})."
-    hint = "Use the name of the live object, which audit findings about unmanaged objects show."
+    hint = "Use the name of the live object, as shown in audit findings about unmanaged objects."
     return error("no-such-object", "No such object", detail, hint=hint)
 
 

@@ -124,6 +124,6 @@ def build_no_audit_error(detail: str, audit_ids: Sequence[str]) -> KdeclareError
     hint = (
         f"Use the id of a recent audit: {', '.join(audit_ids[-5:])}."
         if audit_ids
-        else "Pass the folder of kdeclare fleet audit with --out."
+        else "Use --out to pass the folder that kdeclare fleet audit wrote."
     )
     return KdeclareError(error("no-audit", "No such audit", detail, hint=hint))

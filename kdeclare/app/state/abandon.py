@@ -146,8 +146,8 @@ def _build_finished_error(run_id: str) -> KdeclareError:
         error(
             "run-finished",
             "The run is finished",
-            f"Run {run_id} is finished and can be read, so it does not block other commands. Nothing was "
-            "changed.",
+            f"Run {run_id} is finished and can be read, so it does not block other commands. This command "
+            "changed nothing.",
             hint=f"Run 'kdeclare history {run_id}' to see the run, or 'kdeclare rollback {run_id}' to undo "
             "it.",
         )

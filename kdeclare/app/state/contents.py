@@ -159,10 +159,10 @@ def require_finished_runs(store: StateStore) -> None:
             error(
                 "run-unfinished",
                 "A run is not finished",
-                f"Run {record.run_id} is not finished, so its changes are not in the state. Nothing was "
-                "changed.",
-                hint="Run 'kdeclare status' to finish it. If it cannot be finished, run 'kdeclare state "
-                f"abandon {record.run_id}'.",
+                f"Run {record.run_id} is not finished, so the state does not contain its changes yet. This "
+                "command changed nothing.",
+                hint="Run 'kdeclare status', which recovers unfinished runs. If the run cannot be recovered, "
+                f"run 'kdeclare state abandon {record.run_id}'.",
             )
         )
 

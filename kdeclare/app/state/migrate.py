@@ -102,8 +102,8 @@ def _build_empty_source_error() -> KdeclareError:
             "no-state",
             "There is no state",
             "No state is stored at the current location, so there is nothing to copy.",
-            hint="Check --project, --env and --from. To begin with an empty state, only change 'state' in "
-            "the project file.",
+            hint="Check --project, --env and --from. To start with an empty state, change 'state' in the "
+            "project file instead of copying a state.",
         )
     )
 

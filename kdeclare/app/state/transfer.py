@@ -110,7 +110,7 @@ def _check_cluster(source: State, target: State | None, workspace: Workspace) ->
         error(
             "other-endpoint",
             "Endpoint is a different system",
-            f"The state belongs to {endpoint} with the id {id_}, but in {name}, {endpoint} has the id "
+            f"In this state, {endpoint} has the id {id_}. In {name}, {endpoint} has the id "
             f"{endpoints[endpoint]}. Nothing was changed.",
             hint="Release the resources with 'kdeclare state rm', and adopt them in the other project.",
             subject=endpoint,
@@ -139,8 +139,8 @@ def _check_resources(
                 error(
                     "already-owned",
                     "The resource is already owned",
-                    f"Project '{workspace.project.name}' also has an ownership record of {name}, and it "
-                    "differs. Nothing was changed.",
+                    f"Project '{workspace.project.name}' also has an ownership record of {name}, and the "
+                    "two records differ. Nothing was changed.",
                     hint=f"Run 'kdeclare state rm {name}' in one of the two projects.",
                     resource=name,
                 )

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 def convert(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="Files of the other tool.", show_default=False),
+        typer.Argument(metavar="FILE", help="The files to convert.", show_default=False),
     ],
     *,
     source_format: Annotated[

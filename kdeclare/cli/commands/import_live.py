@@ -146,13 +146,13 @@ def _move_common_values(
         console.note(f"{item.id} has {values} of {item.resource_count} {item.kind} manifests.")
     for kind in moved.unchanged_kinds:
         console.note(
-            f"The common values of the {kind} manifests were not moved to Defaults, because the manifests "
-            "would then declare something else."
+            f"The common values of the {kind} manifests were not moved to Defaults, because the move "
+            "would change what the manifests declare."
         )
     if imported and not moved.created and not moved.unchanged_kinds:
         console.note(
-            "There are no common values for Defaults. A common value is the value of more than half of the "
-            "imported resources of a kind, and of at least three."
+            "There are no common values for Defaults. A value is common if more than half, and at least "
+            "three, of the imported resources of a kind have it."
         )
     return moved.results
 

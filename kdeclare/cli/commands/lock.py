@@ -65,7 +65,7 @@ def break_(*, yes: Yes = False, where: StateOptions, console: Console) -> ExitCo
 
     previous_holder = break_lock(where.workspace(), confirm)
     if previous_holder is not None:
-        console.out("The lock is broken.\n")
+        console.out("The lock was broken.\n")
     elif was_asked:
         console.say("The lock was not broken.")
         return ExitCode.ERROR

@@ -66,15 +66,15 @@ def plan(
         bool,
         typer.Option(
             "--refresh-only",
-            help="Only show what other clients changed since the last apply, without the changes that the "
-            "manifests require.",
+            help="Show only drift: what has changed outside kdeclare since the last apply. Leave out the "
+            "changes that the manifests require.",
         ),
     ] = False,
     list_unmanaged: Annotated[
         bool,
         typer.Option(
             "--list-unmanaged",
-            help="Also list what exists in the cluster and the project neither declares nor owns.",
+            help="Also list the objects in the cluster that the project neither declares nor owns.",
         ),
     ] = False,
     visibility_timeout: VisibilityTimeout = 120.0,
@@ -141,11 +141,11 @@ def _check_refresh_options(output: str, given: "Mapping[str, bool]") -> None:
     for option, is_given in given.items():
         if is_given:
             raise typer.BadParameter(
-                f"cannot be combined with {option}: it shows drift, and plans no changes.",
+                f"cannot be combined with {option}, because --refresh-only shows drift and plans no changes.",
                 param_hint="--refresh-only",
             )
     if output not in ("text", "json", "markdown"):
-        raise typer.BadParameter(f"has no output in the format {output}.", param_hint="--refresh-only")
+        raise typer.BadParameter(f"does not support the format {output}.", param_hint="--refresh-only")
 
 
 def _show_drift(
@@ -189,8 +189,9 @@ def show(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Project file, with the trusted keys of signatures (default: kdeclare.yaml, if it exists). "
-            "With --format sarif, findings that are not about a file are attached to it.",
+            help="Project file, which lists the keys that are trusted for signatures (default: "
+            "kdeclare.yaml, if it exists). With --format sarif, findings that do not concern a file are "
+            "attached to it.",
         ),
     ] = None,
     console: Console,

@@ -95,7 +95,10 @@ def rollback(
     from kdeclare.report.outcome import plan_outcome
 
     if write_manifest and out is not None:
-        raise typer.BadParameter("A saved plan does not write manifests.", param_hint="--write-manifest")
+        raise typer.BadParameter(
+            "cannot be combined with --out: applying a saved plan does not write manifests.",
+            param_hint="--write-manifest",
+        )
     if sign is not None and out is None:
         raise typer.BadParameter("requires --out.", param_hint="--sign")
     signer = None if sign is None else load_signer(sign, os.environ)

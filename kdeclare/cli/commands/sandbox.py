@@ -131,7 +131,8 @@ def start(
     for one in cluster_statuses:
         if one.registry is not None:
             console.note(
-                f"Environment in kdeclare.yaml: registries: {{main: {{urls: [{one.registry.url}]}}}}"
+                "To use the schema registry, add this to the environment in kdeclare.yaml: "
+                f"registries: {{main: {{urls: [{one.registry.url}]}}}}"
             )
     if cluster_statuses[0].client_files:
         console.note(

@@ -106,7 +106,7 @@ class SandboxCluster:
         ),
     ] = None
     client_files: Annotated[
-        tuple[PathText, ...], Field(description="Files of client properties, one per user.")
+        tuple[PathText, ...], Field(description="Client properties files, one per user.")
     ] = ()
     registry: Annotated[
         RegistryStatus | None,

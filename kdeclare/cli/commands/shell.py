@@ -64,7 +64,7 @@ def shell(
                 "shell-in-shell",
                 "Already in the shell",
                 "A kdeclare shell cannot be started inside a kdeclare shell.",
-                hint="Type the other commands directly at this prompt, or leave the shell with 'exit' first.",
+                hint="Type commands directly at this prompt, or leave the shell with 'exit' first.",
             ),
             exit_code=ExitCode.USAGE,
         )

@@ -106,8 +106,8 @@ class MoveProgress:
 
     schema_name = "ProgressDocument"
 
-    partitions: Annotated[int, Field(description="Number of parts that are done.")]
-    partitions_total: Annotated[int, Field(description="Total number of parts.")]
+    partitions: Annotated[int, Field(description="Number of finished parts of the work.")]
+    partitions_total: Annotated[int, Field(description="Total number of parts of the work.")]
     bytes: Annotated[int, Field(description="Bytes copied so far; 0 for work that copies no data.")]
     bytes_total: Annotated[int, Field(description="Total bytes to copy; 0 for work that copies no data.")]
     rate: Annotated[
@@ -121,7 +121,10 @@ class MoveProgress:
     waiting: Annotated[
         tuple[PendingPart, ...],
         PlainSerializer(_list_stalled),
-        Field(description="Parts for which no data has arrived recently.", serialization_alias="stalled"),
+        Field(
+            description="Parts of the work for which no data has arrived recently.",
+            serialization_alias="stalled",
+        ),
     ] = ()
     noun: Annotated[str, Field(exclude=True)] = "part"
     member: Annotated[str, Field(exclude=True)] = "member"

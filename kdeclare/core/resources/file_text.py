@@ -39,7 +39,7 @@ def _require_instance(value: object) -> FileText:
     if isinstance(value, FileText):
         return value
     if isinstance(value, str):
-        raise PydanticCustomError("file_text", "A file can only be named in a manifest.")
+        raise PydanticCustomError("file_text", "The path of a file can be set only in a manifest.")
     raise PydanticCustomError("string_type", "Input should be a valid string")
 
 

@@ -44,7 +44,7 @@ def observe_run_effects(
         if request.predictions:
             effects += observe_effects(request)
     except (Fault, KdeclareError) as problem:
-        text = f"kdeclare could not observe the effects of all changes: {problem}."
+        text = f"kdeclare could not observe every effect of the changes: {problem}."
         effects.append(ObservedEffect("", None, "not-observed", EffectStatus.UNKNOWN, "", text))
     if not effects:
         return ()

@@ -22,7 +22,7 @@ def observe_impact(plan: Plan, hooks: Sequence[PlanHooks]) -> tuple[Observation,
         try:
             observations += hook.observe_impact(plan.operations, changes)
         except Fault as fault:  # the plan itself is complete
-            text = f"kdeclare could not determine the impact of all changes: {fault}."
+            text = f"kdeclare could not determine the full impact of the changes: {fault}."
             observations.append(Observation("", "not-determined", ObservationLevel.UNKNOWN, text))
     return tuple(sorted(observations, key=lambda item: (item.resource, item.level.rank)))
 

@@ -108,7 +108,7 @@ class ChangeDocument(TypedDict):
     source: PlaceDocument | None
     blocked: NotRequired[Annotated[str, Field(description="The code of the error that blocks the change.")]]
     owner: NotRequired[
-        Annotated[str, Field(description="The owner of the resource, which is its label ``team``.")]
+        Annotated[str, Field(description="The owner of the resource, taken from its label ``team``.")]
     ]
     description: NotRequired[
         Annotated[str, Field(description="What the resource is for, according to its manifest.")]
@@ -149,7 +149,8 @@ class OperationDocument(TypedDict):
         Annotated[
             dict[str, str],
             Field(
-                description="The reasons why the operations in needs and follows run first, by operation id."
+                description="Why each operation listed in 'needs' or 'follows' must run first, by "
+                "operation id."
             ),
         ]
     ]
@@ -264,7 +265,10 @@ class UnmanagedObjectDocument(TypedDict):
     name: str
     count: Annotated[
         int,
-        Field(description="The number of objects. It is more than 1 only if the entry stands for a group."),
+        Field(
+            description="The number of objects. It is more than 1 only if the entry stands for several "
+            "objects."
+        ),
     ]
 
 
@@ -350,21 +354,21 @@ class PlanDocument(TypedDict):
         Annotated[
             list[ObservationDocument],
             Field(
-                description="The impact of the changes on records and clients when the plan is made. Not "
-                "part of the plan's id."
+                description="The impact of the changes on records and clients when the plan is made. The "
+                "plan's id does not depend on it."
             ),
         ]
     ]
     unmanaged: NotRequired[
         Annotated[
             UnmanagedDocument,
-            Field(description="Present with --list-unmanaged. Not part of the plan's id."),
+            Field(description="Present with --list-unmanaged. The plan's id does not depend on it."),
         ]
     ]
     signature: NotRequired[
         Annotated[
             SignatureDocument,
-            Field(description="The signature, which covers the plan's id but is not part of it."),
+            Field(description="The signature of the plan's id. The id does not depend on it."),
         ]
     ]
 

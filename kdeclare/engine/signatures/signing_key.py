@@ -40,8 +40,7 @@ def load_signing_key(text: str, file: Path | None, environ: Mapping[str, str]) -
         )
     if file is None:
         _refuse_key(
-            "ssh-keygen can read OpenSSH keys with a passphrase, and keys of types other than Ed25519, "
-            "only from a file.",
+            "Only ssh-keygen can sign with this key, and it needs a key file instead of the text of the key.",
             "Pass the path of the key file.",
         )
     return partial(_sign_with_file, file, environ)

@@ -383,7 +383,7 @@ def test_lock_show_and_break_handle_lock(kdeclare: CommandLine) -> None:
         assert kdeclare("lock", "break", answer="no\n").code == 1
         ran = kdeclare("lock", "break", answer="yes\n")
         assert ran.code == 0
-        assert "The lock is broken." in ran.out
+        assert "The lock was broken." in ran.out
         assert kdeclare("lock", "show").out == "Not locked.\n"
 
 

@@ -130,7 +130,7 @@ def test_unhealthy_cluster_stops_the_rollout_before_its_wave(
     fleet.plan()
     ran = fleet.apply()
     assert ran.code == 5
-    assert "Not healthy before wave 3: us-1: " in ran.out
+    assert "The health checks before wave 3 failed: us-1: " in ran.out
     assert shown in ran.out
     assert fleet.applied_clusters == ["eu-1", "eu-2"]
     assert fleet.apply("--skip-health-checks").code == 0
@@ -144,7 +144,7 @@ def test_cluster_that_a_wave_damaged_stops_the_next_wave(fleet: FleetRunner) -> 
         lambda other: break_partition(other, replicas=(9,), isr=(9,), leader=None), method="create_topics"
     )
     ran = fleet.apply()
-    assert "Not healthy before wave 2: eu-1: 1 offline partition (allowed: 0)" in ran.out
+    assert "The health checks before wave 2 failed: eu-1: 1 offline partition (allowed: 0)" in ran.out
     assert fleet.applied_clusters == ["eu-1", "eu-2"]
 
 
@@ -168,7 +168,7 @@ def test_cluster_that_cannot_be_read_is_not_healthy(fleet: FleetRunner) -> None:
     fleet.clusters["eu-2"].faults.fail(Fault("NETWORK_EXCEPTION", "gone"), nth=None, method="moves")
     ran = fleet.apply()
     assert ran.code == 1
-    assert "Not healthy before wave 1: eu-2: " in ran.out
+    assert "The health checks before wave 1 failed: eu-2: " in ran.out
     assert fleet.applied_clusters == []
 
 
@@ -205,7 +205,7 @@ def test_failing_command_stops_the_rollout(fleet: FleetRunner, text: str, shown:
     fleet.plan()
     ran = fleet.apply()
     assert ran.code == 1
-    assert f"Not healthy before wave 1: {shown}" in ran.out
+    assert f"The health checks before wave 1 failed: {shown}" in ran.out
     assert fleet.applied_clusters == []
 
 

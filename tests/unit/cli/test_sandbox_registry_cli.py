@@ -50,7 +50,7 @@ def test_sandbox_start_prints_registry_url_last(
     assert "1 broker and schema registry ready after" in ran.err
     assert "Address for clients, and URL of the schema registry:" in ran.err
     url = ran.out.splitlines()[-1]
-    assert f"Environment in kdeclare.yaml: registries: {{main: {{urls: [{url}]}}}}" in ran.err
+    assert f"to the environment in kdeclare.yaml: registries: {{main: {{urls: [{url}]}}}}" in ran.err
     assert started_sandboxes == [SandboxSettings(FOLDER, 1, 1, registry=True)]
 
 

@@ -195,7 +195,7 @@ def test_damaged_run_does_not_block_update_of_old_state(kdeclare: CommandLine, f
     state.write_bytes(old)
     ran = kdeclare("plan")
     assert ran.code == 0 or "adopt" in ran.out, ran.err
-    assert contains_words(ran, "older than the recorded runs", "ownership are not known")
+    assert contains_words(ran, "older than the recorded runs", "Ownership changes are unknown")
     assert contains_words(ran, list_run_folders(kdeclare)[1].name)
     assert list_owned(kdeclare) == {"Topic/a", "Topic/c"}
     assert json.loads(state.read_text())["serial"] == serial
@@ -214,7 +214,7 @@ def test_abandoned_run_is_ignored_when_old_state_is_updated(kdeclare: CommandLin
     (folder / "state.json").write_text(json.dumps(old))
     ran = kdeclare("plan")
     assert contains_words(ran, "older than the recorded runs")
-    assert "ownership are not known" not in ran.err
+    assert "Ownership changes are unknown" not in ran.err
     assert list_owned(kdeclare) == {"Topic/a", "Topic/b"}
 
 

@@ -112,7 +112,7 @@ def test_transfer_requires_confirmation(kdeclare: CommandLine) -> None:
 def test_transfer_to_the_same_state_is_refused(kdeclare: CommandLine) -> None:
     apply_topics(kdeclare, "a")
     refused = kdeclare("state", "transfer", "Topic/a", "--to-project", "kdeclare.yaml", "--yes")
-    assert (refused.code, contains_words(refused, "own the resources already")) == (64, True)
+    assert (refused.code, contains_words(refused, "already own the resources")) == (64, True)
 
 
 def test_transfer_of_unowned_resource_is_refused(kdeclare: CommandLine) -> None:

@@ -21,7 +21,7 @@ def test_target_does_not_need_references_of_other_resources(shop: CommandLine, r
     assert ran.code == 0, ran.err
     assert "+ Topic/orders" in ran.out
     assert "Topic/payments" in ran.out
-    assert "The resource is left out, because it is not a target." in " ".join(ran.out.split())
+    assert "The plan leaves out the resource, because it is not a target." in " ".join(ran.out.split())
     assert shop("apply", "--target", "Topic/orders", "--yes").code == 0
     assert shop.topics == {"orders"}
 

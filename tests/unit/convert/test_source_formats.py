@@ -185,7 +185,7 @@ def test_topic_that_is_declared_twice_is_written_once(kdeclare: CommandLine) -> 
     (kdeclare.folder / "two.yaml").write_text(topic % 2)
     ran = kdeclare("convert", "--from", "strimzi", "one.yaml", "two.yaml")
     assert [document["spec"] for document in yaml.safe_load_all(ran.out)] == [{"partitions": 1}]
-    assert re.search(r"two\.yaml:4:7: Topic/a: It is declared twice.*one\.yaml:4:7", ran.err)
+    assert re.search(r"two\.yaml:4:7: Topic/a: .* is declared more than once\..*one\.yaml:4:7", ran.err)
 
 
 def test_wrong_types_are_listed(kdeclare: CommandLine) -> None:

@@ -131,7 +131,7 @@ def test_missing_audits_are_explained(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["fleet", "report", "--out", str(tmp_path)]) == 1
     shown = " ".join(capsys.readouterr().err.split())
     assert "There is no audit in " in shown
-    assert "Pass the folder of kdeclare fleet audit with --out." in shown
+    assert "Use --out to pass the folder that kdeclare fleet audit wrote." in shown
 
 
 def test_unknown_audit_is_explained(audited: RealFleet, capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,6 +158,6 @@ def test_named_files_are_found_without_loading() -> None:
 
 def test_file_field_accepts_only_a_read_file() -> None:
     assert list_file_fields(NoteSpec) == ("file", "other")
-    with pytest.raises(ValueError, match="only be named in a manifest"):
+    with pytest.raises(ValueError, match="set only in a manifest"):
         NoteSpec.model_validate({"file": "x"})
     assert NoteSpec.model_json_schema()["properties"]["file"]["type"] == ["string", "number", "boolean"]

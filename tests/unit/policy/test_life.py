@@ -56,6 +56,6 @@ def test_policy_is_closed_after_success_and_failure(
     said = [d.detail for d in view.diagnostics if d.resource == "Topic/b"]
     assert said == [
         "Topic/b, policy 'mine': 9 are more than 3. If an existing resource already violates the policy, the "
-        "policy applies only to changes of the resource."
+        "policy applies only when the resource is changed."
     ]
     assert told.read_text().split("\n")[:-1] == ["configured", "asked about a", "asked about b", "closed"]

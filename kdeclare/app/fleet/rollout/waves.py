@@ -170,7 +170,7 @@ class WaveRunner:
             return f"{stop_request.format()} {stop_request.hint}"
         earlier = waves[number - 2] if number > 1 else ()
         problem = self.gate.wait(number, (*earlier, *wave))
-        return None if problem is None else f"Not healthy before wave {number}: {problem}."
+        return None if problem is None else f"The health checks before wave {number} failed: {problem}."
 
     def _explain_early_end(self) -> str | None:
         if self.stop.is_set():
@@ -181,7 +181,8 @@ class WaveRunner:
         if not self.halted.is_set():
             return None
         return (
-            f"The number of clusters that did not finish ({failures}) exceeds the allowed failures ({limit})."
+            f"The number of clusters that did not finish ({failures}) exceeds the number of allowed failures "
+            f"({limit})."
         )
 
     @contextmanager

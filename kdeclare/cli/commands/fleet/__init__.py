@@ -41,4 +41,4 @@ def register(app: typer.Typer) -> None:
     command(group, "resume", epilog=RESUME_EPILOG)(resume)
     command(group, "abort", epilog=ABORT_EPILOG)(abort)
     command(group, "history", epilog=HISTORY_EPILOG)(history)
-    app.add_typer(group, name="fleet", help="Snapshot, audit, plan and apply many clusters.")
+    app.add_typer(group, name="fleet", help="Snapshot, audit and change many clusters.")

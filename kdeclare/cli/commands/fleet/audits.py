@@ -55,8 +55,9 @@ def audit(
         str | None,
         typer.Option(
             metavar="CONDITION[,…]",
-            help="Exit with 2 if a finding meets one of these conditions: a kind, severity>=high, age>7d, or "
-            "several joined by 'and', for instance 'missing, changed and age>7d'.",
+            help="Exit with 2 if a finding meets one of these conditions: a kind of finding, such as "
+            "missing; severity>=high; age>7d; or several joined by 'and', for instance 'missing, changed "
+            "and age>7d'.",
         ),
     ] = None,
     by: Annotated[
@@ -76,7 +77,8 @@ def audit(
     notify: Annotated[
         bool,
         typer.Option(
-            "--notify", help="Then send the messages of 'spec.notifications', as kdeclare fleet notify does."
+            "--notify",
+            help="After the audit, send the messages of 'spec.notifications', as kdeclare fleet notify does.",
         ),
     ] = False,
     full: Annotated[
@@ -159,7 +161,7 @@ def report(
     ] = None,
     team: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only resources with this label 'team'. Repeatable."),
+        typer.Option(metavar="NAME", help="Only resources whose label 'team' has this value. Repeatable."),
     ] = None,
     engine: EngineName = "auto",
     output: Annotated[

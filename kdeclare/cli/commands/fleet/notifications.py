@@ -35,13 +35,15 @@ def notify(
     ] = None,
     to: Annotated[
         list[str] | None,
-        typer.Option("--to", metavar="NAME", help="Only this notification of the fleet file. Repeatable."),
+        typer.Option(
+            "--to", metavar="NAME", help="Send only this notification of the fleet file. Repeatable."
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the messages instead of sending them.")
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Also send messages that were sent already.")
+        bool, typer.Option("--again", help="Also send messages that have already been sent.")
     ] = False,
     timeout: Annotated[
         float,

@@ -107,8 +107,8 @@ def apply(
         typer.Option(
             metavar="N",
             min=0,
-            help="Apply no further plans after more than N clusters have failed (default: from the fleet "
-            "file). A canary that is not applied completely always stops the rollout.",
+            help="Stop applying plans when more than N clusters have failed (default: from the fleet file). "
+            "A canary whose plan is not applied completely always stops the rollout.",
         ),
     ] = None,
     yes: Yes = False,
@@ -139,13 +139,13 @@ def apply(
         typer.Option(
             metavar="N",
             min=0,
-            help="Refuse to start if the plans delete more than N resources together. The limit of each plan "
-            "is the --max-deletes of fleet plan.",
+            help="Refuse to start if all plans together delete more than N resources. To limit each plan, "
+            "use --max-deletes of fleet plan.",
         ),
     ] = 50,
     skip_health_checks: Annotated[
         bool,
-        typer.Option("--skip-health-checks", help="Do not check 'rollout.health' of the fleet file."),
+        typer.Option("--skip-health-checks", help="Do not run the health checks in 'rollout.health'."),
     ] = False,
     require_signature: RequireSignature = False,
     output: Format = "text",

@@ -113,7 +113,7 @@ def history(
         typer.Argument(
             metavar="[FLEET] CLUSTER TOPIC",
             help="Name of a cluster, and name of a topic (or KIND/NAME of another object). With the fleet "
-            "file as the first argument, the output tells which changes were made by runs of kdeclare.",
+            "file as the first argument, the output shows which changes were made by runs of kdeclare.",
         ),
     ],
     *,

@@ -50,7 +50,7 @@ def list_catalog(
             "--out",
             "-o",
             metavar="FILE",
-            help="Write the catalog to this file, and replace an existing file (default: stdout).",
+            help="Write the catalog to this file, replacing it if it exists (default: stdout).",
         ),
     ] = None,
     setting: ProjectOptions,

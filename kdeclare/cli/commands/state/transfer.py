@@ -82,7 +82,7 @@ def transfer(
     }
     if len(locations) == 1:
         raise typer.BadParameter(
-            "This project and environment own the resources already.", param_hint="--to-project"
+            "This project and environment already own the resources.", param_hint="--to-project"
         )
 
     def confirm(change: "OwnershipTransfer") -> bool:
