@@ -107,8 +107,8 @@ class ClusterSummary:
     fingerprints: Annotated[
         ClusterFingerprints | None,
         Field(
-            description="null if the next audit must compare the cluster again: it was not read, or policies "
-            "of its project run custom code."
+            description="null if the next audit must compare the cluster again, because it was not read or "
+            "policies of its project run custom code."
         ),
     ] = None
     read: Annotated[int, Field(exclude=True)] = 0
@@ -273,8 +273,9 @@ def require_all_rows(summary: AuditSummary, table: str, count: int, source: str)
                 "bad-audit",
                 "Audit table incomplete",
                 f"{source} has {count:,} rows, but {written:,} rows were written. Nothing was changed.",
-                hint="Restore the files of the table, which may have been deleted, truncated or copied. "
-                f"To leave out this audit, delete audits/{summary.audit_id}.json.",
+                hint="Restore the original files of the table, some of which may have been deleted, "
+                "truncated or duplicated. To continue without this audit, delete "
+                f"audits/{summary.audit_id}.json.",
             )
         )
 

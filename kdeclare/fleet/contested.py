@@ -192,9 +192,10 @@ def build_contested_finding(resource: ResourceId, source: str | None, rivals: It
     named = [_describe(rival, resource) for rival in worst.values()]
     more = f", and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
     is_disputed = any(rival.relation == Relation.DIFFERENT for rival in worst.values())
-    message = f"Other projects of this cluster manage it, too: {', '.join(named[:_MAX_NAMED])}{more}."
+    others = f"{', '.join(named[:_MAX_NAMED])}{more}"
+    message = f"Other projects of this cluster also manage this resource: {others}."
     if is_disputed:
-        message += " Each apply undoes the changes of the other."
+        message += " Each project's apply undoes the other's changes."
     severity = FindingSeverity.HIGH if is_disputed else FindingSeverity.MEDIUM
     return Finding(FindingKind.CONTESTED, None, None, None, None, message, severity, source)
 

@@ -74,13 +74,13 @@ def _parse_condition(text: str) -> FindingCondition:
         elif comparison[1] == _AGE:
             age_s = _set_once(age_s, _parse_age(comparison[2], comparison[3]), text)
         else:
-            raise ValueError(f"'{part}' is not a condition. Compare {_SEVERITY} or {_AGE}.")
+            raise ValueError(f"'{part}' is not a condition. Only {_SEVERITY} and {_AGE} can be compared.")
     return FindingCondition(kind, severity, age_s)
 
 
 def _set_once(earlier: _T | None, value: _T, text: str) -> _T:
     if earlier is not None:
-        raise ValueError(f"'{text}' has two conditions of one type. Separate alternatives with commas.")
+        raise ValueError(f"'{text}' has two conditions of the same type. Separate alternatives with commas.")
     return value
 
 
@@ -96,7 +96,7 @@ def _parse_kind(text: str) -> FindingKind:
 def _parse_severity(operator: str, text: str) -> FindingSeverity:
     names = [severity.value for severity in FindingSeverity]
     if operator != ">=":
-        raise ValueError(f"Write {_SEVERITY}>={text or names[0]}: findings that are at least as urgent.")
+        raise ValueError(f"Write {_SEVERITY}>={text or names[0]} to select findings at least this urgent.")
     try:
         return FindingSeverity(text)
     except ValueError:
@@ -106,5 +106,5 @@ def _parse_severity(operator: str, text: str) -> FindingSeverity:
 
 def _parse_age(operator: str, text: str) -> float:
     if operator != ">":
-        raise ValueError(f"Write {_AGE}>{text or '7d'}: findings that have been open for longer.")
+        raise ValueError(f"Write {_AGE}>{text or '7d'} to select findings that have been open for longer.")
     return parse_duration(text)

@@ -28,7 +28,7 @@ class TlsSettings(BaseModel):
     @model_validator(mode="after")
     def _check_key(self) -> "TlsSettings":
         if self.keyFile is not None and self.certFile is None:
-            raise ValueError("'keyFile' is the private key of 'certFile', which is missing")
+            raise ValueError("'keyFile' requires 'certFile', which is missing")
         return self
 
 

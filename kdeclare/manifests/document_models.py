@@ -272,7 +272,7 @@ def _add_group_hint(problem: Diagnostic, kind: Declarable, data: dict[Any, Any])
         return problem
     if str(data.get("apiVersion")).partition("/")[0] == version.partition("/")[0]:
         return problem  # a different version of the same group
-    return replace(problem, hint=f"Write 'apiVersion: {version}', the group that {kind.name} belongs to.")
+    return replace(problem, hint=f"Write 'apiVersion: {version}', because {kind.name} belongs to this group.")
 
 
 def _check_valid_fields(

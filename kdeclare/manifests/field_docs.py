@@ -105,7 +105,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "activeGroups": "The consumer groups with such members, or 'unknown'.",
         "activeProducers": "The number of producers that wrote within the last hour, or 'unknown'.",
         "lastWriteMs": "The timestamp of the newest record in milliseconds since 1970, or 'unknown'; null "
-        "without records.",
+        "if the topic has no records.",
     },
     "StateSpec": {
         "partitions": "The number of partitions.",
@@ -134,10 +134,10 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "SignaturesSpec": {
         "required": "Whether apply and fleet apply accept only plan files with a signature of a trusted key "
         "(default: false). A field of an environment replaces the same field of the project.",
-        "keys": "Trusted public keys, such as 'ssh-ed25519 AAAA… name', or lines of OpenSSH's allowed "
-        "signers.",
-        "files": "Files with trusted keys, relative to this file: public keys in the format of OpenSSH or "
-        "in PEM (Ed25519), or allowed signers of OpenSSH.",
+        "keys": "Trusted public keys, such as 'ssh-ed25519 AAAA… name', or lines of an OpenSSH allowed "
+        "signers file.",
+        "files": "Files with trusted keys, relative to this file: public keys in OpenSSH format, Ed25519 "
+        "public keys in PEM format, or OpenSSH allowed signers files.",
     },
     "VariableSpec": {
         "type": "The type of every value (default: any). A duration is a string such as 7d, or a number of "
@@ -171,12 +171,12 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "FleetSpec": {
         "maxConcurrentClusters": "The maximum number of clusters to read at the same time.",
         "rollout": "The order in which the clusters are changed.",
-        "manifestUrl": "The URL of manifests for links in the reports of audits. {path} is the path of the "
-        "manifest, relative to the fleet file, and {line} is the line.",
-        "reportUrl": "The URL of the report of audits for links in notifications, such as the page of a CI "
-        "job. {audit_id} is the id of the audit. It can contain references.",
-        "notifications": "The webhooks to which kdeclare fleet notify sends messages about audits.",
-        "unused": "Report topics that no group reads and no client writes. This needs more requests "
+        "manifestUrl": "The URL for links to manifests in audit reports. {path} stands for the path of the "
+        "manifest, relative to the fleet file, and {line} for the line.",
+        "reportUrl": "The URL for links to the audit report in notifications, such as the page of a CI job. "
+        "{audit_id} stands for the id of the audit. The URL can contain references.",
+        "notifications": "The webhooks to which 'kdeclare fleet notify' sends messages about audits.",
+        "unused": "Report topics that no group reads and no client writes to. This needs more requests "
         "and permissions for each cluster.",
         "acceptedDrift": "Files or folders with documents of kind AcceptedDrift.",
         "clusters": "The clusters of the fleet.",
@@ -185,11 +185,11 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "after": "How long ago the last write must be, such as 90d (at most 365d).",
     },
     "AcceptedDriftSpec": {
-        "reason": "Why the drift is accepted. Reports show it.",
-        "owner": "Who answers questions about it.",
+        "reason": "Why the drift is accepted. Reports show this reason.",
+        "owner": "The team or person that answers questions about the drift.",
         "expires": "The last day on which the drift is accepted (UTC), in quotes: '2027-01-31'.",
         "clusters": f"{_NAME_DOC} (default: all clusters).",
-        "resources": "The resources, or the unmanaged objects.",
+        "resources": "The resources or unmanaged objects whose drift is accepted.",
         "fields": f"The paths of fields, such as configs.retention.ms. {_NAME_DOC} (default: all findings "
         "about the resources).",
         "findings": "The kinds of findings (default: all except unreachable).",
@@ -199,15 +199,15 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "names": _NAME_DOC + ".",
     },
     "NotificationSpec": {
-        "name": "The name of the notification. kdeclare remembers by name what was sent.",
+        "name": "The name of the notification, under which kdeclare records what was sent.",
         "format": "slack, teams: a message for the webhook of a channel. json: the findings as JSON. "
         "template: your own text.",
         "url": "The URL of the webhook, as a reference: ${env.NAME} or ${file.PATH}. It is a secret.",
         "headers": "HTTP headers for every request. Use references as values, as in ${env.TOKEN}.",
         "events": "What causes a message: new findings, fixed findings, or every audit (always).",
-        "where": "Only findings that meet one of these conditions, such as 'severity>=high, age>7d' "
+        "where": "Send only findings that meet one of these conditions, such as 'severity>=high, age>7d' "
         "(default: all findings).",
-        "team": "Only findings about resources with this label 'team'.",
+        "team": "Send only findings about resources whose label 'team' has this value.",
         "template": "The text of the message, with values in braces, such as {headline}.",
         "contentType": "The media type of messages from a template (default: application/json).",
         "caFile": "A PEM file with the CA certificates that verify the server (default: those of the "
@@ -232,7 +232,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "providers": "Connection settings of systems other than Kafka, by provider name.",
         "name": "The name of the cluster in reports.",
         "labels": "Your own key-value pairs, for --cluster-selector and for the rollout.",
-        "project": "The project file, in which an environment defines the cluster.",
+        "project": "The project file that defines the cluster in one of its environments.",
         "env": "The environment of the project (default: the default environment).",
         "manifests": "The files or folders with manifests, if the cluster has no project.",
         "state": "The folder or URI of the cluster's state.",

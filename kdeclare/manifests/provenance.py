@@ -227,9 +227,12 @@ class FieldSource:
 class Reference:
     """A reference in the value of a field, such as ``${var.NAME}``."""
 
-    name: Annotated[str, Field(description="var.NAME, env.NAME, file.PATH, or a part of an item (each.…)")]
+    name: Annotated[
+        str, Field(description="var.NAME, env.NAME, file.PATH, or a part of a forEach item (each.…)")
+    ]
     place: Annotated[
-        SourcePosition | None, Field(description="The position of the variable or the part of the item.")
+        SourcePosition | None,
+        Field(description="The position of the variable, or of the part of the forEach item."),
     ] = None
 
 
@@ -255,11 +258,19 @@ class FieldOrigins:
 
     schema_name = "FieldDocument"
 
-    path: Annotated[NodePath, PlainSerializer(_as_texts), Field(description="Keys, from the root down.")]
+    path: Annotated[
+        NodePath,
+        PlainSerializer(_as_texts),
+        Field(description="The keys that lead to the field, starting at the root of the manifest."),
+    ]
     value: Annotated[JsonValue, Field(description="Null if the value is secret.")]
     secret: bool
     by_reference: Annotated[
-        bool, Field(description="Whether the value contains references as written, not as resolved.")
+        bool,
+        Field(
+            description="Whether the value refers to environment variables or files. If so, `value` contains "
+            "the references as written, except in number fields."
+        ),
     ]
     by: FieldSource
     over: Annotated[
@@ -268,7 +279,10 @@ class FieldOrigins:
     references: tuple[Reference, ...]
     sent: Annotated[
         str | None,
-        Field(description="The value that the system gets, if it is written in another way, such as 7d."),
+        Field(
+            description="The value that the system gets, if the manifest contains it in another form, such "
+            "as 7d."
+        ),
     ] = None
     is_text: Annotated[bool, Field(exclude=True)] = False
 

@@ -83,7 +83,7 @@ def _parse_keys(text: str, name: str) -> tuple[TrustedKey, ...]:
                 "bad-trusted-key",
                 "Trusted key is malformed",
                 f"In {name}, {problem}.",
-                hint="Use a public key such as 'ssh-ed25519 AAAA… name', or a line of OpenSSH's allowed "
-                "signers.",
+                hint="Use a public key such as 'ssh-ed25519 AAAA… name', or a line of an OpenSSH allowed "
+                "signers file.",
             )
         ) from None

@@ -241,7 +241,7 @@ def _find_predecessors(
         ]
         earlier_changes = [(other, s) for s in subjects for other in prerequisites.get((op.resource, s), ())]
         reasons = {
-            id_: f"the verdict of a policy assumes this change to the {format_kind(subject.kind)}"
+            id_: f"a policy's verdict assumes that this change to the {format_kind(subject.kind)} is made"
             for other, subject in earlier_changes
             for id_ in operation_ids.get((other, subject), ())
         }

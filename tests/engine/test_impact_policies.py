@@ -456,7 +456,7 @@ def test_end_of_tiered_storage_can_delete_all_records(world: World) -> None:
     world.policies = (make_policy(policy),)
     plan = world.plan(declare_orders(**{"remote.storage.enable": "false"}))
     assert list_messages(plan) == [
-        "The change of orders would delete records that group 'billing' has not read."
+        "The change to orders would delete records that group 'billing' has not read."
     ]
     (change,) = plan.changes
     assert change.risk is Risk.DESTRUCTIVE
@@ -570,12 +570,12 @@ def test_rule_names_the_reason_of_an_unknown_fact(world: World) -> None:
         (
             NoLossOfUnreadRecords,
             (),
-            "The change of orders would delete records that group 'billing' has not read.",
+            "The change to orders would delete records that group 'billing' has not read.",
         ),
         (
             NoLossOfUnreadRecords,
             (declare_orders(**SHORT),),
-            "The change of orders would delete records that group 'billing' has not read.",
+            "The change to orders would delete records that group 'billing' has not read.",
         ),
         (NoDeleteWithReaders, (declare_orders(**SHORT),), None),
         (NoLossOfUnreadRecords, (declare_orders(**{"retention.ms": str(167 * HOUR)}),), None),

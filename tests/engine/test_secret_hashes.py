@@ -290,9 +290,7 @@ def test_key_is_never_resolved_in_manifest(case: Case) -> None:
     with pytest.raises(KdeclareError) as problem:
         case.plan()
     assert describe_error(problem) == (ExitCode.ERROR, ["reference-not-allowed"])
-    assert "is a key for hashes of secrets. kdeclare never resolves references to these keys" in str(
-        problem.value
-    )
+    assert "is a key for hashing secrets. kdeclare never resolves references to it" in str(problem.value)
 
 
 def test_workspace_loads_keys_without_planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,7 +183,7 @@ def test_policies_see_unread_records_in_plan_and_apply(
     assert planned.code == 0, planned.out + planned.err
     commit(cluster, {"reporting": {topic: 3}})
     applied = run_here(tmp_path, "apply", "it.plan", "--yes")
-    message = f"The change of {topic} would delete records that group 'reporting' has not read."
+    message = f"The change to {topic} would delete records that group 'reporting' has not read."
     assert (applied.code, message in applied.out) == (3, True), applied.out + applied.err
     planned = run_here(tmp_path, "plan")
     assert (planned.code, message in planned.out) == (3, True), planned.out + planned.err

@@ -78,7 +78,7 @@ def test_manifest_with_wrong_group_is_refused(kdeclare: CommandLine) -> None:
     ran = kdeclare("validate")
     assert "manifests/dark-mode.yaml:1:13 · Flag/dark-mode" in ran.out
     assert "'apiVersion' takes flags.example/v1, not 'kdeclare/v1'." in ran.out
-    assert "Write 'apiVersion: flags.example/v1', the group that Flag belongs to." in ran.out
+    assert "Write 'apiVersion: flags.example/v1', because Flag belongs to this group." in ran.out
     flag.write_text(
         flag.read_text().replace("kind: Flag", "kind: Flagge").replace("kdeclare/v1", "flag.example/v1")
     )

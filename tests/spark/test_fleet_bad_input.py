@@ -118,7 +118,10 @@ LOST = ("rows of eu-1, but ", "Take a new snapshot.")
         (replace_cluster_row, ("The table 'live' has no row for eu-1 (2 of 3 clusters are present).",)),
         (delete_folder_of_cluster, (f"snapshot={SNAPSHOT} has 0 ", *LOST)),
         (delete_snapshot, ("does not exist", SNAPSHOT)),
-        (copy_file, ("more than one row for", "of eu-1", "A file of this snapshot may have been copied.")),
+        (
+            copy_file,
+            ("more than one row for", "of eu-1", "A file of this snapshot may have been duplicated."),
+        ),
     ],
 )
 def test_audit_of_damaged_snapshot_fails(

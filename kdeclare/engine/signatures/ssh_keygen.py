@@ -49,8 +49,9 @@ def sign_with_ssh_keygen(key_file: Path, namespace: str, message: bytes, environ
             "signing-failed",
             "The plan cannot be signed",
             f"ssh-keygen did not sign with the key {key_file}: {_find_reason(result)}.",
-            hint="Check that the key exists, and that the SSH agent or the security key holds it. Put the "
-            f"passphrase of a protected key into {PASSPHRASE_VARIABLE}.",
+            hint="Check that the key file exists. If the SSH agent or a security key holds the private key, "
+            "check that it is available. If the key has a passphrase, put the passphrase into "
+            f"{PASSPHRASE_VARIABLE}.",
         )
     )
 

@@ -66,7 +66,7 @@ def parse_sshsig(data: bytes) -> SshSignature:
     """Return the parts of a signature. Raises ValueError, with the reason, if it is malformed."""
     start = len(_MAGIC) + 4
     if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : start] != _VERSION.to_bytes(4):
-        raise ValueError("it is not an OpenSSH signature, version 1")
+        raise ValueError("it is not an OpenSSH signature of version 1")
     public_key, offset = read_string(data, start)
     namespace, offset = read_string(data, offset)
     reserved, offset = read_string(data, offset)

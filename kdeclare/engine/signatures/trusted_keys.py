@@ -135,8 +135,8 @@ def _parse_pem(text: str) -> TrustedKey:
     try:
         key = load_pem_public_key(text.encode())
     except (ValueError, UnsupportedAlgorithm):
-        raise ValueError("a public key in PEM is malformed") from None
+        raise ValueError("a public key in PEM format is malformed") from None
     if not isinstance(key, Ed25519PublicKey):
-        raise ValueError("a public key in PEM is not an Ed25519 key; list it in OpenSSH format")
+        raise ValueError("a public key in PEM format is not an Ed25519 key; list it in OpenSSH format")
     public_key = build_ed25519_blob(key.public_bytes_raw())
     return TrustedKey(compute_fingerprint(public_key), public_key)

@@ -76,8 +76,8 @@ def require_intact_signature(content: SignedContent, name: str) -> None:
                 "signature-invalid",
                 "Signature does not match the plan",
                 f"The signature in '{name}' with key {signature.key} was not made for this plan. The "
-                f"signature or a "
-                "time in the file was changed, or the signature belongs to another plan.",
+                "signature, 'created_at' or 'signed_at' in the file was changed, or the signature belongs to "
+                "another plan.",
                 hint=_SIGN_HINT,
             )
         )

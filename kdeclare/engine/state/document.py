@@ -74,7 +74,7 @@ _HINT = (
     "Restore the previous state (state.json.backup), or a copy from version control or a backup, with "
     "`kdeclare state push FILE --force`."
 )
-_EDIT_HINT = f"{_HINT} If you edited it on purpose, remove the line with the checksum."
+_EDIT_HINT = f"{_HINT} If you edited the state on purpose, remove the line with the checksum."
 _CHECKSUM_LINE = re.compile(rb'^  "checksum": "([0-9a-f]{16})",\n', re.MULTILINE)
 _Field = TypeVar("_Field")
 _encode_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode

@@ -45,7 +45,7 @@ def _build_io_error(action: str, path: Path, cause: OSError) -> KdeclareError:
     if cause.errno in _NO_LOCKS:
         return _build_error(
             "state-no-locks",
-            "The state folder's file system has no locks",
+            "The state folder's file system does not support locks",
             f"Cannot {action} {path}: {reason}.",
             "Keep the state on a file system that supports flock (a local disk, or NFS version 4).",
         )
@@ -109,7 +109,7 @@ def build_lease_held_error(holder: LockInfo, renewed: str, duration_s: float) ->
         "The state is locked",
         f"The state is locked by {format_holder(holder)}. The lease was last renewed at {renewed}.",
         f"Wait until the process ends. If it died, run the command again {duration_s:g} s after the last "
-        "renewal: kdeclare then makes sure that the lease is not renewed, and takes over.",
+        "renewal: kdeclare then watches the lease, and takes over if it is not renewed.",
         ExitCode.LOCKED,
     )
 
@@ -196,8 +196,8 @@ def build_run_abandoned_error(run_id: str) -> KdeclareError:
     return _build_error(
         "run-abandoned",
         "The run is abandoned",
-        f"Run {run_id} was abandoned with `kdeclare state abandon`, so the outcome of its operations is not "
-        "known completely.",
+        f"Run {run_id} was abandoned with `kdeclare state abandon`, so the outcome of some of its operations "
+        "may be unknown.",
         "Run `kdeclare history` to see who abandoned it, and `kdeclare plan` to see the remaining changes.",
     )
 

@@ -63,11 +63,13 @@ class ChangeOrigin:
     at: Annotated[Second | None, Field(description="When the operations of the run ended (UTC, ISO 8601).")]
     fields: Annotated[
         tuple[str, ...],
-        Field(description="The changed fields; empty if the object appeared or is gone."),
+        Field(description="The changed fields; empty if the whole object was created or deleted."),
     ]
     is_unknown: Annotated[
         bool,
-        Field(description="Whether a run of the project might have made the changes. `run_id` is then null."),
+        Field(
+            description="Whether a run of the project might have made the changes. If so, `run_id` is null."
+        ),
     ] = False
 
 

@@ -53,7 +53,10 @@ class FindingEpisode:
     last_seen: Annotated[_Second, Field(description="The latest audit that contains the finding.")]
     fixed_by: Annotated[
         _Second | None,
-        Field(description="The first audit that checked the resource and did not find this; null if open."),
+        Field(
+            description="The first audit that checked the resource and no longer contains the finding; null "
+            "if the finding is open."
+        ),
     ]
     accepted: Annotated[str | None, Field(description="The AcceptedDrift that accepts the finding.")]
 

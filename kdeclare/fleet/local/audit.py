@@ -120,7 +120,7 @@ def require_unaltered(live: Iterable[Row], clusters: Sequence[SnapshotCluster], 
             "duplicate-resource",
             "Duplicate resource",
             f"{source} has more than one row for {', '.join(repeated[:3]) or 'some resources'}.",
-            hint="Take a new snapshot. A file of this snapshot may have been copied.",
+            hint="Take a new snapshot. A file of this snapshot may have been duplicated.",
         )
     )
 

@@ -21,8 +21,8 @@ NOTIFICATIONS = "notifications"
 
 _FILE_FORMAT = FileFormat(
     code="bad-notification",
-    name="Record of a notification",
-    broken="Not a record of a notification",
+    name="Notification record",
+    broken="Not a notification record",
     command="kdeclare fleet notify",
     invalid_hint="Delete the file. The message can then be sent again.",
     version_hint="Use the kdeclare version that wrote the file.",
@@ -50,8 +50,8 @@ class NotificationRecord:
     since: Annotated[str | None, Field(description="null for the first audit.")]
     state: MessageState
     at: Time
-    new: Annotated[int, Field(description="0 if the message failed.")]
-    fixed: Annotated[int, Field(description="0 if the message failed.")]
+    new: Annotated[int, Field(description="0 if sending the message failed.")]
+    fixed: Annotated[int, Field(description="0 if sending the message failed.")]
 
 
 def read_notification_record(storage: Storage, target: str, audit_id: str) -> NotificationRecord | None:

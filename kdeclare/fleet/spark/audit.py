@@ -292,7 +292,7 @@ def _reject_duplicates(live: DataFrame, source: str) -> None:
             "duplicate-resource",
             "Duplicate resource",
             f"{source} has more than one row for {names or 'some resources'}.",
-            hint="Take a new snapshot. A file of this snapshot may have been copied.",
+            hint="Take a new snapshot. A file of this snapshot may have been duplicated.",
         )
     )
 

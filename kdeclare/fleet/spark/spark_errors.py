@@ -197,9 +197,9 @@ _KNOWN_FAILURES = (
     _build_known_failure(
         r"\[CANNOT_MODIFY_(?:STATIC_)?CONFIG\][^\"]*\"(?P<key>[^\"]+)\"",
         "server-setting",
-        "Setting of the Spark server",
-        "{key} cannot be set in a session of Spark Connect, because the Spark server is already running.",
-        "Set it where the Spark Connect server is started, and leave out --conf.",
+        "Spark setting cannot be changed",
+        "{key} cannot be set in a Spark Connect session, because the Spark server is already running.",
+        "Configure it when you start the Spark Connect server, not with --conf.",
     ),
     _build_known_failure(
         r"(?:^|\n)(?:UNAUTHENTICATED|PERMISSION_DENIED): ",
@@ -213,14 +213,15 @@ _KNOWN_FAILURES = (
         "spark-unreachable",
         "Spark unreachable",
         "The Spark Connect server cannot be reached: {root}.",
-        "Check the address and the network connection. If a private authority signed the certificate of the "
-        "server, set GRPC_DEFAULT_SSL_ROOTS_FILE_PATH to the certificates of this authority.",
+        "Check the address and the network connection. If a private certificate authority signed the "
+        "server's certificate, set GRPC_DEFAULT_SSL_ROOTS_FILE_PATH to a file with the certificates of this "
+        "authority.",
     ),
     _build_known_failure(
         r"RESOURCE_EXHAUSTED: .*larger than max",
         "spark-message-too-large",
         "Fleet too large for Spark Connect",
-        "A request to the Spark Connect server, which contains the files of the fleet, is too large: {root}.",
+        "The request that sends the fleet's files to the Spark Connect server is too large: {root}.",
         "Select fewer clusters with --cluster-selector, or pass another master (spark://…, yarn or k8s://…).",
     ),
     _build_known_failure(

@@ -257,6 +257,6 @@ def build_incomplete_error(detail: str) -> KdeclareError:
             "Table incomplete",
             f"{detail} The result was discarded.",
             hint="Pass an --out location that the Spark driver and all executors share, so that executors do "
-            "not write to their own disks. Do not delete files of the location while a command runs.",
+            "not write to their own disks. Do not delete files in this location while a command runs.",
         )
     )

@@ -61,8 +61,8 @@ class UnfinishedTables:
         )
         if differing_files:
             raise build_incomplete_error(
-                f"Files of the table '{name}' are missing, additional or truncated in "
-                f"{self.storage.uri}/{path}: {format_names(differing_files)}."
+                f"Files of the table '{name}' in {self.storage.uri}/{path} are missing, unexpected or "
+                f"truncated: {format_names(differing_files)}."
             )
 
     def publish(self, name: str, path: str) -> None:

@@ -161,7 +161,7 @@ def build_generated_error(resource: ResourceId, origin: ManifestOrigin, path: No
         "Manifest is generated",
         f"{edited_field} is not written, because the manifest is generated for {origin}. An edit could "
         "also change other resources.",
-        hint="Edit the item or the manifest yourself, or change the resource in an overlay.",
+        hint="Edit the forEach item or the manifest yourself, or change the resource in an overlay.",
         place=origin.item_place,
         resource=str(resource),
         subject=format_path(path) or None,

@@ -237,7 +237,8 @@ def _build_not_editable_error(resource: ResourceId, source: Source | None) -> Di
     return error(
         "not-editable",
         "Manifests of this kind cannot be edited",
-        f"The provider of the kind {resource.kind} cannot edit manifests, so {resource} is not written.",
+        f"The provider of the kind {resource.kind} cannot edit manifests, so the manifest of {resource} is "
+        "not changed.",
         hint="Edit the manifest yourself.",
         place=source.place(NAME) if source is not None else None,
         resource=str(resource),
@@ -266,7 +267,7 @@ def _report_nothing_declared(resource: ResourceId) -> Diagnostic:
     return info(
         "nothing-declared",
         "Resource not declared",
-        f"No manifest of the project declares {resource}, so no manifest changes.",
+        f"No manifest of the project declares {resource}, so no manifest is changed.",
         resource=str(resource),
     )
 

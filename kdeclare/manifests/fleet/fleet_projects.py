@@ -125,7 +125,7 @@ def _relate_to_fleet_file(problem: Diagnostic, entry: ClusterEntry) -> Diagnosti
     """Return a problem, with a position or hint for the fleet file if users must fix the problem there."""
     no_environment = problem.code == "unknown-environment"
     if no_environment and entry.env is None:
-        hint = f"Set defaultEnvironment here, or 'env' of '{entry.name}' at {entry.source}."
+        hint = f"Set 'defaultEnvironment' in this file, or 'env' of '{entry.name}' at {entry.source}."
         return replace(problem, hint=hint)
     if problem.place is not None:
         return problem

@@ -74,7 +74,7 @@ def _check_name(
             "duplicate-name",
             "Duplicate name",
             f"The notification at {first_positions[spec.name]} is also named '{spec.name}'.",
-            hint="Give each notification a unique name: kdeclare remembers by name what was sent.",
+            hint="Give each notification a unique name, under which kdeclare records what was sent.",
             place=position,
             subject=spec.name,
         )
@@ -103,7 +103,7 @@ def _check_references(spec: NotificationSpec, n: int, root: Node) -> Iterator[Di
         if not any(name.startswith(("env.", "file.")) for name in names):
             yield error(
                 "literal-webhook",
-                "Webhook is not a reference",
+                "Secret is not a reference",
                 f"{subject} is a secret, and fleet files must not contain secrets.",
                 hint="Put the value into an environment variable or a file, and write ${env.NAME} or "
                 "${file.PATH}.",

@@ -58,8 +58,8 @@ def find_ignored_manifest(path: str) -> Diagnostic | None:
         "File is not loaded",
         f"'{path}' looks like a manifest, but only files named *.yaml, *.yml or *.json are loaded from "
         "folders.",
-        hint="Rename the file to *.yaml to load it. To keep it without this warning, let its name begin with "
-        "a dot, or move it out of the folder.",
+        hint="Rename the file to *.yaml to load it. To keep it without this warning, start its name with a "
+        "dot, or move it out of the folder.",
         place=SourcePosition(path, 1, 1),
     )
 

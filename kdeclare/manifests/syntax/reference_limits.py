@@ -36,8 +36,8 @@ _RUNNER_TOKENS = re.compile(
 No project file can allow references to these variables.
 """
 _OWN_KEYS = {
-    KEY_VARIABLE: "a key for hashes of secrets",
-    OLD_KEY_VARIABLE: "a key for hashes of secrets",
+    KEY_VARIABLE: "a key for hashing secrets",
+    OLD_KEY_VARIABLE: "a key for hashing secrets",
     SIGNING_KEY_VARIABLE: "the key that signs plans",
     PASSPHRASE_VARIABLE: "the passphrase of the key that signs plans",
 }
@@ -97,7 +97,7 @@ def build_own_limits(declared: ReferenceLimits | None, environ: Mapping[str, str
 def explain_bad_entry(entry: str) -> str | None:
     """Return what is wrong with an entry of ``references.env``, or None if the entry is valid."""
     if _ENTRY.fullmatch(entry) is None:
-        return f"use names of environment variables and prefixes such as KAFKA_*, not '{entry}'"
+        return f"use names of environment variables, or prefixes such as KAFKA_*, not '{entry}'"
     if entry in _OWN_KEYS:
         return f"{entry} cannot be allowed: it is {_OWN_KEYS[entry]}"
     if _RUNNER_TOKENS.fullmatch(entry) is not None:
@@ -111,7 +111,7 @@ def check_variable(name: str, limits: Limits) -> Diagnostic | None:
         return error(
             "reference-not-allowed",
             "Reference is not allowed",
-            f"'${{env.{name}}}' is {_OWN_KEYS[name]}. kdeclare never resolves references to these keys.",
+            f"'${{env.{name}}}' is {_OWN_KEYS[name]}. kdeclare never resolves references to it.",
             hint="Remove the reference, or use a variable of your own.",
             subject=name,
         )
@@ -122,7 +122,7 @@ def check_variable(name: str, limits: Limits) -> Diagnostic | None:
             "reference-not-allowed",
             "Reference is not allowed",
             f"'${{env.{name}}}' is a credential of the CI job. kdeclare never resolves references to "
-            "these credentials.",
+            "such credentials.",
             hint="Remove the reference, or use a variable of your own.",
             subject=name,
         )
@@ -156,7 +156,7 @@ def check_file(
         return error(
             "reference-not-allowed",
             "Reference is not allowed",
-            f"{subject} leads into a .git folder, which can hold credentials.",
+            f"{subject} points into a .git folder, which can hold credentials.",
             hint="Move the file out of the .git folder.",
             subject=name,
         )

@@ -51,7 +51,7 @@ class NoLossOfUnreadRecords(Rule[NoSettings]):
         if groups:
             verb = "has" if len(groups) == 1 else "have"
             raise PolicyViolation(
-                f"The change of {request.topic} would delete records that {_format_groups(groups)} {verb} "
+                f"The change to {request.topic} would delete records that {_format_groups(groups)} {verb} "
                 "not read."
             )
 

@@ -210,8 +210,8 @@ class NoCompactedPartitionIncrease(Rule[NoSettings]):
         if new_count > old_count:
             raise PolicyViolation(
                 f"{request.topic} has {format_count(old_count, 'partition')} and would have {new_count:,}; "
-                "compacted topics must keep their partition count, because old records of keys would stay in "
-                "other partitions forever."
+                "compacted topics must keep their partition count, because old records of a key could stay "
+                "in its former partition forever."
             )
 
 

@@ -198,7 +198,10 @@ def find_contradictions(case: CaseSpec, merged: RequestSpec) -> Iterator[tuple[S
             "A policy that allows a request has no message. Remove 'message' or 'expect: allow'.",
         )
     if case.asked is False and case.expect != "allow":
-        yield ("asked",), f"If no policy is evaluated, the result cannot be {case.expect}. Expect allow."
+        yield (
+            ("asked",),
+            f"If no policy is evaluated, the result cannot be {case.expect}. Write 'expect: allow'.",
+        )
 
 
 def _find_absent_fields(action: str | None) -> tuple[str, ...]:

@@ -63,12 +63,12 @@ def test_contested_topic_is_reported_for_each_project(fleet: RealFleet) -> None:
     assert found.keys() == {(name, topic) for name in ("eu-1", SHARED) for topic in ("t.3", "t.4")}
     equal, different = found["eu-1", "t.3"], found[SHARED, "t.4"]
     assert equal["message"] == (
-        "Other projects of this cluster manage it, too: "
+        "Other projects of this cluster also manage this resource: "
         "eu-1-billing (declares it, too, billing/all.yaml:4:18)."
     )
     assert different["message"] == (
-        "Other projects of this cluster manage it, too: eu-1 (declares it differently, "
-        "shop/manifests/all.yaml:24:18). Each apply undoes the changes of the other."
+        "Other projects of this cluster also manage this resource: eu-1 (declares it differently, "
+        "shop/manifests/all.yaml:24:18). Each project's apply undoes the other's changes."
     )
     assert (equal["severity"], different["severity"]) == ("medium", "high")
     assert different["source"] == "billing/all.yaml:9:18"
@@ -150,8 +150,8 @@ def test_finding_names_few_projects_and_the_worst_relation() -> None:
     ]
     finding = build_contested_finding(ORDERS, "o.yaml:1:1", rivals)
     assert finding.message == (
-        "Other projects of this cluster manage it, too: a as Topic/old-orders (declares it, too), "
+        "Other projects of this cluster also manage this resource: a as Topic/old-orders (declares it, too), "
         "b (declares it differently), c (declares it, too), and 1 more. "
-        "Each apply undoes the changes of the other."
+        "Each project's apply undoes the other's changes."
     )
     assert finding.severity is FindingSeverity.HIGH

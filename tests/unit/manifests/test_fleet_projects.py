@@ -152,7 +152,7 @@ def test_validate_fleet_reports_all_problems(fleet_folder: Path) -> None:
         "lacking.yaml:5:15 no-such-path: 'gone' does not exist. Correct the path, or create the file or "
         "folder.",
         "payments/kdeclare.yaml:5:3 unknown-environment: The project has the environments eu, us, and none "
-        "of them is the default. Set defaultEnvironment here, or 'env' of 'c' at fleet.yaml:8:14.",
+        "of them is the default. Set 'defaultEnvironment' in this file, or 'env' of 'c' at fleet.yaml:8:14.",
         "payments/kdeclare.yaml:10:28 undefined-variable: The environment variable 'US' is not set. "
         "Set it before running kdeclare.",
     ]

@@ -336,7 +336,7 @@ DENIED: list[tuple[TopicActionsPolicy, Request, str]] = [
         COMPACTED,
         make_modification(State(3, configs={"cleanup.policy": "delete,compact"}), State(6)),
         "orders has 3 partitions and would have 6; compacted topics must keep their partition count, because "
-        "old records of keys would stay in other partitions forever.",
+        "old records of a key could stay in its former partition forever.",
     ),
     (
         READ,
@@ -352,7 +352,7 @@ DENIED: list[tuple[TopicActionsPolicy, Request, str]] = [
     (
         UNREAD,
         make_deletion(State(), impact=KnownImpact(unread_groups=("a", "b"))),
-        "The change of orders would delete records that groups 'a' and 'b' have not read.",
+        "The change to orders would delete records that groups 'a' and 'b' have not read.",
     ),
     (
         BUDGET,

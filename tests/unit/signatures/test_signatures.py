@@ -228,7 +228,10 @@ def test_key_that_expires_later_is_refused_later() -> None:
         ('alice valid-before="tomorrow" {key}', "'tomorrow' is not a time"),
         ("ssh-rsa {body}", "the text after 'ssh-rsa' is not a key of this type"),
         ("ssh-ed25519-cert-v01@openssh.com {body}", "certificates are not supported"),
-        ("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "a public key in PEM is malformed"),
+        (
+            "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----",
+            "a public key in PEM format is malformed",
+        ),
     ],
 )
 def test_malformed_list_of_keys_is_an_error(text: str, reason: str, tmp_path: Path) -> None:

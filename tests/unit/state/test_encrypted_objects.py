@@ -78,8 +78,8 @@ def change_byte(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (change_byte, "it was changed, or moved from another place"),
-        (lambda data: data[:50], "it was changed, or moved from another place"),
+        (change_byte, "it was changed, or moved from another location"),
+        (lambda data: data[:50], "it was changed, or moved from another location"),
         (lambda data: b'{"version": 3}', "it is not encrypted"),
         (lambda data: data.replace(FIRST_KEY.id.encode(), SECOND_KEY.id.encode()), "with another key"),
     ],
@@ -103,7 +103,7 @@ def test_object_from_another_place_is_refused() -> None:
     stored = objects.get("journals/r1/000001.json")
     assert stored is not None
     objects.create("journals/r1/000002.json", stored.data)
-    with pytest.raises(KdeclareError, match="moved from another place"):
+    with pytest.raises(KdeclareError, match="moved from another location"):
         EncryptedObjects(objects, [FIRST_KEY]).get("journals/r1/000002.json")
 
 

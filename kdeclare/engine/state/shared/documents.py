@@ -78,9 +78,10 @@ def list_parts(data: bytes, location: str) -> tuple[str, ...]:
     try:
         keys = tuple(map(as_text, as_list(as_object(parse_json(data))["kdeclare-parts"])))
     except (ValueError, TypeError, KeyError, RecursionError) as cause:
-        raise build_corruption_error(location, f"it is not a list of parts ({cause})", _HINT) from cause
+        reason = f"it does not list the parts of a document ({cause})"
+        raise build_corruption_error(location, reason, _HINT) from cause
     if not all(key.startswith(PARTS_FOLDER) for key in keys):
-        raise build_corruption_error(location, "it lists objects that are not parts", _HINT)
+        raise build_corruption_error(location, "it lists objects that are not parts of a document", _HINT)
     return keys
 
 

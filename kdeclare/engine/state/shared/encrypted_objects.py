@@ -114,13 +114,13 @@ class EncryptedObjects:
             raise self._build_error(
                 key,
                 f"it is encrypted with another key ({key_id[:_ID_LENGTH].decode(errors='replace')})",
-                "Add the earlier key to the option `encrypt` of the location, after the new one.",
+                "Add the earlier key to the `encrypt` option of the state's location, after the new key.",
             )
         try:
             return found.cipher.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], key.encode())
         except (InvalidTag, ValueError):
             raise self._build_error(
-                key, "it was changed, or moved from another place", "Restore the object from a backup."
+                key, "it was changed, or moved from another location", "Restore the object from a backup."
             ) from None
 
     def _build_error(self, key: str, reason: str, hint: str) -> KdeclareError:

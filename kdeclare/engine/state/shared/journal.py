@@ -64,7 +64,7 @@ def _decode(data: bytes, run_id: str, number: int, location: str) -> JsonObject:
     except (ValueError, TypeError, KeyError, RecursionError) as cause:
         raise build_corruption_error(location, "it does not contain entries in JSON", _HINT) from cause
     if document.get("run") != run_id or document.get("number") != number:
-        raise build_corruption_error(location, "it belongs to another place in a journal", _HINT)
+        raise build_corruption_error(location, "it belongs to another run or position in the journal", _HINT)
     return document
 
 

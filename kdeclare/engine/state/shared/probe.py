@@ -20,10 +20,10 @@ def probe_storage(objects: ConditionalObjects) -> None:
     try:
         second = objects.replace(key, b"second", first)
         if _accepts(lambda: objects.create(key, b"a stale creation")):
-            raise _build_unsafe_error(objects, "it overwrote an existing object that should have been new")
+            raise _build_unsafe_error(objects, "it accepted the creation of an object that already existed")
         if _accepts(lambda: objects.replace(key, b"a stale update", first)):
             raise _build_unsafe_error(
-                objects, "it replaced an object although the version was not the current one"
+                objects, "it replaced an object although the given version was outdated"
             )
         stored = objects.get(key)
         if stored is None or stored.data != b"second" or stored.version != second:

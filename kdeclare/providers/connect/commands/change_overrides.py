@@ -140,7 +140,7 @@ def _warn_declared(opened: OpenWorkers, changes: Changes) -> Iterator[Diagnostic
             "manifests-unread",
             "Some manifests cannot be read",
             "kdeclare does not warn you if an unreadable manifest declares a key that you change.",
-            hint="Run kdeclare validate to see the errors in the manifests.",
+            hint="Run 'kdeclare validate' to see the errors in the manifests.",
         )
     for item in opened.declared:
         declared_keys = sorted(changes.keys() & item.get_body(WorkerConfigBody).configs)
@@ -163,7 +163,7 @@ def _build_missing_error(key: str, overrides: Mapping[str, str]) -> Diagnostic:
         "No such override",
         f"'{key}' is not overridden. "
         f"{f'The overridden keys are {overridden_keys}' if overridden_keys else 'No key is overridden'}.",
-        hint="Correct the key, or leave it out if the override was already removed.",
+        hint="Correct the key, or omit it from the command if the override was already removed.",
         subject=key,
     )
 

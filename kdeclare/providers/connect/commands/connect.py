@@ -444,7 +444,7 @@ def install(
     console.out("".join(f"{line}\n" for line in installed.worker_lines))
     console.note(
         f"Create {ADMINS_EXAMPLE} on each worker, with one name=password line per administrator. Only the "
-        f"worker's user should be able to read the file. To let everyone change the workers, set "
+        f"worker's user should be able to read the file. To accept requests from everyone, set "
         f"{PLUGIN_OPEN}=true instead. Without the file or this setting, the plug-in accepts no requests."
     )
     return ExitCode.OK

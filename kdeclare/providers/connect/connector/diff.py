@@ -358,7 +358,7 @@ def _report_literal_passwords(
             "literal-password",
             "Password in a manifest",
             f"{body.class_name} defines '{key}' as a password, but the manifest contains its value in plain "
-            "text. kdeclare does not store passwords in plans and states.",
+            "text. kdeclare does not store passwords in plans or in the state.",
             hint="Use a placeholder of a Connect config provider, or a reference, such as ${env.NAME} or "
             "${file.PATH}.",
             place=desired.source,

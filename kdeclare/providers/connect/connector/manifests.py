@@ -113,7 +113,8 @@ def _render_manifest(
     if state is not None:
         lines.append(f"state: {state}")
     has_references = any("${env." in line for line in settings)
-    comments = ["Replace each reference with a reference to the secret."] if has_references else []
+    hint = "Put each secret into the environment variable that its reference names, or replace the reference."
+    comments = [hint] if has_references else []
     return render_manifest(CONNECTOR, name, lines, comments)
 
 

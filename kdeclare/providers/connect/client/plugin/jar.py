@@ -145,7 +145,8 @@ def compile_sources(compiler: Compiler, classes_folder: Path, *options: str) -> 
             check=False,
         )
     except subprocess.TimeoutExpired as problem:
-        raise _build_compile_error(compiler, f"javac did not end within {_TIMEOUT_SECONDS} s.") from problem
+        reason = f"javac did not finish within {_TIMEOUT_SECONDS} s."
+        raise _build_compile_error(compiler, reason) from problem
     if completed.returncode != 0:
         raise _build_compile_error(compiler, (completed.stdout + completed.stderr).strip())
 
