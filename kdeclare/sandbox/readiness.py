@@ -76,7 +76,7 @@ class _PendingBrokers:
         for broker_id in sorted(self.missing):
             files = sandbox.layout.broker(broker_id)
             if running_process(files) is None:
-                raise build_start_error("broker", files, f"Broker {broker_id} ended during startup.")
+                raise build_start_error("broker", files, f"Broker {broker_id} exited during startup.")
             view = health.ask(HOST, self._settings.get_unauthenticated_port(broker_id), _ASK_SECONDS)
             if view and view.cluster_id == sandbox.marker.cluster_id and self.awaited <= view.broker_ids:
                 self.missing.remove(broker_id)

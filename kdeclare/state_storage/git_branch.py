@@ -251,7 +251,7 @@ def open_storage(location: StateLocation, context: StorageContext) -> Conditiona
     scheme = location.scheme.removeprefix("git+")
     if scheme == "https" and "@" in parts.netloc:
         raise build_location_error(
-            f"The URL of the state on {parts.hostname} contains a user name, which can be a token.",
+            f"The URL of the state on {parts.hostname} contains a user name, which may be a token.",
             "Remove the part before the '@'. Set KDECLARE_STATE_USER and KDECLARE_STATE_TOKEN instead.",
         )
     location.check_options("branch", "lease")
@@ -263,12 +263,13 @@ def open_storage(location: StateLocation, context: StorageContext) -> Conditiona
     if not location.path or (scheme != "file" and not parts.hostname):
         raise build_location_error(
             f"'{location.url}' does not name a repository.",
-            f"Write git+{scheme}://{'' if scheme == 'file' else 'HOST'}/PATH, the path of the repository.",
+            f"Write git+{scheme}://{'' if scheme == 'file' else 'HOST'}/PATH, where PATH is the path of the "
+            "repository.",
         )
     name = location.options.get("branch", DEFAULT_BRANCH)
     if not _BRANCH_NAME.fullmatch(name) or ".." in name or re.search(r"(\.lock|\.)(/|$)", name):
         raise build_location_error(
-            f"'{location.url}': '{name}' cannot be the name of the branch.",
+            f"'{location.url}': '{name}' is not a valid branch name.",
             "Use letters, digits, '-', '_', '.' and '/', for example ?branch=kdeclare-state.",
         )
     remote = urlunsplit((scheme, parts.netloc, parts.path, "", ""))

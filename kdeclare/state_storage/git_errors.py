@@ -117,7 +117,7 @@ def _suggest_login(location: str, is_ssh: bool, environ: Mapping[str, str]) -> s
         return "Make the repository readable and writable for the user that runs kdeclare."
     if environ.get(TOKEN_VARIABLE):
         return f"Check the token in {TOKEN_VARIABLE}: it must permit reading and writing the repository."
-    return f"Set {TOKEN_VARIABLE} to a token for the repository, or configure a credential helper of git."
+    return f"Set {TOKEN_VARIABLE} to a token for the repository, or configure a git credential helper."
 
 
 def build_access_error(detail: str, hint: str) -> KdeclareError:

@@ -134,7 +134,7 @@ class Git:
             raise KdeclareError(
                 error(
                     "git-missing",
-                    "Command git is not available",
+                    "Git is not available",
                     f"A state on a git branch needs the command `git`: {cause.strerror or cause}.",
                     hint="Install git 2.31 or later, and make sure that it is on the PATH.",
                 )
@@ -148,7 +148,7 @@ class Git:
             raise KdeclareError(
                 error(
                     "git-version",
-                    "Version of git is too old",
+                    "Git version is too old",
                     f"A state on a git branch needs git 2.31 or later; `git version` prints '{text}'.",
                     hint="Install a newer version of git.",
                 )

@@ -226,10 +226,10 @@ def open_repository(branch: Branch, environ: Mapping[str, str], timeout_s: float
 
 
 def _build_local_error(command: str, folder: str, result: GitResult) -> KdeclareError:
-    reason = "it did not end" if result.timed_out else format_reason(result)
+    reason = "it did not finish in time" if result.timed_out else format_reason(result)
     return build_storage_error(
         f"`git {command}` failed in the temporary folder {folder}: {reason}.",
-        "Check that the disk is not full, and that git works. TMPDIR selects another folder.",
+        "Check that the disk is not full, and that git works. To use a different folder, set TMPDIR.",
     )
 
 

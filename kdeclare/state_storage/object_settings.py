@@ -184,7 +184,7 @@ def _check_endpoint(location: StateLocation, endpoint: str) -> bool:
         return False
     if host not in _LOCAL_HOSTS and allow_text not in _TRUE:
         raise build_location_error(
-            f"The endpoint '{endpoint}' has no TLS, so others in the network could change the state.",
+            f"The endpoint '{endpoint}' does not use TLS, so others on the network could change the state.",
             "Use https, or add allow_http=true to the URL of the state.",
         )
     return True

@@ -153,8 +153,8 @@ def build_storage_error(
         "state-storage",
         no_response if failure.http_kind else failed,
         f"{place}: {_describe(failure, timeout_s)}.{written}",
-        f"Check that {_describe_address(settings)} can be reached from this machine and works, then run the "
-        "command again. The stored data is intact.",
+        f"Check that {_describe_address(settings)} is available and can be reached from this machine, then "
+        "run the command again. The stored data is intact.",
     )
 
 
@@ -185,7 +185,7 @@ def build_client_error(cause: Exception, settings: ObjectSettings) -> KdeclareEr
     """Return the error about settings and credentials that the client library does not accept."""
     reason = classify_failure(cause).reason or type(cause).__name__
     return build_location_error(
-        f"The client for {settings.service.name} does not accept its settings: {reason}.",
+        f"The client for {settings.service.name} does not accept the settings: {reason}.",
         f"Check the URL of the state, and the credentials: {settings.service.credentials}.",
     )
 

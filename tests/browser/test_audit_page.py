@@ -302,7 +302,7 @@ def test_audit_page_filters_by_severity_and_shows_manifest(desktop: WatchedPage,
 
 def test_audit_page_lists_unread_clusters_and_fixed_findings(desktop: WatchedPage, small_file: Path) -> None:
     page = desktop.open(small_file)
-    assert page.locator("#unread").inner_text().split("\n")[0] == "1 cluster not read, or only partially"
+    assert page.locator("#unread").inner_text().split("\n")[0] == "1 cluster not read, or only partially read"
     assert "No broker of eu-3:9092 answered in 10 s." in page.locator("#unread").inner_text()
     untold = page.locator("#untold").inner_text().split("\n")
     assert (untold[0], untold[-1]) == ("Checks that could not be completed for 1 cluster", NOT_TOLD)
@@ -437,7 +437,7 @@ def test_audit_page_has_a_table_of_unused_topics(chromium: Browser, tmp_path: Pa
             ["eu-2", "Topic/old.3", "3,000", "3 MiB", "2024-12-27", "0"],
             ["eu-1", "Topic/old.2", "2,000", "2 MiB", "2024-12-27", "2"],
             ["eu-2", "Topic/old.1", "1,000", "1 MiB", "2024-12-27", "1"],
-            ["eu-1", "Topic/empty", "0", "0 B", "never written, found since 2026-01-19", "0"],
+            ["eu-1", "Topic/empty", "0", "0 B", "never written, first found 2026-01-19", "0"],
         ]
         expect(page.locator("#unused .note")).to_have_text("4 resources, 6 MiB")
         context.close()
@@ -508,7 +508,7 @@ def test_audit_page_of_unused_topics_fits_phones(chromium: Browser, tmp_path: Pa
         )
         page = context.new_page()
         page.goto(file.as_uri())
-        expect(page.locator("#unused")).to_contain_text("never written, found since 2026-01-19")
+        expect(page.locator("#unused")).to_contain_text("never written, first found 2026-01-19")
         box = page.locator("#unused").bounding_box()
         assert box is not None
         assert box["x"] >= 0

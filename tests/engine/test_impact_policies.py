@@ -491,7 +491,7 @@ def test_size_with_tiered_storage_is_unknown(
     resource = ConfigResource(ConfigScope.TOPIC, "orders")
     world.cluster.set_overrides(resource, {"segment.ms": str(HOUR), "remote.storage.enable": "true"})
     assert explain_unknown(world, fact, *declared) == (
-        "the topic has tiered storage, and brokers show only the local part of the log."
+        "the topic has tiered storage, and brokers report only the size of the local log."
     )
 
 

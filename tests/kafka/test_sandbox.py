@@ -170,7 +170,7 @@ def test_broker_that_cannot_start_is_quoted_and_stopped(single: SandboxSettings)
     meta = data / "meta.properties"
     meta.write_text(meta.read_text("latin-1").replace("node.id=1", "node.id=7"), "latin-1")
     with pytest.raises(
-        KdeclareError, match=r"(?s)Broker 1 ended during startup\..*Stored node id 7"
+        KdeclareError, match=r"(?s)Broker 1 exited during startup\..*Stored node id 7"
     ) as failed:
         start_quietly(single)
     assert failed.value.diagnostics[0].code == "sandbox-start"

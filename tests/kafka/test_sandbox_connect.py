@@ -175,7 +175,7 @@ def test_killed_worker_is_down_until_started(running: SandboxStatus) -> None:
 
 def test_worker_that_cannot_start_is_quoted_and_stopped(running: SandboxStatus) -> None:
     kafka_sandbox.kill_worker(running.folder, 2)
-    with pytest.raises(KdeclareError, match=r"(?s)Worker 2 ended during startup\..*no\.Such") as failed:
+    with pytest.raises(KdeclareError, match=r"(?s)Worker 2 exited during startup\..*no\.Such") as failed:
         kafka_sandbox.start_worker(running.folder, 2, overrides={"key.converter": "no.Such"})
     assert failed.value.diagnostics[0].code == "sandbox-start"
     now = kafka_sandbox.status(running.folder)

@@ -212,7 +212,7 @@ def test_wait_reports_registry_that_ended(layout: Layout) -> None:
     startup = RegistryStartup(
         layout, marker.settings(layout.folder), "java", Path("a.tar.gz"), lambda _: None
     )
-    with pytest.raises(KdeclareError, match=r"(?s)ended during startup.*Error: out of memory"):
+    with pytest.raises(KdeclareError, match=r"(?s)exited during startup.*Error: out of memory"):
         startup.wait(10)
 
 

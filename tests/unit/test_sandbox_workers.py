@@ -477,7 +477,7 @@ def test_await_workers_quotes_log_of_ended_worker(
 
     monkeypatch.setattr(health, "is_healthy", end_worker)
     monkeypatch.setattr(worker_startup, "_POLL_SECONDS", 0)
-    with pytest.raises(KdeclareError, match=r"(?s)Worker 1 ended during startup.*Stopping due to"):
+    with pytest.raises(KdeclareError, match=r"(?s)Worker 1 exited during startup.*Stopping due to"):
         await_sandbox_workers(sleeping_sandbox, 60)
 
 

@@ -29,7 +29,7 @@ class CatalogEntry:
     resource: ResourceText
     kind: str
     name: str
-    owner: Annotated[str | None, Field(description="The label team; null if the resource has no owner.")]
+    owner: Annotated[str | None, Field(description="The value of the label 'team'; null if there is none.")]
     description: Annotated[str, Field(description="What the resource is for; empty if not stated.")]
     labels: Mapping[str, str]
     clusters: tuple[str, ...]

@@ -117,7 +117,7 @@ def _render_unread(audit: Audit) -> str:
         f"<li><b>{_escape(cluster.name)}</b><span>{_escape(cluster.error or '')}</span></li>"
         for cluster in clusters
     )
-    title = f"{format_count(len(clusters), 'cluster')} not read, or only partially"
+    title = f"{format_count(len(clusters), 'cluster')} not read, or only partially read"
     return f'<section class="panel said alarm static">\n<h2>{title}</h2>\n<ul>{items}</ul></section>\n'
 
 
@@ -163,7 +163,7 @@ def _render_cell(name: str, text: str) -> str:
 
 
 def _render_rest(count: int) -> str:
-    return f'<p class="dim">and {count:,} more, see the Parquet tables</p>\n' if count > 0 else ""
+    return f'<p class="dim">and {count:,} more (see the Parquet tables)</p>\n' if count > 0 else ""
 
 
 def _escape(text: str) -> str:

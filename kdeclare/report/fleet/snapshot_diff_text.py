@@ -54,10 +54,10 @@ class UnknownObjects:
 
     cluster: str
     kind: Annotated[str | None, Field(description="The type of the objects; null for the whole cluster.")]
-    name: Annotated[str | None, Field(description="The only object; null for several objects.")]
+    name: Annotated[str | None, Field(description="The name of the object; null for several objects.")]
     prefix: Annotated[
         str | None,
-        Field(description="The string with which the names of the objects begin; null for all objects."),
+        Field(description="The prefix of the names of the objects; null for all objects."),
     ]
     reason: str
 

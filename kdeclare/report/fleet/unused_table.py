@@ -54,7 +54,7 @@ def _format_newest(row: AuditRow, newest_ms: int | None) -> str:
     day of the first audit that found the topic unused instead.
     """
     if newest_ms is None:
-        return f"never written, found since {row.first_seen.date()}"
+        return f"never written, first found {row.first_seen.date()}"
     return str(datetime.fromtimestamp(newest_ms / 1000, UTC).date())
 
 

@@ -180,7 +180,7 @@ function start() {
   tiles();
   severe();
   for (const id of ["findings", "overview"]) byId(id).hidden = false;
-  said("unread", "error", (clusters) => `${clusters} not read, or only partially`);
+  said("unread", "error", (clusters) => `${clusters} not read, or only partially read`);
   said("untold", "notice", (clusters) => `Checks that could not be completed for ${clusters}`);
   teams();
   choices("severity", "All severities", (name) => name);

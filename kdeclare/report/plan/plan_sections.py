@@ -72,7 +72,7 @@ def _render_page_section(section: PlanSection, number: int, writer: ComparisonWr
     items = [_render_page_line(line) for line in section.lines[:MAX_PAGE_LINES]]
     left = len(section.lines) - MAX_PAGE_LINES
     if left > 0:
-        note = f"and {format_count(left, 'more line')}, see the text output of the plan"
+        note = f"and {format_count(left, 'more line')} (see the text output of the plan)"
         items.append(f'<li class="dim">{note}</li>')
     return (
         f'<section class="panel" aria-labelledby="{id_}">\n'

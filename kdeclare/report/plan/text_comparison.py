@@ -57,7 +57,8 @@ class ComparisonWriter:
         for number, comparison in enumerate(comparisons):
             if self._page_remaining < _MIN_LENGTH:
                 left = format_count(len(comparisons) - number, "more comparison")
-                parts.append(f'<p class="dim">{left} not shown, because the page is long. {_LEFT_OUT}</p>\n')
+                note = f"{left} not shown, to limit the size of the page. {_LEFT_OUT}"
+                parts.append(f'<p class="dim">{note}</p>\n')
                 break
             parts.append(self._render(comparison))
         return "".join(parts)

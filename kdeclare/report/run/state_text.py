@@ -35,7 +35,7 @@ def render_abandoned_run_text(run: AbandonedRun, style: Style = PLAIN) -> str:
         if len(known_steps) > _MAX_STEPS:
             lines.append(style.dim(f"  … and {len(known_steps) - _MAX_STEPS:,} more with a known outcome"))
     else:
-        lines.append("Its journal shows no operation that began.")
+        lines.append("According to its journal, it did not begin any operation.")
     if not run.journal_complete:
         lines.append("The journal is damaged. The run may have begun other operations as well.")
     return "".join(f"{line}\n" for line in lines)
@@ -105,14 +105,14 @@ def render_migrated_state_text(migrated: MigratedState) -> str:
     target, source = sanitize_for_terminal(migrated.target), sanitize_for_terminal(migrated.source)
     lines = [
         f"Copied {format_count(migrated.resources, 'owned resource')} and "
-        f"{format_count(migrated.runs, 'run')}, and compared the copy.",
+        f"{format_count(migrated.runs, 'run')}, and verified the copy.",
         "",
         "Now change the location in the project file:",
         "",
         "  spec:",
         f"    state: {target}",
         "",
-        f"The old state ({source}) is unchanged. Delete it after everyone uses the new location.",
+        f"The old state ({source}) is unchanged. Delete it once everyone uses the new location.",
     ]
     return "".join(f"{line}\n" for line in lines)
 

@@ -39,7 +39,7 @@ class OwnershipChange:
     lineage: str
     released: Annotated[tuple[str, ...], Field(description="Resources that are no longer owned.")]
     added: Annotated[tuple[str, ...], Field(description="Resources that are now owned.")]
-    changed: Annotated[tuple[str, ...], Field(description="Resources with a different record.")]
+    changed: Annotated[tuple[str, ...], Field(description="Resources whose ownership record has changed.")]
     written: Annotated[bool, Field(description="Whether the state was written.")]
     diagnostics: Diagnostics = ()
 

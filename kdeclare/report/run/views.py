@@ -205,7 +205,7 @@ class PrunedRuns:
 
     runs: Annotated[tuple[str, ...], Field(description="The ids of these runs, oldest first.")]
     kept: Annotated[int, Field(description="The number of all other runs.")]
-    removed: Annotated[bool, Field(description="Whether the runs are removed.")]
+    removed: Annotated[bool, Field(description="Whether the runs were removed.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class RegistryStartup:
         files = self.layout.registry
         while not health.is_registry_ready(self.settings.registry_port, _ASK_SECONDS):
             if running_process(files) is None:
-                raise build_start_error("registry", files, "The schema registry ended during startup.")
+                raise build_start_error("registry", files, "The schema registry exited during startup.")
             if time.monotonic() - started_at > timeout:
                 message = f"The schema registry was not ready within {timeout:.0f} s."
                 raise build_start_error("registry", files, message)

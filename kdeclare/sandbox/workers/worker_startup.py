@@ -65,7 +65,7 @@ def _require_running(layout: Layout, worker_ids: Iterable[int]) -> None:
     for worker_id in worker_ids:
         files = layout.connect.worker(worker_id)
         if running_process(files) is None:
-            raise build_start_error("Connect worker", files, f"Worker {worker_id} ended during startup.")
+            raise build_start_error("Connect worker", files, f"Worker {worker_id} exited during startup.")
 
 
 # Three workers and three brokers must fit into 4 GiB of memory.

@@ -161,7 +161,7 @@ def test_open_transaction_is_reported_after_time_limit(
 
     def read_meanwhile(commit: Callable[[], None]) -> None:
         monkeypatch.setattr(state_log, "OPEN_TRANSACTION_S", 1.0)
-        with pytest.raises(KdeclareError, match="could not be read to its end in 1 s") as caught:
+        with pytest.raises(KdeclareError, match="could not be read to the end within 1 s") as caught:
             others.get("state.json")
         assert caught.value.diagnostics[0].code == "state-storage"
         commit()

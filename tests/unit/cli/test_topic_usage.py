@@ -108,7 +108,7 @@ def test_unused_topics_have_no_members_and_no_recent_records(shop: CommandLine) 
     document = read(shop, "--unused")
     assert list_names(document) == ["empty", "legacy"]
     changelog, purged = document["undetermined"]
-    assert "according to its name, Kafka Streams uses it" in changelog["reason"]
+    assert "the name suggests that Kafka Streams uses the topic" in changelog["reason"]
     assert purged == {"name": "purged", "reason": "all records of partition 0 were deleted"}
     assert list_names(read(shop, "--unused", "--older-than", "2d")) == [*list_names(document), "refunds"]
     shop.cluster.set_members("old", GroupMember("m-2", "c", "h", None, (LEGACY,)))

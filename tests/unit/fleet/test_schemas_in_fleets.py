@@ -108,7 +108,9 @@ def test_audit_says_in_words_how_a_schema_differs() -> None:
     messages = {
         row["path"]: row["message"] for row in find(registry, [item], {str(item.id): make_record(item)})
     }
-    drifted = "Changed outside kdeclare since the last apply. From the registry to the manifest:"
+    drifted = (
+        "Changed outside kdeclare since the last apply. Changes from the registry's schema to the manifest's:"
+    )
     assert messages == {
         "schema.Order (documentation-removed)": f'{drifted} record Order: documentation "An order." removed.',
         "schema.Order.size (field-removed)": f"{drifted} field 'size' of record Order removed (long).",
@@ -123,7 +125,7 @@ def test_audit_of_a_different_language_has_no_words() -> None:
     item = make_schema("order", compatibility="BACKWARD")
     rows = find(registry, [item], {str(item.id): make_record(item)})
     assert {"type", "schema"} <= {row["path"] for row in rows}
-    assert not [row for row in rows if "From the registry" in row["message"]]
+    assert not [row for row in rows if "Changes from the registry" in row["message"]]
 
 
 def test_schema_with_references_is_compared_with_all_schemas() -> None:

@@ -106,7 +106,7 @@ def test_long_sections_are_cut_and_counted() -> None:
     assert len(text) < MAX_COMMENT_LENGTH
     items = ElementReader("li", render_plan_page(make_plan())).found
     assert len(items) == MAX_PAGE_LINES + 1
-    assert items[-1] == ("dim", f"and {2000 - MAX_PAGE_LINES:,} more lines, see the text output of the plan")
+    assert items[-1] == ("dim", f"and {2000 - MAX_PAGE_LINES:,} more lines (see the text output of the plan)")
     assert plan_text(make_plan()).count("  + user-") == 2000
 
 

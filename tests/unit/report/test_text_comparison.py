@@ -99,7 +99,7 @@ def test_page_counts_lines_and_comparisons_that_do_not_fit() -> None:
     assert 30 < shown < 100
     assert f"{1000 - shown} more lines ({1000 - shown} of them different) not shown" in html
     assert html.endswith(
-        '<p class="dim">2 more comparisons not shown, because the page is long. '
+        '<p class="dim">2 more comparisons not shown, to limit the size of the page. '
         "The JSON output of the plan contains all texts in full.</p>\n"
     )
 

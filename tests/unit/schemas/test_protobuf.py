@@ -128,8 +128,8 @@ INVALID = {
     "Expected the name of a group, which starts with a capital letter, not 'int32'.",
     "message A {} message A {}": "line 1, column 22, A: 'A' is defined twice.",
     "message A { $ }": "line 1, column 13: '$' is not expected here.",
-    'option a = "b;': "line 1, column 12: The string has no closing quotation mark in its line.",
-    "message A {} /*": "line 1, column 14: The comment has no end.",
+    'option a = "b;': "line 1, column 12: The string has no closing quotation mark on the same line.",
+    "message A {} /*": "line 1, column 14: The comment is not closed.",
 }
 
 

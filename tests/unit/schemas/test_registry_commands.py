@@ -270,7 +270,7 @@ def test_describe_shows_soft_deleted_version(registry: MemoryRegistry, run: Run)
         ("orders-key", "orders, keys (TopicNameStrategy)"),
         ("x.Order", "any (RecordNameStrategy)"),
         ("eu-orders-x.Order", "eu-orders (TopicRecordNameStrategy)"),
-        ("something", "the name of the subject follows no subject name strategy"),
+        ("something", "the subject name does not match any subject name strategy"),
     ],
 )
 def test_describe_names_topic(registry: MemoryRegistry, run: Run, subject: str, topic: str) -> None:

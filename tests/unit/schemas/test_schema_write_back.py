@@ -129,7 +129,7 @@ def test_type_is_not_written(kdeclare: CommandLine, registry: MemoryRegistry) ->
     apply(kdeclare)
     ran = kdeclare("rollback", "--yes", "--write-manifest")
     assert ran.code == ExitCode.ERROR, ran
-    assert "The type of the schema Schema/order changes." in ran.err
+    assert "In Schema/order, the type of the schema changes." in ran.err
     assert registry.list_versions("order") == (1, 2)
 
 

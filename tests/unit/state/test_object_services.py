@@ -170,9 +170,9 @@ def test_url_is_parsed(url: str, expected: ObjectSettings) -> None:
         ("s3://bucket?endpoint=minio:9000", "is not a URL"),
         ("s3://bucket?endpoint=http://[minio", "is not a URL"),
         ("s3://bucket?endpoint=https://me:geheim@minio", "contains a password"),
-        ("s3://bucket?endpoint=http://minio:9000", "has no TLS"),
-        ("s3://bucket?endpoint=http://127.0.0.1.example.com", "has no TLS"),
-        ("s3://bucket?endpoint=http://minio:9000&allow_http=false", "has no TLS"),
+        ("s3://bucket?endpoint=http://minio:9000", "does not use TLS"),
+        ("s3://bucket?endpoint=http://127.0.0.1.example.com", "does not use TLS"),
+        ("s3://bucket?endpoint=http://minio:9000&allow_http=false", "does not use TLS"),
         ("s3://bucket?endpoint=http://minio:9000&allow_http=maybe", "'allow_http' is not a boolean"),
     ],
 )
@@ -189,7 +189,7 @@ def test_wrong_url_is_refused(url: str, reason: str) -> None:
 def test_environment_variables_complete_url() -> None:
     assert settings_of("az://container", AZURE_STORAGE_ACCOUNT_NAME="x").account == "x"
     assert settings_of("s3://bucket", AWS_ENDPOINT_URL="https://x").endpoint == "https://x"
-    with pytest.raises(KdeclareError, match="has no TLS"):
+    with pytest.raises(KdeclareError, match="does not use TLS"):
         settings_of("s3://bucket", AWS_ENDPOINT_URL="http://minio:9000")
 
 

@@ -39,7 +39,7 @@ from kdeclare.providers.kafka.policies.cluster_reader import ClusterReader
 _T = TypeVar("_T")
 _TOPIC = "Topic"
 _MAX_NAMED_GROUPS = 5
-_TIERED = "the topic has tiered storage, and brokers show only the local part of the log"
+_TIERED = "the topic has tiered storage, and brokers report only the size of the local log"
 
 
 def build_effect_change(topic: str, effects: Iterable[TopicEffect]) -> TopicChange:
@@ -256,7 +256,7 @@ class TopicImpactFacts:
         if log.size is not None:
             return log.size
         fault = self.source.facts.impact_reader.sizes_fault
-        return _refuse(fault or f"no broker shows the size of partition {number}")
+        return _refuse(fault or f"no broker reports the size of partition {number}")
 
     def _sum_deleted_bytes(self) -> int:
         logs, deleted = self._find_deleted()
@@ -330,6 +330,6 @@ def _explain_unknown_groups(groups: Sequence[str]) -> str:
     more = f" and {len(groups) - _MAX_NAMED_GROUPS} more" if len(groups) > _MAX_NAMED_GROUPS else ""
     noun, verb = ("group", "reads") if len(groups) == 1 else ("groups", "read")
     return (
-        f"kdeclare does not know whether the {noun} {named}{more} {verb} the topic (share groups, groups of "
-        "an unknown type, and groups whose members wait for partitions)"
+        f"kdeclare does not know whether the {noun} {named}{more} {verb} the topic: it cannot determine "
+        "this for share groups, groups of an unknown type, and groups whose members wait for partitions"
     )

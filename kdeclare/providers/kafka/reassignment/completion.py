@@ -195,7 +195,7 @@ def explain_pending_part(pending_part: PendingPart) -> str:
 _MOVE_CONTINUES = "The move continues in the cluster. Run kdeclare status to see its progress."
 _CLEANUP_LATER = (
     "The move continues in the cluster. After the move has finished, kdeclare status --watch or the next "
-    "apply performs this step."
+    "apply executes this operation."
 )
 _OVERRIDDEN = (
     "The move ended, but the partition does not have the requested replicas: another client cancelled or "

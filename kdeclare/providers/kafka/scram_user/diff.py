@@ -287,7 +287,8 @@ def _report_unverified(desired: DesiredResource, mechanisms: list[str]) -> Diagn
         "Password not verified",
         f"{desired.id} already has credentials for {' and '.join(mechanisms)}. kdeclare takes ownership of "
         "them without setting the password. Kafka does not reveal whether the declared password is correct.",
-        hint="To check the password, set verify: login. To set the declared password, declare iterations.",
+        hint="To check the password, declare 'verify: login'. To set the declared password, declare "
+        "'iterations' with a number that differs from the current one.",
         place=desired.source,
         resource=str(desired.id),
     )

@@ -128,7 +128,7 @@ def _render_manifest(user: str, credentials: Credentials, variable: str) -> str:
             "mechanisms:",
             *(line for mechanism in sorted(credentials) for line in _render_mechanism(mechanism, variable)),
         ],
-        [f"Kafka does not return passwords. Set {variable}, or replace the reference."],
+        [f"Kafka does not return passwords. Set the variable {variable}, or replace the reference to it."],
     )
 
 

@@ -201,9 +201,9 @@ def _warn_no_login(desired: DesiredResource, fault: Fault) -> Diagnostic:
     return warning(
         "password-unverified",
         "Password not verified",
-        f"{desired.id} has verify: login, but kdeclare could not log in to check its passwords: "
+        f"{desired.id} has 'verify: login', but kdeclare could not log in to check its passwords: "
         f"{fault.message}.",
-        hint="Connect to a listener with SASL that allows the mechanism, or remove verify: login.",
+        hint="Connect to a SASL listener that allows the mechanism, or remove 'verify: login'.",
         place=desired.source,
         resource=str(desired.id),
     )
@@ -216,7 +216,8 @@ def _report_hidden(resource: ResourceId, desired: DesiredResource | None) -> Dia
     return make_diagnostic(
         "not-visible",
         "Credentials not visible",
-        f"{resource} {outcome}: without Describe on the cluster, kdeclare cannot see its credentials.",
+        f"{resource} {outcome}: without the Describe permission on the cluster, kdeclare cannot read the "
+        "user's credentials.",
         hint="Grant kdeclare the Describe and Alter permissions on the cluster.",
         place=desired.source if desired else None,
         resource=str(resource),

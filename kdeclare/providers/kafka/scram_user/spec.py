@@ -99,7 +99,8 @@ class ScramUserSpec(BaseModel):
         ),
     ] = "state"
     lifecycle: Annotated[
-        ScramLifecycle, Field(description="How to treat deletions, and credentials that other clients set.")
+        ScramLifecycle,
+        Field(description="Protection from deletion, and adoption of credentials that other clients set."),
     ] = ScramLifecycle()
 
 

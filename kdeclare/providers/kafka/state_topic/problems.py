@@ -32,8 +32,8 @@ def build_fault_error(fault: Fault, topic: str, transactional_id: str) -> Kdecla
 def build_blocked_error(topic: str, seconds: float) -> KdeclareError:
     """Return the error about a transaction that stays open, so that later records cannot be read."""
     return build_storage_error(
-        f"The state in the topic '{topic}' could not be read to its end in {seconds:.0f} s, probably because "
-        "of an open transaction of another process.",
+        f"The state in the topic '{topic}' could not be read to the end within {seconds:.0f} s, probably "
+        "because of an open transaction of another process.",
         "Wait a minute, and run the command again: brokers abort a transaction whose process died. If the "
         "problem remains, run `kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --topic "
         f"{topic}`, and abort the transaction that it lists.",
@@ -62,8 +62,8 @@ def build_recreated_error(topic: str) -> KdeclareError:
             "The state's topic was replaced",
             f"The topic '{topic}' was deleted or created again while this command was running. The state "
             "that this command has read no longer exists.",
-            hint="Restore the records of the topic from a backup, or check that no other process uses it. "
-            "Then run the command again.",
+            hint="Make sure that no other process uses the topic, and restore its records from a backup if "
+            "they are lost. Then run the command again.",
         )
     )
 

@@ -54,9 +54,10 @@ def check_replaced_topics(
             yield warning(
                 "replacement-unchecked",
                 "A broker policy may deny the new topic",
-                f"The policy of the brokers denies a topic with the settings of {op.resource} and a "
-                f"different name: {reason}. If the policy also denies the real name, apply deletes the topic "
-                "but cannot create it again.",
+                f"To check whether {op.resource} can be created again, kdeclare asked the brokers to "
+                "validate a topic with the same settings and a different name. A broker policy denies that "
+                f"topic: {reason}. If the policy also denies the real name, apply deletes the topic but "
+                "cannot create it again.",
                 hint="Check the policy of the brokers before you apply the plan.",
                 resource=str(op.resource),
             )

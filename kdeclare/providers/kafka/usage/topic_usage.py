@@ -36,7 +36,7 @@ TOPICS_PER_STEP = 1000
 _STEP_LIMIT_S = 60.0
 """The time limit for reading the logs of `TOPICS_PER_STEP` topics, in seconds. No request begins after it."""
 _NO_SIZE = "a broker did not report the size of a partition"
-_TIERED = "brokers report only the local part of tiered storage"
+_TIERED = "the topic has tiered storage, and brokers report only the size of the local log"
 _GONE = "deleted in the meantime"
 
 
@@ -111,8 +111,9 @@ class TopicUsage:
         if rebalancing is not None:
             return Unknown(f"the members of group '{rebalancing}' have no partitions at the moment")
         if self.purpose is not None:
+            system = self.purpose.label
             return Unknown(
-                f"according to its name, {self.purpose.label} uses it, and can read it without a group"
+                f"the name suggests that {system} uses the topic, and {system} can read it without a group"
             )
         return True
 

@@ -147,6 +147,6 @@ def _build_error(path: Path, type_: SchemaType, problem: SchemaProblem) -> Diagn
         "invalid-schema",
         "Schema is not valid",
         f"{problem.message.rstrip('.')}{where}.",
-        hint=f"Correct the schema. The registry would refuse it as {type_.value}.",
+        hint=f"Correct the schema, or pass --type if the schema is not of the type {type_.value}.",
         place=SourcePosition(str(path), line, (problem.column or 1) if problem.line else 1),
     )

@@ -68,8 +68,8 @@ References = Annotated[
     typer.Option(
         "--reference",
         metavar="NAME=SUBJECT[:VERSION]",
-        help="Reference of the schema in the file, by default to the latest version. Repeatable (default: "
-        "the references of the subject's manifest, or of its latest version).",
+        help="Schema that the schema in the file refers to by this name. Without VERSION: the latest "
+        "version. Repeatable (default: the references in the subject's manifest, or in its latest version).",
     ),
 ]
 

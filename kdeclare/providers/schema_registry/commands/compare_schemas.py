@@ -175,7 +175,8 @@ def _find_earlier(located: LocatedSubject, number: int) -> int:
             "no-earlier-version",
             "No earlier version",
             f"The subject '{located.name}' in registry '{located.registry}' has no version before {number}.",
-            hint="Pass --file to compare it with a file, or --from to name a version.",
+            hint="Pass --from to compare with a later version, or --file to compare the latest version "
+            "with a file.",
         )
     )
 

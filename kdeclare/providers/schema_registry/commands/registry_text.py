@@ -123,7 +123,7 @@ def _format_numbers(numbers: Sequence[int]) -> str:
 
 def _format_topic(naming: NamingView | None) -> str:
     if naming is None:
-        return "the name of the subject follows no subject name strategy"
+        return "the subject name does not match any subject name strategy"
     if naming.topic is None:
         return f"any ({naming.strategy})"
     part = f", {naming.part.value}s" if naming.part is not None else ""

@@ -63,7 +63,7 @@ class SubjectView:
         ),
     ]
     latest_version: Annotated[int | None, Field(description="Null if all versions are soft-deleted.")]
-    versions: Annotated[int, Field(description="The number of versions without the soft-deleted versions.")]
+    versions: Annotated[int, Field(description="The number of versions, not counting soft-deleted ones.")]
     deleted_versions: Annotated[
         int | None, Field(description="The number of soft-deleted versions; null without --deleted.")
     ]
@@ -119,12 +119,12 @@ class SubjectDetailView:
         tuple[SubjectVersion, ...] | None,
         Field(description="The versions that refer to this version; null if they could not be read."),
     ]
-    versions: Annotated[tuple[int, ...], Field(description="Without the soft-deleted versions.")]
+    versions: Annotated[tuple[int, ...], Field(description="All versions except the soft-deleted ones.")]
     deleted_versions: tuple[int, ...]
     level: Annotated[CompatibilityLevel, Field(description="The level that applies to the subject.")]
     level_origin: LevelOrigin
     naming: Annotated[
-        NamingView | None, Field(description="Null if the name follows no subject name strategy.")
+        NamingView | None, Field(description="Null if the name does not match any subject name strategy.")
     ]
     declared_by: DeclaredBy
     owned_by: OwnedBy
@@ -209,7 +209,8 @@ class RegistrationView:
     version: Annotated[int | None, Field(description="The version with this content; null if it is new.")]
     latest_version: Annotated[int | None, Field(description="Null if the subject has no versions.")]
     mode: Annotated[
-        str | None, Field(description="The mode of the subject if it permits no registration; or null.")
+        str | None,
+        Field(description="The mode of the subject if it does not permit registration; otherwise null."),
     ]
 
 

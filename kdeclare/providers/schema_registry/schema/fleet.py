@@ -151,7 +151,7 @@ class SchemaAuditRules(AuditRules):
         words = describe_shown_fields(body.type, latest.content.text, body.text).get(field.path, "")
         if len(words) > _MAX_WORDS:
             words = f"{words[:_MAX_WORDS]}…"
-        return f"From the registry to the manifest: {words}." if words else ""
+        return f"Changes from the registry's schema to the manifest's: {words}." if words else ""
 
 
 def _list_problems(live: LiveState) -> list[str]:

@@ -176,11 +176,12 @@ def _shorten(text: str) -> str:
 
 
 def _refuse_field(change: Change, path: str) -> Diagnostic:
-    what = "The type of the schema" if path == TYPE else "The references of the schema"
+    what = "the type of the schema changes" if path == TYPE else "the references of the schema change"
     return error(
         "field-not-written",
         "Field cannot be written to the manifest",
-        f"{what} {change.id} changes. kdeclare writes only the schema itself and its compatibility.",
+        f"In {change.id}, {what}. kdeclare writes only the schema itself and its compatibility level to "
+        "manifests.",
         hint=f"Edit '{path}' in the manifest yourself.",
         resource=str(change.id),
         subject=path,

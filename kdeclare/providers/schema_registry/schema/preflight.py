@@ -195,7 +195,7 @@ def _report_unchecked(op: Operation, reasons: Sequence[str]) -> Diagnostic:
     return info(
         "compatibility-unchecked",
         "Compatibility is checked during the apply",
-        f"The registry cannot check the schema of {op.resource} before it is registered{reason}.",
+        f"The registry cannot check the compatibility of {op.resource} before the apply{reason}.",
         resource=str(op.resource),
     )
 

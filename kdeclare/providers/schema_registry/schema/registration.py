@@ -93,8 +93,8 @@ def _find_version(registry: SchemaRegistry, reader: RegistryReader, item: Refere
     which = "the latest version" if item.version is None else f"version {item.version}"
     raise Fault(
         REFERENCE_CHANGED,
-        f"{which} of subject '{item.subject}' does not have the content that the plan refers to as "
-        f"'{item.name}'",
+        f"{which} of subject '{item.subject}' does not have the content that the plan expects for "
+        f"the reference '{item.name}'",
     )
 
 

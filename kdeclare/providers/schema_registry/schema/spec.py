@@ -61,7 +61,7 @@ class ReferenceSpec(BaseModel):
         StrictInt | Literal["latest"],
         Field(
             description="The version of the subject: a number, or latest (the default). If the latest "
-            "version changes, the schema is registered again with a reference to it."
+            "version changes, the schema is registered again with a reference to the new version."
         ),
     ] = "latest"
 
@@ -287,8 +287,8 @@ def _check_source(resource: str, spec: SchemaSpec, text: str | None) -> Iterator
                 resource,
                 CONTRADICTING_LIFECYCLE,
                 "Deletion is both declared and prevented",
-                f"{resource} has lifecycle.state: absent and onDelete: keep.",
-                "Remove onDelete: keep to delete the subject, or remove lifecycle.state to keep the subject.",
+                f"{resource} has 'lifecycle.state: absent' and 'onDelete: keep'.",
+                "Remove 'onDelete' to delete the subject, or remove 'lifecycle.state' to keep the subject.",
             )
         if spec.file is None and spec.schema_ is None:
             return

@@ -56,7 +56,8 @@ class NotificationDocument:
     open_count: int
     open: Annotated[Mapping[FindingSeverity, int], Field(description="The open findings by severity.")]
     unread_clusters: Annotated[
-        tuple[str, ...], Field(description="Clusters that were not, or only partially, read (at most 100).")
+        tuple[str, ...],
+        Field(description="Clusters that were not read, or only partially read (at most 100)."),
     ]
     new: Annotated[
         tuple[NotifiedFinding, ...],

@@ -132,7 +132,7 @@ def format_notification_context(notification: Notification) -> str:
     sentences = [f"{format_count(len(rows), 'finding')} open{severities}."]
     if summary.incomplete:
         clusters = format_count(len(summary.incomplete), "cluster")
-        sentences.append(f"{clusters} not read completely, so that not all drift is known.")
+        sentences.append(f"{clusters} not read completely, so not all drift is known.")
     if notification.target.where is not None:
         sentences.append(f"Only findings with: {notification.target.where}.")
     since = notification.since

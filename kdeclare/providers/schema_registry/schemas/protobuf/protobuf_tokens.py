@@ -87,9 +87,9 @@ def _scan(text: str) -> Iterator[tuple[str, str, int]]:
         match = _TOKEN.match(text, offset)
         if match is None or match.lastgroup is None:
             if text[offset] in "\"'":
-                raise_problem(text, offset, "The string has no closing quotation mark in its line.")
+                raise_problem(text, offset, "The string has no closing quotation mark on the same line.")
             if text.startswith("/*", offset):
-                raise_problem(text, offset, "The comment has no end.")
+                raise_problem(text, offset, "The comment is not closed.")
             raise_problem(text, offset, f"'{text[offset]}' is not expected here.")
         if match.lastgroup == TokenKind.INTEGER.name and len(match[0]) > _MAX_NUMBER_LENGTH:
             raise_problem(text, offset, f"The number has more than {_MAX_NUMBER_LENGTH} digits.")
