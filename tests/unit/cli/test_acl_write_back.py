@@ -204,7 +204,7 @@ def test_removal_of_undeclared_binding_changes_no_manifest(kdeclare: CommandLine
     kdeclare.cluster.create_acls([parse_binding("ALLOW User:old READ topic:audit from *")])
     files = read_files(kdeclare)
     ran = run(kdeclare, "remove", "--allow-principal User:old --operation Read --topic audit")
-    assert (ran.code, "no manifest changes" in ran.err + ran.out) == (ExitCode.OK, True), ran
+    assert (ran.code, "no manifest is changed" in ran.err + ran.out) == (ExitCode.OK, True), ran
     assert read_files(kdeclare) == files
     expect_no_changes(kdeclare)
 
