@@ -170,7 +170,9 @@ def build_workspace(
     keeper: ConnectionKeeper | None = None,
     attempts: int | None = None,
 ) -> Workspace:
-    """Build the workspace of an open project. The project file and environment in ``options`` are ignored.
+    """Build the `Workspace` of a project that is open already.
+
+    The project file and the environment in ``options`` are ignored.
 
     connections, keeper: see `open_workspace`. attempts: see `ConnectionContext`.
     Raises KdeclareError.

@@ -142,7 +142,7 @@ class SharedReads:
         self._values: dict[type[object], object] = {}
 
     def get(self, part_type: type[_Part], create: Callable[[], _Part]) -> _Part:
-        """Return the object of this class. The first call creates it."""
+        """Return the only instance of this class, and create it on the first call."""
         part = self._values.get(part_type)
         if isinstance(part, part_type):
             return part

@@ -148,7 +148,10 @@ def _load_declarations(workspace: Workspace, texts: Iterable[str]) -> tuple[obje
 
 
 def _choose_id(kind: str, taken_names: set[str], folder: Path | None) -> ResourceId:
-    """Choose the id of new `Defaults`, such as ``Defaults/topics``. Its name and file are not in use yet."""
+    """Choose the id of a new `Defaults` manifest, such as ``Defaults/topics``.
+
+    Neither the name nor the file of the manifest is in use yet.
+    """
     base = name = build_folder_name(kind)
     number = 1
     while name in taken_names or (

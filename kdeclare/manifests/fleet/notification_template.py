@@ -39,7 +39,7 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class MessageTemplate:
-    """A template of messages. content_type: the media type, which determines how values are escaped."""
+    """A message template. content_type: the media type, which determines how values are escaped."""
 
     text: str
     content_type: ContentType = "application/json"

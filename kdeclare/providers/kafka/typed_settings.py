@@ -8,9 +8,9 @@ from kdeclare.providers.kafka.config.catalog import is_secret_config
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 
 _HARMLESS_PART = re.compile(r"\[?(iterations=-?[0-9]*|password=\$\{(env|file)\.[^{}]+\}\]?)")
-"""Matches text without secrets in the value of a SCRAM credential.
+"""Matches the parts of a SCRAM credential that contain no secret.
 
-Such text is the start of the value, such as ``[iterations=8192``, or a password that is only a reference.
+These parts are the start of the value, such as ``[iterations=8192``, and a password that is only a reference.
 """
 
 

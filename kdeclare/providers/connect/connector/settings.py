@@ -1,4 +1,4 @@
-"""Connector configs: keys that the spec declares as separate fields, secrets, and masked values."""
+"""Connector configs: secrets, masked values, and the keys that have their own fields in the spec."""
 
 import re
 from collections.abc import Collection, Mapping

@@ -190,7 +190,7 @@ def _report_missing_version(subject: LocatedSubject, number: int) -> Diagnostic:
             "Version does not exist",
             f"Version {number} of subject '{subject.name}' in registry '{subject.registry}' is soft-deleted, "
             "and the registry does not return it.",
-            hint=f"Use one of its other versions: {format_numbers(subject.numbers)}.",
+            hint=f"Use another version of the subject: {format_numbers(subject.numbers)}.",
         )
     deleted = f" (soft-deleted: {format_numbers(subject.deleted)})" if subject.deleted else ""
     return error(

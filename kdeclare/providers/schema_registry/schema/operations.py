@@ -184,7 +184,7 @@ class SetLevel(SubjectOperationType):
         return True
 
     def change_subject(self, registry: SchemaRegistry, op: Operation) -> Outcome:
-        """Set or remove the level."""
+        """Set or remove the compatibility level of the subject."""
         args = get_arguments(op, LevelArgs)
         if args.level is None:
             registry.delete_level(args.subject)

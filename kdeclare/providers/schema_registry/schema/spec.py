@@ -340,7 +340,7 @@ def _locate_problem(resource: str, spec: SchemaSpec, text: str, problem: SchemaP
 
 
 def _split_path(path: str) -> SpecPath:
-    """Return the leading steps of a path such as ``fields[2].type`` that are plain keys or indexes."""
+    """Return the steps of a path, such as ``fields[2].type``, up to the first that is no key or index."""
     steps: list[str | int] = []
     for part in path.replace("[", ".[").split("."):
         if part.startswith("[") and part[1:-1].isdecimal():

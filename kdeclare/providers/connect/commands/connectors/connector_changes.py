@@ -98,9 +98,9 @@ def _build_body(
 
 
 def _choose_resource(located: LocatedConnector, owners: ConnectorOwners, used: Collection[str]) -> ResourceId:
-    """Return the id of the resource that declares or owns a connector.
+    """Return the id of the declared or owned resource for a connector.
 
-    If no resource does, return an id that no other resource uses.
+    If there is none, return an id that no resource uses.
     """
     for owner in (owners.declared, owners.owned):
         if owner is not None:

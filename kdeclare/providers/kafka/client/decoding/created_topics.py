@@ -30,7 +30,7 @@ _MIN_CONFIG_BYTES = 6
 _MAX_KNOWN_BLOCKS = 4
 """The maximum number of blocks to remember. A block contains the bytes of all configs of a topic.
 
-The topics of a plan have few different blocks.
+Most topics of a plan have the same configs, so a few blocks are enough.
 """
 
 _NO_ID = UUID(int=0)
