@@ -23,7 +23,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 13):
 else:
 
     def dataclass(cls: type | None = None, /, **options: bool) -> object:
-        """Create a dataclass, faster than the standard decorator if the options are ``frozen`` and ``slots``."""
+        """Create a dataclass. Faster than the standard decorator for the options ``frozen`` and ``slots``."""
         if cls is None and options == {"frozen": True, "slots": True}:
             return _make_frozen_dataclass
         return dataclasses.dataclass(cls, **options)
