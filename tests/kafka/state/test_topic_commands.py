@@ -44,7 +44,7 @@ def test_run_of_killed_process_is_continued_elsewhere(
 ) -> None:
     one, two = checkouts
     # On a busy machine, it takes up to half a minute until the next command looks at the lease.
-    state = ("--state", f"kafka://{topic}?lease=60")
+    state = ("--state", f"kafka://{topic}?lease=40")
     for project in checkouts:
         project.topics(*(f"t{number}" for number in range(100)))
     process = one.start("apply", "--yes", *state)
