@@ -309,6 +309,8 @@ def test_large_fleet_without_pyspark_names_the_extra_and_the_local_engine(
     monkeypatch.setattr("kdeclare.app.fleet.local_audit.MAX_LOCAL_ROWS", 1)
     for module in [name for name in sys.modules if name.startswith("kdeclare.fleet.spark")]:
         monkeypatch.delitem(sys.modules, module)
+    # The import that fails replaces this attribute of the package, which later tests would see.
+    monkeypatch.delattr(sys.modules["kdeclare.fleet"], "spark", raising=False)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     line = ["fleet", "audit", str(fleet.file), "--out", str(tmp_path / "out")]
     assert main([*line, "--snapshot", str(fleet.snapshots)]) == 1
