@@ -309,7 +309,8 @@ def _report_hidden(resource: ResourceId, desired: DesiredResource | None) -> Dia
     return make_diagnostic(
         "not-visible",
         "ACLs not visible",
-        f"{resource} {outcome}: without Describe on the cluster, kdeclare cannot see its bindings.",
+        f"{resource} {outcome}: without the Describe permission on the cluster, kdeclare cannot see its "
+        "bindings.",
         hint="Grant kdeclare the Describe permission on the cluster.",
         place=desired.source if desired else None,
         resource=str(resource),
