@@ -6,7 +6,7 @@ READY := $(VENV)/.installed
 STARTUP := $(VENV)/startup-cache
 # Without .venv, the demo installs only what its commands need. PySpark contains the program that downloads Kafka's
 # jars, unless a Maven mirror is set, from which kdeclare downloads them itself.
-DEMO_READY := $(if $(wildcard $(READY)),$(READY),$(VENV)-demo/.installed)
+DEMO_VENV := $(if $(wildcard $(READY)),$(VENV),$(VENV)-demo)
 DEMO_EXTRAS := $(if $(KDECLARE_MAVEN_MIRROR),fleet-local,fleet),policies
 # Without compiled files every run rewrites all tests anew, and every `kdeclare` that one starts compiles itself.
 unexport PYTHONDONTWRITEBYTECODE
@@ -33,10 +33,13 @@ NOTHING_BIG := 'not kafka and not spark and not browser'
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 18
 
-$(READY): pyproject.toml constraints.txt
-	@echo "Installing into $(VENV); the first time this takes minutes."
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+# The environments differ only in their extras.
+$(READY): EXTRAS := dev
+$(VENV)-demo/.installed: EXTRAS := $(DEMO_EXTRAS)
+$(READY) $(VENV)-demo/.installed: pyproject.toml constraints.txt
+	@echo "Installing into $(@D); the first time this takes minutes."
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 	touch $@
 
 install: $(READY) ## the virtual environment with everything in it
@@ -115,14 +118,9 @@ dist: $(READY)   ## the files of a release, in dist: wheel, source distribution,
 docs: $(READY)   ## the documentation as a site, in build/site; strict, and nothing is fetched
 	$(BIN)/python -m sphinx -q -n -W --keep-going -c scripts/site -b html . build/site
 
-$(VENV)-demo/.installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)-demo
-	$(VENV)-demo/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(DEMO_EXTRAS)]'
-	touch $@
-
-demo: $(DEMO_READY) ## the whole story on real brokers, from an empty machine; then a fleet of three clusters
-	PATH="$(CURDIR)/$(dir $(DEMO_READY))bin:$$PATH" bash scripts/demo.sh
-	PATH="$(CURDIR)/$(dir $(DEMO_READY))bin:$$PATH" bash examples/fleet/run.sh
+demo: $(DEMO_VENV)/.installed ## the whole story on real brokers, from an empty machine; then a fleet of three clusters
+	PATH="$(CURDIR)/$(DEMO_VENV)/bin:$$PATH" bash scripts/demo.sh
+	PATH="$(CURDIR)/$(DEMO_VENV)/bin:$$PATH" bash examples/fleet/run.sh
 
 bench: $(READY)  ## 1,000 and 5,000 topics on real brokers, beside the raw requests
 	$(BIN)/python -m benchmarks.engine

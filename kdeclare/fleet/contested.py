@@ -1,7 +1,7 @@
 """Find resources that contradict each other, or that several entries of a fleet manage in the same cluster.
 
-Entries share a cluster if the id of the live cluster is the same. Only Kafka objects are compared, because
-names in other systems are valid only within an environment.
+Entries share a cluster if the id of the live cluster is the same. Only objects of the system that identifies
+the cluster are compared, because names in other systems are valid only within an environment.
 """
 
 from collections import defaultdict

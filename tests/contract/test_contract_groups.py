@@ -17,7 +17,7 @@ from kdeclare.providers.kafka.consumer_group.port import Groups, OffsetChanges
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import EARLIEST, LATEST
 from tests.beds import AnyBed, KafkaBed, MemoryBed, get_error
-from tests.kafka.group_consumers import subscribe_when_known, wait_for_assignment
+from tests.kafka.group_consumers import join_group
 
 
 class GroupBed:
@@ -86,8 +86,7 @@ class GroupBed:
             bootstrap_servers=self.bed._bootstrap, group_id=group, client_id="c", enable_auto_commit=False
         )
         try:
-            subscribe_when_known(consumer, topic)
-            wait_for_assignment(consumer)
+            join_group(consumer, topic)
             yield
         finally:
             consumer.close()

@@ -11,18 +11,17 @@ import time
 import kafka
 
 
-def subscribe_when_known(consumer: kafka.KafkaConsumer, topic: str, timeout_s: float = 60) -> None:
-    """Subscribe to a topic as soon as the consumer knows its partitions."""
-    deadline = time.monotonic() + timeout_s
+def join_group(consumer: kafka.KafkaConsumer, topic: str) -> None:
+    """Subscribe to a topic without records to read, and poll until the consumer has partitions.
+
+    It subscribes as soon as it knows the partitions of the topic.
+    """
+    deadline = time.monotonic() + 60
     while not consumer.partitions_for_topic(topic):
         assert time.monotonic() < deadline, f"the consumer does not see the topic {topic}"
         time.sleep(0.05)
     consumer.subscribe([topic])
-
-
-def wait_for_assignment(consumer: kafka.KafkaConsumer, timeout_s: float = 120) -> None:
-    """Poll a consumer without records to read until it has partitions."""
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + 120
     while not consumer.assignment():
         consumer.poll(timeout_ms=200)
         assert time.monotonic() < deadline, "the consumer is assigned no partition"

@@ -33,7 +33,7 @@ from tests.kafka.broker_policies import (
     build_single_create_call,
     build_topic,
 )
-from tests.kafka.group_consumers import subscribe_when_known, wait_for_assignment
+from tests.kafka.group_consumers import join_group
 
 pytestmark = pytest.mark.kafka
 
@@ -147,8 +147,7 @@ def test_policies_see_internal_topics(policies: PolicedBrokers, bed: KafkaBed) -
     with policies.record_calls() as lines:
         consumer = KafkaConsumer(group_id="any", bootstrap_servers=policies.sandbox.bootstrap)
         try:
-            subscribe_when_known(consumer, bed.create())
-            wait_for_assignment(consumer)
+            join_group(consumer, bed.create())
         finally:
             consumer.close()
     assert [line["method"] for line in lines if "__consumer_offsets" in line.values()] == ["alter", "create"]

@@ -17,7 +17,7 @@ from kdeclare.providers.kafka.port import EARLIEST
 from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.commands import run_here
 from tests.conftest import free_port
-from tests.kafka.group_consumers import subscribe_when_known, wait_for_assignment
+from tests.kafka.group_consumers import join_group
 from tests.kafka.random_topics import (
     COMPACTED,
     HOUR,
@@ -191,8 +191,7 @@ def test_policies_see_unread_records_in_plan_and_apply(
         bootstrap_servers=quick.bootstrap, group_id="reporting", enable_auto_commit=False
     )
     try:
-        subscribe_when_known(consumer, topic)
-        wait_for_assignment(consumer)
+        join_group(consumer, topic)
         project.declare()
         planned = run_here(tmp_path, "plan", "--allow-deletes", "--allow-empty")
     finally:

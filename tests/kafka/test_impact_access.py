@@ -16,7 +16,7 @@ from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN
 from tests.commands import run_here
 from tests.conftest import connect_as
-from tests.kafka.group_consumers import subscribe_when_known, wait_for_assignment
+from tests.kafka.group_consumers import join_group
 from tests.kafka.test_bad_input import Project
 
 pytestmark = pytest.mark.kafka
@@ -75,8 +75,7 @@ def test_connected_group_is_named_for_quotas_and_permissions(
     arguments = {**build_record_client_arguments("", read_properties(properties), 10.0), "client_id": CLIENT}
     consumer = kafka.KafkaConsumer(group_id=GROUP, **arguments)
     try:
-        subscribe_when_known(consumer, topic)
-        wait_for_assignment(consumer)
+        join_group(consumer, topic)
         project.declare(topic_manifest, declare_quota(1_000_000))
         found = plan(project, properties)
         consumer.poll(0)

@@ -18,7 +18,7 @@ from kdeclare.sandbox.security import ADMIN, READER
 from tests.beds import KafkaBed
 from tests.commands import run_here
 from tests.conftest import connect_as
-from tests.kafka.group_consumers import subscribe_when_known, wait_for_assignment
+from tests.kafka.group_consumers import join_group
 from tests.kafka.test_bad_input import Project
 
 pytestmark = pytest.mark.kafka
@@ -204,8 +204,7 @@ def test_growth_names_groups_whose_clients_choose_their_partitions(project: Proj
             bootstrap_servers=project.bootstrap, group_id=group, enable_auto_commit=False
         )
         if joins:
-            subscribe_when_known(consumer, topic)
-            wait_for_assignment(consumer)
+            join_group(consumer, topic)
         else:
             consumer.assign([where])
         consumer.commit({where: kafka.OffsetAndMetadata(0, "", -1)})

@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.commands import run_here
-from tests.kafka.group_consumers import subscribe_when_known, wait_for_assignment
+from tests.kafka.group_consumers import join_group
 from tests.kafka.test_group_rights import Shop, shop  # noqa: F401
 
 pytestmark = pytest.mark.kafka
@@ -97,8 +97,7 @@ def test_usage_shows_producers_groups_and_last_writes(store: Store) -> None:
         bootstrap_servers=store.bootstrap, group_id=store.name("mail"), enable_auto_commit=False
     )
     try:
-        subscribe_when_known(consumer, store.name("orders"))
-        wait_for_assignment(consumer)
+        join_group(consumer, store.name("orders"))
         topics = store.read()
     finally:
         consumer.close()

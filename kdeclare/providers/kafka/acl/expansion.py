@@ -106,17 +106,13 @@ class _Expansion:
     def _parse_principals(self) -> Iterator[str]:
         spec = self._spec
         if (spec.principal is None) is (spec.principals is None):
-            names = (
-                "neither 'principal' nor 'principals'"
-                if spec.principal is None
-                else "both 'principal' and 'principals'"
-            )
+            fields = "neither 'principal' nor" if spec.principal is None else "both 'principal' and"
             self._report(
                 ("principal",),
                 error,
                 "illegal-principal",
                 "Principal not allowed",
-                f"The manifest has {names}.",
+                f"The manifest has {fields} 'principals'.",
                 "Write principal: User:NAME, or principals: [User:A, User:B].",
             )
         if spec.principal is not None:
