@@ -172,6 +172,28 @@ def test_cluster_that_cannot_be_read_is_not_healthy(fleet: FleetRunner) -> None:
     assert fleet.applied_clusters == []
 
 
+@pytest.mark.parametrize("is_healthy", [True, False], ids=["healthy", "waiting"])
+def test_rollout_that_is_paused_during_health_checks_does_not_begin_the_wave(
+    fleet: FleetRunner, monkeypatch: pytest.MonkeyPatch, is_healthy: bool
+) -> None:
+    """Waiting for an unhealthy cluster ends as well, long before the time limit."""
+    monkeypatch.setattr("kdeclare.app.fleet.rollout.rollout_health._POLL_S", 0.01)
+    set_rollout(fleet, batchSize=1, health={"checks": {"under-replicated-partitions": 0}})
+    if not is_healthy:
+        break_partition(fleet.clusters["eu-2"], replicas=(1, 2))
+    fleet.plan()
+    fleet.clusters["eu-2"].faults.run_before(lambda _: pause(fleet), method="moves")
+    ran = fleet.apply()
+    assert ran.code == 5
+    assert "The rollout was paused by " in ran.out
+    assert "health checks" not in ran.out
+    assert fleet.applied_clusters == ["eu-1"]
+
+
+def pause(fleet: FleetRunner) -> None:
+    assert run(fleet, "pause").code == 0
+
+
 def write_command(fleet: FleetRunner, text: str) -> None:
     script = fleet.line.folder / "check.sh"
     script.write_text(f"#!/bin/sh\n{text}\n")

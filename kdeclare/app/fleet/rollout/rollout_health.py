@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -37,18 +37,19 @@ class HealthGate:
     stop: Event
     progress: Progress
 
-    def wait(self, wave: int, names: Sequence[str]) -> str | None:
+    def wait(self, wave: int, names: Sequence[str], is_stopped: Callable[[], bool]) -> str | None:
         """Wait until the clusters are healthy. Return the problems that remain after the time limit.
 
         wave: the number of the wave that is about to begin.
         names: the clusters of this wave and of the previous wave.
+        is_stopped: returns whether a user has stopped the rollout, which ends the wait.
         """
         if self.health.is_empty:
             return None
         deadline = monotonic() + self.health.timeout_s
         while True:
             problems = self._find_problems(wave, names)
-            if not problems or self.stop.is_set():
+            if not problems or self.stop.is_set() or is_stopped():
                 return None
             if monotonic() >= deadline:
                 return "; ".join(problems)

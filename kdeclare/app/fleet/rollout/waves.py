@@ -11,7 +11,7 @@ from threading import Event
 
 from kdeclare.app.apply import ApplyOptions, apply_saved
 from kdeclare.app.fleet.cluster_locator import ClusterLocator
-from kdeclare.app.fleet.rollout.rollout_control import read_stop
+from kdeclare.app.fleet.rollout.rollout_control import RolloutStop, read_stop
 from kdeclare.app.fleet.rollout.rollout_health import HealthGate
 from kdeclare.app.fleet.rollout.saved_plans import (
     write_applied_plans,
@@ -165,12 +165,20 @@ class WaveRunner:
         wave = waves[number - 1]
         if all(self.rollout.done.get(name) == self.plans[name].plan_id for name in wave):
             return None
-        stop_request = read_stop(self.rollout.storage, self.rollout.planned_at)
-        if stop_request is not None:
-            return f"{stop_request.format()} {stop_request.hint}"
-        earlier = waves[number - 2] if number > 1 else ()
-        problem = self.gate.wait(number, (*earlier, *wave))
-        return None if problem is None else f"The health checks before wave {number} failed: {problem}."
+        if not self._is_stopped():
+            earlier = waves[number - 2] if number > 1 else ()
+            problem = self.gate.wait(number, (*earlier, *wave), self._is_stopped)
+            if problem is not None:
+                return f"The health checks before wave {number} failed: {problem}."
+        # Read after the checks, which can take minutes.
+        stop_request = self._read_stop_request()
+        return None if stop_request is None else f"{stop_request.format()} {stop_request.hint}"
+
+    def _is_stopped(self) -> bool:
+        return self._read_stop_request() is not None
+
+    def _read_stop_request(self) -> RolloutStop | None:
+        return read_stop(self.rollout.storage, self.rollout.planned_at)
 
     def _explain_early_end(self) -> str | None:
         if self.stop.is_set():
