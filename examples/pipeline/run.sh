@@ -23,6 +23,17 @@ wait_for_lines() {
   (( count == $1 ))
 }
 
+# Set the compatibility of a subject with a request to the registry.
+set_compatibility() {
+  python3 - "http://127.0.0.1:$((port + 40))/apis/ccompat/v7/config/$1" "{\"compatibility\": \"$2\"}" <<'END'
+import sys
+import urllib.request
+url, body = sys.argv[1:]
+headers = {"Content-Type": "application/json"}
+urllib.request.urlopen(urllib.request.Request(url, body.encode(), headers, method="PUT"), timeout=30).close()
+END
+}
+
 step "Start a broker that checks ACLs, a Connect worker and a schema registry."
 run 0 kdeclare sandbox start --brokers 1 --port "$port" --secure --connect-workers 1 --registry
 run 0 kdeclare apply --yes
@@ -42,6 +53,19 @@ says "1 topic created" "2 connectors created" "1 schema registered"
 run 0 wait_for_lines 500 out.txt
 run 0 kdeclare plan --detailed-exitcode
 says "No changes."
+
+step "Someone changes all systems outside kdeclare: the topic, the quota, the access, the sink and the schema."
+run 0 kdeclare config alter --topic orders --add-config retention.ms=3600000 --yes
+run 0 kdeclare config alter --user checkout --add-config producer_byte_rate=1024 --yes
+run 0 kdeclare acl remove --allow-principal User:checkout --operation Write --topic orders --yes
+run 0 kdeclare connector pause orders-sink --yes
+run 0 set_compatibility orders-value NONE
+
+step "One audit finds the changes in the brokers, the Connect workers and the schema registry, and one apply reverts them."
+run 2 kdeclare fleet audit fleet.yaml --out audits --fail-on changed
+says "retention.ms" "producer_byte_rate" "Acl/checkout" "Connector/orders-sink" "compatibility"
+run 0 kdeclare apply --yes
+run 0 kdeclare fleet audit fleet.yaml --out audits --fail-on changed
 
 step "An incompatible schema is an error of the plan, at its file."
 cp manifests/orders.avsc compatible.avsc
