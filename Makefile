@@ -21,7 +21,7 @@ APART := tests/kafka/test_sandbox_clusters.py tests/kafka/test_sandbox_secure.py
 	$(patsubst %,'$(KEEPS)[%]',access connect-tls-rotation fleet pipeline) \
 	$(addprefix tests/kafka/test_broker_policies,.py _shown.py _side_by_side.py)
 # The moves share five brokers, and wait for them most of the time. The tests of ACLs take about three minutes.
-MANY := tests/kafka/test_fleet.py $(wildcard tests/kafka/test_acl*.py) tests/kafka/test_access_under_load.py \
+MANY := tests/kafka/fleet/ $(wildcard tests/kafka/test_acl*.py) tests/kafka/test_access_under_load.py \
 	$(addprefix tests/kafka/test_,impact_moves.py moves.py moves_data.py moves_races.py)
 # Nothing else has such tests (tests/conftest.py checks it), and reading all other tests takes ten seconds.
 WITH_KAFKA := tests/kafka tests/contract tests/conformance

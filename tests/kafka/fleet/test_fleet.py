@@ -4,39 +4,34 @@ One story in the order of the tests: each begins with the clusters as the one be
 """
 
 import json
-import os
 import socket
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.dataset
 import pytest
-from jsonschema import Draft202012Validator
 from playwright.sync_api import Browser
 
 from kdeclare import sandbox
-from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.ids import ConfigResource
-from kdeclare.providers.kafka.port import Cluster, NewTopic
-from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
 from kdeclare.sandbox import GroupSettings
-from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, all_created, topic_resource
 from tests.browser.pictures import Picture, take_picture
 from tests.browser.watched import WatchedPage
-from tests.conftest import free_ports_of_clusters
-from tests.startup_cache import spark_variables
+from tests.kafka.fleet.fleet_folder import (
+    CLUSTERS,
+    FleetFolder,
+    OtherClient,
+    build_topic_spec,
+    dump_manifest,
+    parse_valid_output,
+    write_document,
+)
 
 pytestmark = pytest.mark.kafka
 
-CLUSTERS = ("eu-1", "eu-2", "lab")
 LABELS = {
     "eu-1": {"region": "eu", "tier": "gold"},
     "eu-2": {"region": "eu", "tier": "gold"},
@@ -75,47 +70,12 @@ class Finding(NamedTuple):
     team: str = ""
 
 
-def parse_valid_output(schema: str, printed: str) -> dict[str, Any]:
-    """What a command printed, which fits its schema."""
-    document: dict[str, Any] = json.loads(printed)
-    Draft202012Validator(build_fleet_schemas()[schema]).validate(document)
-    return document
-
-
 @dataclass
-class Story:
+class Story(FleetFolder):
     """The clusters, the folder from which commands are run, and what should be found right now."""
 
-    settings: GroupSettings
-    folder: Path
     specials: dict[str, dict[str, Any]]
     expected: list[Finding] = field(default_factory=list)
-
-    def bootstrap(self, cluster: str) -> str:
-        """Where a cluster is."""
-        return self.settings.members[CLUSTERS.index(cluster)].bootstrap
-
-    def kdeclare(self, *arguments: str, code: int = 0) -> str:
-        """Run the command in a process of its own; what it printed."""
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "KDECLARE_"))}
-        done = subprocess.run(
-            [sys.executable, "-m", "kdeclare", *arguments],
-            cwd=self.folder,
-            env=clean | spark_variables() | {"PYTHONPATH": str(Path(__file__).parents[2])},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == code, f"{done.returncode}: " + done.stdout[-4000:] + done.stderr[-4000:]
-        return done.stdout
-
-    def fleet(
-        self, what: str, out: str, *arguments: str, code: int = 0, file: str = "fleet.yaml"
-    ) -> dict[str, Any]:
-        """Run a fleet command; the JSON that it printed."""
-        more = ("--out", out, "--format", "json", *arguments)
-        return parse_valid_output(f"fleet-{what}", self.kdeclare("fleet", what, file, *more, code=code))
 
     def apply(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         """Run ``fleet apply``; the JSON that it printed."""
@@ -140,59 +100,6 @@ class Story:
         (self.folder / "manifests" / "specials.yaml").write_text("---\n".join(documents))
 
 
-class OtherClient:
-    """Somebody's hand on one cluster."""
-
-    def __init__(self, bed: KafkaBed) -> None:
-        self._bed = bed
-
-    def set(self, topic: str, key: str, value: str) -> None:
-        """Set a key of a topic."""
-        self._alter(topic_resource(topic), (key, SET, value))
-
-    def unset(self, topic: str, key: str) -> None:
-        """Delete an override of a topic."""
-        self._alter(topic_resource(topic), (key, DELETE, None))
-
-    def subtract(self, topic: str, key: str, element: str) -> None:
-        """Take an element out of a list."""
-        self._alter(topic_resource(topic), (key, SUBTRACT, element))
-
-    def set_default(self, key: str, value: str) -> None:
-        """Set a key for all brokers."""
-        self._alter(CLUSTER_WIDE, (key, SET, value))
-
-    def grow(self, topic: str, partitions: int) -> None:
-        """Add partitions."""
-        assert self._bed.add_partitions(topic, partitions) is None
-
-    def create(self, topic: str, partitions: int) -> None:
-        """Create a topic."""
-        new = NewTopic(topic, partitions, 1, None, {})
-        assert all_created(self._bed.cluster.create_topics([new]))
-
-    def delete(self, *topics: str) -> None:
-        """Delete topics."""
-        assert set(self._bed.cluster.delete_topics(dict.fromkeys(topics)).values()) == {None}
-
-    def _alter(self, resource: ConfigResource, *ops: Any) -> None:
-        assert self._bed.alter(resource, *ops) is None
-
-
-def dump_manifest(name: str, spec: Mapping[str, Any], team: str) -> str:
-    """A document. Names are of topics unless they say their kind."""
-    kind, _, rest = name.rpartition("/")
-    metadata = {"name": rest, "labels": {"team": team}} if not kind else {"name": rest}
-    head = {"apiVersion": "kdeclare/v1", "kind": kind or "Topic"}
-    return json.dumps(head | {"metadata": metadata, "spec": spec}) + "\n"
-
-
-def build_topic_spec(partitions: int = 1, **configs: Any) -> dict[str, Any]:
-    """The spec of a topic."""
-    dotted = {key.replace("_", "."): value for key, value in configs.items()}
-    return {"partitions": partitions, "replicationFactor": 1, "configs": dotted}
-
-
 def get_bulk_name(number: int) -> str:
     """The name of one of the many topics."""
     return f"{get_team(number)}.{THINGS[number // len(TEAMS) % len(THINGS)]}.{number:04}"
@@ -204,50 +111,17 @@ def get_team(number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def story(clusters: GroupSettings, tmp_path_factory: pytest.TempPathFactory) -> Story:
     """All is applied; then the manifests were edited, and other hands were at the clusters."""
-    folder = tmp_path_factory.mktemp("fleet")
-    settings = GroupSettings(folder / "sandbox", 3, 1, 1, free_ports_of_clusters(3))
-    try:
-        sandbox.start_group(settings, print)
-        story = Story(settings, folder, build_first_specials())
-        write_project(story)
-        story.declare()
-        story.each("apply", "--yes", "--quiet")
-        edit_manifests(story)
-        for cluster in CLUSTERS:
-            with open_other_client(story, cluster) as hand:
-                make_drift(story, cluster, hand)
-        yield story
-    finally:
-        sandbox.reset_group(settings)
-
-
-@contextmanager
-def open_other_client(story: Story, cluster: str) -> Iterator[OtherClient]:
-    """Another client of a cluster; in the end the broker shows what it did."""
-    bootstrap = story.bootstrap(cluster)
-    with closing(connect(bootstrap, {})) as connected:
-        yield OtherClient(KafkaBed(connected, bootstrap))
-        wait_for_broker(connected)
-
-
-def wait_for_broker(cluster: Cluster) -> None:
-    """Wait until the broker has heard from its controller of all that was done.
-
-    It hears in order, so a topic that comes and goes is proof. After 2,000 topics it can lag behind.
-    """
-    name, deadline = "marker", time.monotonic() + 120
-
-    def wait(there: bool) -> None:
-        while bool(cluster.topics([name])) is not there:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-
-    assert all_created(cluster.create_topics([NewTopic(name, 1, 1, None, {})]))
-    wait(there=True)
-    assert cluster.delete_topics({name: None}) == {name: None}
-    wait(there=False)
+    story = Story(clusters, tmp_path_factory.mktemp("fleet"), build_first_specials())
+    write_project(story)
+    story.declare()
+    story.each("apply", "--yes", "--quiet")
+    edit_manifests(story)
+    for cluster in CLUSTERS:
+        with story.open_other_client(cluster) as hand:
+            make_drift(story, cluster, hand)
+    return story
 
 
 def build_first_specials() -> dict[str, dict[str, Any]]:
@@ -289,12 +163,6 @@ def write_project(story: Story) -> None:
         {"name": name, "labels": LABELS[name], "project": "kdeclare.yaml", "env": name} for name in CLUSTERS
     ]
     write_document(story.folder / "fleet.yaml", "Fleet", {"clusters": clusters})
-
-
-def write_document(file: Path, kind: str, spec: Mapping[str, Any]) -> None:
-    """A project or a fleet."""
-    head = {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": "shop"}}
-    file.write_text(json.dumps(head | {"spec": spec}, indent=1))
 
 
 def edit_manifests(story: Story) -> None:
@@ -357,7 +225,7 @@ def _make_drift_of_eu_1(story: Story, hand: OtherClient) -> None:
     hand.unset("s.unset", "retention.ms")
     hand.subtract("s.parts", "cleanup.policy", "compact")
     hand.set("s.same", "retention.ms", "2000000")  # as it is declared by now: no finding
-    hand.grow("s.grown", 3)
+    hand.add_partitions("s.grown", 3)
     hand.set("s.extra", "max.message.bytes", "2000000")
     hand.create("stray", 2)
     story.expected += [
@@ -375,7 +243,7 @@ def _make_drift_of_eu_2(story: Story, hand: OtherClient) -> None:
     hand.delete("s.gone", "s.dropped")
     hand.set_default(BACKOFF, "13000")
     hand.set("s.placed", "retention.ms", BY_HAND)
-    hand.grow("s.tall", 6)
+    hand.add_partitions("s.tall", 6)
     hand.create("stray.tall", 6)
     created = {"partitions": 2, "replicationFactor": 1, RETENTION: "1000000"}
     broker = ("eu-2", "BrokerConfig", "cluster-default", "changed", f"configs.{BACKOFF}", "SET")
@@ -512,13 +380,13 @@ def test_fleet_apply_proceeds_in_waves(story: Story) -> None:
 def test_fleet_apply_stops_at_stale_plan_unless_failures_allowed(story: Story) -> None:
     del story.specials["s.new"]
     story.declare()
-    with open_other_client(story, "eu-1") as hand, open_other_client(story, "lab") as hand_on_lab:
+    with story.open_other_client("eu-1") as hand, story.open_other_client("lab") as hand_on_lab:
         hand.set("s.altered", "retention.ms", "6000")
         hand_on_lab.delete("s.new")
     # to change a topic and delete one, only to delete one, and only to let go of one
     overview = story.fleet("plan", "plans", "--allow-deletes")
     assert [c["changes"] for c in overview["clusters"]] == [2, 1, 0]
-    with open_other_client(story, "eu-1") as hand:
+    with story.open_other_client("eu-1") as hand:
         hand.set("s.altered", "retention.ms", "7000")
 
     def statuses(*arguments: str, code: int) -> list[str]:
@@ -536,9 +404,9 @@ def test_fleet_apply_stops_at_stale_plan_unless_failures_allowed(story: Story) -
 def test_fleet_audit_reports_unreachable_clusters(story: Story) -> None:
     before = json.loads((story.folder / "audits" / "summary.json").read_text())
     sandbox.stop(story.settings.members[CLUSTERS.index("lab")].folder)
-    with open_other_client(story, "eu-1") as hand:
+    with story.open_other_client("eu-1") as hand:
         alter_topics(story, "eu-1", hand, range(3, 1_900, 83))
-    with open_other_client(story, "eu-2") as hand:
+    with story.open_other_client("eu-2") as hand:
         alter_topics(story, "eu-2", hand, range(4, 1_900, 113))
         delete_topics(story, "eu-2", hand, range(60, 1_900, 371))
     (story.folder / "more").mkdir()
@@ -582,7 +450,7 @@ def test_fleet_report_shows_all_findings(story: Story, desktop: WatchedPage) -> 
 @pytest.mark.parametrize(
     "picture",
     [
-        Picture("audit", 1200, 1460, link="#kind=changed,missing&q=payments", opened=get_bulk_name(335)),
+        Picture("audit", 1200, 1400, link="#kind=changed,missing&q=payments", opened=get_bulk_name(335)),
         Picture("audit-dark", 1200, 952, "dark"),
         Picture("audit-phone", 390, 1900),
     ],
