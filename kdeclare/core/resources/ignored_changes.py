@@ -9,7 +9,7 @@ from dataclasses import is_dataclass, replace
 from functools import cache
 from typing import Annotated, Protocol, TypeAlias, runtime_checkable
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from kdeclare.core.diagnostics import error
 from kdeclare.core.parts import LiveState
@@ -23,20 +23,29 @@ IGNORED_CHANGES = "ignored-changes"
 """The code of the diagnostic that counts the differences that a plan ignores."""
 UNKNOWN_IGNORED_FIELD = "unknown-ignored-field"
 
+
+def _freeze_list(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
 IgnoredPaths: TypeAlias = Annotated[
-    list[str],
+    tuple[str, ...],
+    BeforeValidator(_freeze_list),
     Field(
         description="Fields that kdeclare sets when it creates the resource and does not change afterwards, "
         "in the form that plans show, such as configs.retention.ms."
     ),
 ]
-"""The type of ``lifecycle.ignoreChanges``."""
+"""The type of ``lifecycle.ignoreChanges``.
+
+A tuple, because pydantic makes a deep copy of a default value that is not hashable for every manifest.
+"""
 
 
 class ConfigsLifecycle(SettingsLifecycle):
     """The lifecycle options of a kind whose manifests can list settings to ignore."""
 
-    ignoreChanges: IgnoredPaths = []  # noqa: N815, RUF012
+    ignoreChanges: IgnoredPaths = ()  # noqa: N815
 
 
 @runtime_checkable

@@ -175,7 +175,7 @@ def test_resources_of_two_projects_are_contested(teams: Teams) -> None:
     """A topic of one team is not unmanaged for the other one."""
     teams.fleet("plan", "plans", "--adopt", "--cluster", "eu-1-checkout")
     teams.fleet("apply", "plans", "--yes", "--adopt", "--skip-health-checks")
-    found = teams.find(teams.audit("--engine", "spark", "--master", "local[2]"))
+    found = teams.find(teams.audit())
     assert found.keys() == {
         ("eu-1", "Topic/events", "contested"),
         ("eu-1", "Topic/events", "changed"),

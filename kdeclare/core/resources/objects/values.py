@@ -39,7 +39,7 @@ class Lifecycle(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     preventDestroy: bool = False  # noqa: N815
     adopt: bool = False
-    ignoreChanges: IgnoredPaths = []  # noqa: N815
+    ignoreChanges: IgnoredPaths = ()  # noqa: N815
     state: ResourceState = "present"
 
 

@@ -65,7 +65,7 @@ class ConnectorLifecycle(BaseModel):
             "never applied."
         ),
     ] = False
-    ignoreChanges: IgnoredPaths = []  # noqa: N815
+    ignoreChanges: IgnoredPaths = ()  # noqa: N815
     state: ResourceState = "present"
 
 

@@ -75,7 +75,7 @@ class ScramLifecycle(BaseModel):
             "never applied."
         ),
     ] = False
-    ignoreChanges: IgnoredPaths = []  # noqa: N815
+    ignoreChanges: IgnoredPaths = ()  # noqa: N815
     state: ResourceState = "present"
 
 

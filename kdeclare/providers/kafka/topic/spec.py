@@ -71,7 +71,7 @@ class TopicLifecycle(BaseModel):
             "topic to match the manifest."
         ),
     ] = False
-    ignoreChanges: IgnoredPaths = []  # noqa: N815
+    ignoreChanges: IgnoredPaths = ()  # noqa: N815
     state: ResourceState = "present"
 
 

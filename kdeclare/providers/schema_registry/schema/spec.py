@@ -80,7 +80,7 @@ class SchemaLifecycle(BaseModel):
             "applied."
         ),
     ] = False
-    ignoreChanges: IgnoredPaths = []  # noqa: N815
+    ignoreChanges: IgnoredPaths = ()  # noqa: N815
     state: ResourceState = "present"
 
 
