@@ -65,7 +65,10 @@ def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
     for source in sources:
         objects = list(_list_objects(source))
         if not objects:
-            hint = "Pass files with KafkaTopic, KafkaUser and KafkaConnector, as kubectl prints them."
+            hint = (
+                "Pass files with KafkaTopic, KafkaUser or KafkaConnector resources, as 'kubectl get -o yaml' "
+                "prints them."
+            )
             raise build_wrong_file_error(source, "Kubernetes resources", hint)
         for node in objects:
             _convert_object(node, findings, acls)
@@ -190,7 +193,7 @@ def _convert_rights(
         return
     type_ = section.take_text("type")
     if type_ not in ("", "simple"):
-        section.report("acls", f"kdeclare does not know the authorization '{type_}'.")
+        section.report("acls", f"kdeclare does not support the authorization type '{type_}'.")
         return
     for rule in section.take_sections("acls"):
         place = rule.place

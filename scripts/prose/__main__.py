@@ -27,7 +27,8 @@ def draw(seed: int, count: int) -> None:
         )
         for text in sorted(chosen.sample(candidates, count // len(DRAWN))):
             number += 1
-            print(f"## {number}. {kind}, {text.file}:{text.line}\n\n{text.text.strip()}\n")
+            context = f"[{text.context}]\n\n" if text.context else ""
+            print(f"## {number}. {kind}, {text.file}:{text.line}\n\n{context}{text.text.strip()}\n")
 
 
 def _list_paths(kind: TextKind) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ CODE_FOLDERS = ("kdeclare", "examples/provider", "scripts", "benchmarks")
 PAGES = ("README.md", "CHANGELOG.md", "docs", "examples")
 GENERATED = ("docs/reference/", "docs/errors.md")
 """Pages made of texts that are in the code."""
+_MAX_CODE = 120
 DIAGNOSTICS = frozenset({"error", "warning", "info", "denied", "Diagnostic"})
 
 
@@ -31,12 +32,17 @@ class TextKind(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Text:
-    """One text with its place. Placeholders of f-strings are shown as ``{}``."""
+    """One text with its place. Placeholders of f-strings are shown as ``{}``.
+
+    context: what a reader sees above the text: the declaration that a docstring belongs to, or the headings
+        above a paragraph. Empty for all other texts.
+    """
 
     file: str
     line: int
     kind: TextKind
     text: str
+    context: str = ""
 
 
 @cache
@@ -63,13 +69,10 @@ def _read_module(file: Path) -> Iterator[Text]:
     tree = ast.parse(source)
     documented: set[int] = set()
     nodes = list(ast.walk(tree))
-    for body in _find_bodies(nodes):
-        for statement in body:
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-                value = statement.value.value
-                if isinstance(value, str):
-                    documented.add(id(statement.value))
-                    yield Text(name, statement.lineno, TextKind.DOCSTRING, value)
+    for docstring, declaration in _find_docstrings(tree):
+        documented.add(id(docstring))
+        context = declaration or f"module {name.removesuffix('.py').replace('/', '.')}"
+        yield Text(name, docstring.lineno, TextKind.DOCSTRING, str(docstring.value), context)
     for diagnostic in find_diagnostics(tree):
         text = " / ".join(filter(None, (render(part) for part in diagnostic.parts)))
         yield Text(name, diagnostic.line, TextKind.DIAGNOSTIC, text)
@@ -106,6 +109,7 @@ def read_page(source: str, name: str) -> Iterator[Text]:
     """Yield the paragraphs, list items and table rows of a page. Fenced and indented code is left out."""
     in_code = False
     paragraph: list[str] = []
+    headings: list[str] = []
     start = text_column = 0
     for number, line in enumerate([*source.splitlines(), ""], 1):
         stripped = line.strip()
@@ -119,18 +123,45 @@ def read_page(source: str, name: str) -> Iterator[Text]:
         is_fence = stripped.startswith("```")
         if is_fence or in_code or not stripped or re.match(r"[-*|#>]|\d+\. ", stripped):
             if paragraph:
-                yield Text(name, start, TextKind.PAGE, " ".join(paragraph))
+                yield Text(name, start, TextKind.PAGE, " ".join(paragraph), " › ".join(headings))
             paragraph = []
+        heading = None if in_code else re.match(r"(#+) +(.*)", line)
+        if heading:
+            headings = [*headings[: len(heading[1]) - 1], heading[2]]
         in_code = in_code != is_fence
         if stripped and not in_code and not is_fence:
             start = start if paragraph else number
             paragraph.append(stripped)
 
 
-def _find_bodies(nodes: Iterable[ast.AST]) -> Iterator[list[ast.stmt]]:
-    for node in nodes:
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.body
+def _find_docstrings(
+    scope: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, declaration: str = ""
+) -> Iterator[tuple[ast.Constant, str]]:
+    """Yield each docstring below a node, with the declaration that it belongs to; empty for a module.
+
+    The docstring of an attribute or a constant follows its assignment.
+    """
+    above = declaration
+    for statement in scope.body:
+        match statement:
+            case ast.Expr(value=ast.Constant(value=str()) as node):
+                yield node, above
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield from _find_docstrings(statement, _format_declaration(statement, scope))
+        above = _shorten(ast.unparse(statement))
+
+
+def _format_declaration(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, scope: ast.AST) -> str:
+    prefix = f"{scope.name}." if isinstance(scope, ast.ClassDef) else ""
+    if isinstance(node, ast.ClassDef):
+        bases = ", ".join(map(ast.unparse, node.bases))
+        return f"class {prefix}{node.name}" + (f"({bases})" if bases else "")
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"def {prefix}{node.name}({ast.unparse(node.args)}){returns}"
+
+
+def _shorten(code: str) -> str:
+    return code.partition("\n")[0][:_MAX_CODE]
 
 
 def _find_types(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:

@@ -69,8 +69,8 @@ def list_lines(observations: Sequence[Observation]) -> list[str]:
         (100, f"effect: All 100 sampled recent records have keys. {MOVED}"),
         (
             0,
-            "info: None of 100 sampled recent records has a key. More partitions change nothing for records "
-            "without keys.",
+            "info: None of the 100 sampled recent records has a key. "
+            "Adding partitions does not affect records without keys.",
         ),
     ],
 )
@@ -297,7 +297,7 @@ def test_added_compaction_of_topic_with_keys_only() -> None:
 
 def test_added_compaction_of_topic_without_keys() -> None:
     lines = list_lines(observe(build_world(200), configs={"cleanup.policy": ["compact"]}))
-    line = f"None of 200 sampled recent records has a key. {REJECTED}"
+    line = f"None of the 200 sampled recent records has a key. {REJECTED}"
     assert f"loss: {line}" in lines
 
 

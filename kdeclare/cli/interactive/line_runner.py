@@ -20,7 +20,7 @@ from kdeclare.core.stop_signals import STOP_SIGNALS
 
 PROGRAM = "kdeclare"
 SHELL_COMMANDS: Mapping[str, str] = {
-    "help": "List the commands, or show the help of one command, for example: help topic alter.",
+    "help": "List the commands, or show help for one command, for example: help topic alter.",
     "clear": "Clear the screen.",
     "exit": "Leave the shell, like quit and Ctrl-D.",
     "quit": "Leave the shell.",
@@ -29,7 +29,7 @@ SHELL_COMMANDS: Mapping[str, str] = {
 
 _HELP = """
 Shell commands:
-  help [COMMAND]   list the commands, or show the help of one command
+  help [COMMAND]   list the commands, or show help for one command
   clear            clear the screen
   exit, quit       leave the shell, like Ctrl-D
 

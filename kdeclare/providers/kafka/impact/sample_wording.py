@@ -31,7 +31,7 @@ def build_keys_move(
         text = (
             "The topic holds no records, so no key has records in several partitions."
             if sample.is_empty
-            else f"{_describe_keys(sample)}. More partitions change nothing for records without keys."
+            else f"{_describe_keys(sample)}. Adding partitions does not affect records without keys."
         )
     return Observation(resource, "keys-move", level, text, path, figures)
 
@@ -54,7 +54,7 @@ def _describe_keys(sample: RecordSample) -> str:
     if keyed == total:
         return f"All {total:,} sampled recent records have keys"
     if not keyed:
-        return f"None of {total:,} sampled recent records has a key"
+        return f"None of the {total:,} sampled recent records has a key"
     return f"{keyed:,} of {total:,} sampled recent records {'has a key' if keyed == 1 else 'have keys'}"
 
 

@@ -296,7 +296,7 @@ def _check_match(resource: str, match: Mapping[str, str]) -> Iterator[SpecProble
     for attribute, pattern in match.items():
         if not pattern.strip() or not {",", "="}.isdisjoint(pattern):
             reason = f"has the pattern '{pattern}', which is empty or contains ',' or '='."
-            hint = "Use a regular expression without ',' and '=': Kafka splits patterns at these characters."
+            hint = "Use a regular expression without ',' or '=': Kafka splits patterns at these characters."
             yield _report_invalid(resource, ("match", attribute), reason, hint)
 
 
