@@ -63,7 +63,7 @@ def load_manifests(
     paths: files or folders with manifests; if empty, all manifests of the project. An unreadable path becomes
     a diagnostic, too.
     instead: the content of files to use instead of the content on disk, to check an edit before it is
-    written. None stands for a file that the edit deletes. New files are included.
+    written. None means that the edit deletes the file. New files can be included.
     """
     return load_project_manifests(
         workspace.project, paths, KINDS, workspace.environ, CHECKS, RULES, instead, stream=workspace.stream

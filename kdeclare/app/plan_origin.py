@@ -26,8 +26,8 @@ _TIMEOUT_S = 10
 def find_plan_origin(folder: Path, environ: Mapping[str, str], created_at: datetime) -> PlanOrigin:
     """Return the time, and the current commit of the git checkout that contains ``folder``.
 
-    Where git is missing or ``folder`` is not in a checkout, the variables of the CI system name the commit.
-    Never raises: a plan is valid without a commit.
+    If git is missing or ``folder`` is not in a checkout, the commit comes from the variables of the CI
+    system. Never raises: a plan is valid without a commit.
     """
     time = format_second(created_at)
     commit, _, author = _run_git(folder, "log", "-1", "--format=%H%x00%an").strip().partition("\0")

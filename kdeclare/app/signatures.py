@@ -17,8 +17,8 @@ _REFERENCE = re.compile(r"\$\{(env|file)\.([^}]+)\}")
 def load_signer(key: str, environ: Mapping[str, str]) -> SignMessage:
     """Return a function that signs plans. Raises KdeclareError if the key cannot be used.
 
-    key: the path of a key file, or ``${env.NAME}`` or ``${file.PATH}``, whose value is the key. The limits
-    on the references of manifests do not apply to this reference, which is not from a manifest.
+    key: the path of a key file, or a reference (``${env.NAME}`` or ``${file.PATH}``) whose value is the key.
+    The limits on references in manifests do not apply, because this reference does not come from a manifest.
     """
     from kdeclare.engine.signatures.signing_key import load_signing_key  # slow to import, and rarely needed
 

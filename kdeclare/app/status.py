@@ -30,8 +30,8 @@ StatusReport = tuple[StatusView, tuple[Diagnostic, ...]]
 def watch_status(workspace: Workspace, *, clean_up: bool) -> Iterator[StatusReport]:
     """Read and yield the current status in an endless loop. Crashed runs are recovered before each reading.
 
-    clean_up: whether to run the pending cleanup of earlier work, and to end the lock of a process that died,
-        too. Raises KdeclareError.
+    clean_up: whether to also run the pending cleanup of earlier work, and to release the lock of a process
+        that died. Raises KdeclareError.
     """
     with workspace.open_connections() as connections:
         watches = start_watches(connections)

@@ -49,7 +49,7 @@ _REASONS = {
 
 
 def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
-    """Convert the files. Raises KdeclareError if a file contains no resource of Jikkou."""
+    """Convert the files. Raises KdeclareError if a file contains no Jikkou resource."""
     converter = _Converter(findings)
     for source in sources:
         objects = [item for document in source.documents for item in _unpack(document, findings)]
@@ -63,7 +63,7 @@ def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """A resource of Jikkou. labels: the labels of the list resource that contains it, if any."""
+    """A Jikkou resource. labels: the labels of the list resource that contains it, if any."""
 
     version: str
     kind: str

@@ -53,7 +53,7 @@ class _Instance:
 
 
 def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
-    """Convert the files. Raises KdeclareError if a file is not a state of Terraform or OpenTofu."""
+    """Convert the files. Raises KdeclareError if a file is not a Terraform or OpenTofu state."""
     converter = _Converter(findings)
     for source in sources:
         for instance in _list_instances(source):

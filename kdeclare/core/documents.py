@@ -160,7 +160,10 @@ def _build_schema(document_type: type, *, name_enums: bool) -> JsonSchemaValue:
 def _resolve_references(
     schema: JsonSchemaValue, references: Mapping[str, JsonSchemaValue]
 ) -> JsonSchemaValue:
-    """Replace each ``$ref`` with the schema that it refers to. Add a title to every other property."""
+    """Replace each ``$ref`` with the schema that it refers to.
+
+    Also add a title to each property that does not refer to another schema.
+    """
     resolved: JsonSchemaValue = {}
     for key, item in schema.items():
         if key == "$ref":

@@ -1,4 +1,4 @@
-"""The signals that ask a command to end."""
+"""The signals that request the end of a command."""
 
 import signal
 

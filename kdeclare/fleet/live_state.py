@@ -3,7 +3,7 @@
 The row about a whole cluster contains the cluster-level live state as JSON: the state that all objects of the
 cluster share. The field `OTHER_SYSTEMS` contains the shared state of every other system, by the name of the
 system's collector: ``{"system": …}``, or ``{"error": "…"}`` if the system could not be read. The field
-`UNUSED` is present if the fleet file asks for unused objects.
+`UNUSED` is present if the fleet file enables the search for unused objects.
 """
 
 import hashlib

@@ -39,7 +39,8 @@ class UnusedSearch:
     """How an audit looks for unused objects.
 
     unused_for_s: after how many seconds without use an object counts as unused.
-    find_created: called only for objects that were never used, because their age is often unknown.
+    find_created: finds the objects that the project created only recently. It is called only for objects that
+        were never used, because their age is often unknown.
     """
 
     unused_for_s: float
@@ -54,7 +55,7 @@ MAX_NAMED = 1_000
 def read_unused(
     codecs: Iterable[LiveCodec], connections: Connections, search: UnusedSearch, read_at: datetime
 ) -> JsonObject:
-    """Ask the providers which objects are unused, and return the value of the field `UNUSED`.
+    """Have the providers find unused objects, and return the value of the field `UNUSED`.
 
     An object that was never used and that the project created only recently is left out. If a provider cannot
     determine which objects are unused, the usage of all its objects is unknown.

@@ -143,7 +143,7 @@ class HttpClient:
 
     @contextmanager
     def _translate_errors(self, *, is_change: bool) -> Iterator[None]:
-        """Convert HTTP and TLS exceptions to Faults. In their messages, "it" stands for the server."""
+        """Convert HTTP and TLS exceptions to Faults. In their messages, "it" refers to the server."""
         codes = self._codes
         try:
             yield

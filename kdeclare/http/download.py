@@ -43,8 +43,9 @@ def download_files(
     """Download the files that the folder does not contain yet, and return the paths of all files.
 
     A file gets its final name only after its hash was verified, so that the folder never contains a partial
-    file. Proxies and certificates of the environment are used, as by other programs (``HTTPS_PROXY``,
-    ``SSL_CERT_FILE``, ``.netrc``). Raises `DownloadError`, `AlteredFilesError` and OSError.
+    file. Like other programs, this function uses the proxies, certificates and credentials that the
+    environment configures (``HTTPS_PROXY``, ``SSL_CERT_FILE``, ``.netrc``). Raises `DownloadError`,
+    `AlteredFilesError` and OSError.
 
     pins: the SHA-256 of each file in hexadecimal, by the path of the file in the repository.
     mirror: the URL of the repository. It can contain a user name and a password.

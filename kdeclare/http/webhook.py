@@ -19,7 +19,7 @@ from kdeclare.http.transport import DeadlineTransport, start_deadline
 ATTEMPTS = 4
 """The maximum number of attempts to send a message."""
 MAX_WAIT_S = 60.0
-"""The longest wait that a server can ask for before the next attempt, in seconds."""
+"""The longest wait before the next attempt that a server can request, in seconds."""
 _MAX_EXPLANATION = 200
 _MAX_READ = 16_384
 """The maximum number of bytes of a response that are read for an explanation."""
@@ -105,7 +105,7 @@ def send_to_webhook(
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A failed attempt. wait_s: how long the server asks to wait before the next attempt, in seconds."""
+    """A failed attempt. wait_s: the wait that the server requests before the next attempt, in seconds."""
 
     reason: str
     may_retry: bool
@@ -191,7 +191,7 @@ def _read_explanation(response: httpx.Response, redact: Callable[[str], str]) ->
 
 
 def _parse_retry_after(text: str | None, now: datetime) -> float:
-    """Return the wait in seconds that a server asks for, as a number or as a date; 0 if it asks for none."""
+    """Return the wait in seconds that a server requests, as a number or as a date; 0 if it requests none."""
     if text is None:
         return 0.0
     if text.strip().isascii() and text.strip().isdigit():

@@ -95,7 +95,7 @@ class FileFields:
 
 
 def find_file_fields(kinds: Mapping[str, Declarable]) -> Mapping[str, tuple[str, ...]]:
-    """Return the names of the fields that contain the path of a file, by kind. Omit kinds without fields."""
+    """Return the names of the fields that contain a file's path, by kind. Omit kinds without such fields."""
     fields = {name: list_file_fields(kind.spec) for name, kind in kinds.items()}
     return {name: names for name, names in fields.items() if names}
 

@@ -302,7 +302,7 @@ class _Loader:
                     self.diagnostics += self.defaults.add(root, self._reader)
 
     def _compose_file(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
-        """Yield each document of a file that is not empty, and whether the file names any kind of rule."""
+        """Yield each nonempty document of a file, and whether the file names any kind of rule."""
         data = self._contents.of(file, self.diagnostics)
         if data is None or (rules_only and not self._rule_filter.passes(data)):
             return

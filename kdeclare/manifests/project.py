@@ -109,7 +109,7 @@ class Project:
     limits: the references that the project is allowed to use.
     scope: the names that the project is allowed to declare, change or import.
     adopts: whether existing resources that differ from their manifests are adopted without --adopt.
-    stops_on_denial: whether apply makes no changes at all if a policy or a guard denies one of them.
+    stops_on_denial: whether apply refuses the whole plan if a policy or a guard denies a change.
     signatures: whether plans must be signed, and the keys that may sign them.
     environments: the names of all environments, or an empty tuple if they are not known.
     foreign_manifests: the paths of manifests that are loaded only in other environments, even if they are in

@@ -67,7 +67,10 @@ class EnvironmentSpec(BaseModel):
 
 
 class VariableSpec(BaseModel):
-    """One variable of ``spec.variables``. Without a default, the environment or command sets its value."""
+    """One variable of ``spec.variables``.
+
+    If it has no default, the environment or the command line sets its value.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     type: VariableType | None = None

@@ -95,7 +95,7 @@ class ProjectSources:
     """The documents that define the resources of a project, by resource id.
 
     diagnostics: the problems that occurred when the files were read.
-    exclusions: why the manifests of other resources are not present in the environment, by resource.
+    exclusions: for each resource whose manifest is excluded from the environment, the field that excludes it.
     """
 
     by_id: Mapping[ResourceId, Source]

@@ -100,7 +100,7 @@ class CreateTopicAdapter(TopicActionsPolicy):
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
-        """Pass on a request for a new topic. As in Kafka, the policy does not get other requests."""
+        """Pass a request for a new topic to the adapted policy. As in Kafka, it gets no other requests."""
         post = request.post_request_state
         if request.action is not Action.CREATE or post is None:
             return None
@@ -131,7 +131,10 @@ class AlterConfigAdapter(TopicActionsPolicy):
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
-        """Pass on changed configs. As in Kafka, the policy does not get requests without configs."""
+        """Pass the changed configs to the adapted policy.
+
+        As in Kafka, the policy does not get requests without changed configs.
+        """
         post = request.post_request_state
         keys = sorted(f.removeprefix(_CONFIGS) for f in request.changed if f.startswith(_CONFIGS))
         if post is None or not keys:

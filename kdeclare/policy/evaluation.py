@@ -59,8 +59,8 @@ def evaluate_operations(
 ) -> PolicyEvaluation:
     """Evaluate each policy for each resource of its kind that the operations change.
 
-    If several planned resources change the same object, each change is evaluated as if the earlier changes
-    were applied, except for the denied changes. Raises Fault if a system does not respond.
+    If several planned resources change the same object, each change is evaluated as if all earlier changes
+    that were not denied had been applied. Raises Fault if a system does not respond.
 
     operations: the operations in the order of their execution.
     """

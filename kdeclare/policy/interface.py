@@ -100,7 +100,7 @@ class TopicImpact(Protocol):
 
     @property
     def active_producers(self) -> int:
-        """The number of producers with an open transaction or with a record within the last hour.
+        """The number of producers that have an open transaction or wrote a record within the last hour.
 
         Producers without idempotence are not counted.
         """

@@ -202,7 +202,7 @@ class DeclaredRequest(OfflineRequest):
     def post_request_state(self) -> PlainState:
         """The state with the declared values.
 
-        If the resource exists, policies cannot read lists and mappings.
+        If the resource exists, policies cannot read lists or mappings.
         """
         is_partial = not self.created
         return PlainState(self.words, self.values, lambda _: self._raise_unavailable(), is_partial=is_partial)

@@ -1,4 +1,4 @@
-"""The result of ``kdeclare convert`` as a JSON document, and the items not converted exactly as text."""
+"""The result of ``kdeclare convert``: the JSON document, and the text about inexact conversions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

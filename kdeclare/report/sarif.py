@@ -84,7 +84,7 @@ _STANDARD_INPUT = "<stdin>"
 
 
 def find_location(position: SourcePosition | None, checkout: Checkout) -> SarifLocation | None:
-    """Return the location of a source position; None without a position in a file."""
+    """Return the location of a source position; None if there is no position in a file."""
     if position is None or not position.file or position.file == _STANDARD_INPUT:
         return None
     path = PurePath(os.path.normpath(PurePath(checkout.folder, position.file)))

@@ -98,8 +98,8 @@ def await_exit(records: Iterable[ProcessRecord], seconds: float) -> tuple[Proces
 def terminate(records: Iterable[ProcessRecord], patience: float, after_first: float) -> None:
     """Terminate the processes, and kill the processes that do not end in time.
 
-    Processes are killed after ``patience`` seconds, or earlier if one of the processes ended ``after_first``
-    seconds ago.
+    Processes are killed after ``patience`` seconds, or ``after_first`` seconds after the first of them has
+    ended, whichever comes first.
     """
     remaining = tuple(records)
     for record in remaining:

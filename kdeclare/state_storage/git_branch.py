@@ -157,7 +157,7 @@ class GitBranchObjects:
         return True
 
     def _build_message(self, blobs: Mapping[str, str | None]) -> str:
-        """Return the message of a commit. The message tells GitHub and GitLab not to start CI jobs."""
+        """Return the message of a commit. Because of its last line, GitHub and GitLab start no CI jobs."""
         verb = "Write" if any(blobs.values()) else "Delete"
         what = next(iter(blobs)) if len(blobs) == 1 else f"{len(blobs)} objects"
         revision = self._context.environ.get(REVISION_VARIABLE, "")
@@ -165,7 +165,7 @@ class GitBranchObjects:
         return "\n\n".join([f"{verb} {what} of {self._folder}", *details, "[skip ci]"]) + "\n"
 
     def _read_snapshot(self) -> _Snapshot:
-        """Return the current contents of the branch. Threads that ask at the same time share a request."""
+        """Return the current contents of the branch. Simultaneous calls share one request."""
         earlier_refreshes = self._started_refreshes
         with self._mutex:
             if self._snapshot is not None and self._started_refreshes > earlier_refreshes:
@@ -243,7 +243,7 @@ class _Contention:
 
 
 def open_storage(location: StateLocation, context: StorageContext) -> ConditionalObjects:
-    """Open the branch of a git repository that a state location names: see `OpenStorage`.
+    """Open the branch of the git repository at a state location. See `OpenStorage`.
 
     The URL is ``git+ssh://…``, ``git+https://…`` or ``git+file:///…``, with the option ``branch``.
     """

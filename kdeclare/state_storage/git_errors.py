@@ -61,7 +61,7 @@ def find_failure_kind(result: GitResult) -> FailureKind:
 
 
 def format_reason(result: GitResult) -> str:
-    """Return the reason in git's output on one line, without control characters and secrets.
+    """Return the reason in git's output on one line, without control characters or secrets.
 
     The output includes messages of ssh and of the server.
     """

@@ -1,8 +1,9 @@
 """A branch of a remote repository: read its newest commit, and push a commit based on it.
 
 A push fails if another writer has pushed in the meantime.
-The local repository is bare, temporary and shallow. It holds the newest commit that was read, and the commits
-that this process pushed. Nothing is ever checked out.
+
+The local repository is bare, temporary and shallow. It contains the newest commit that was read, and the
+commits that this process pushed. Nothing is ever checked out.
 """
 
 import random

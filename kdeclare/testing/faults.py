@@ -34,8 +34,8 @@ class Call:
     method: the name of the method, or the operation type. items: the items of the request, as strings, in
         order.
     outcome: ``done``, ``failed`` (the whole request), ``lost`` (timed out before it took effect),
-        ``unanswered`` (timed out after it took effect), ``crashed before`` or ``crashed after`` (it took
-        effect).
+        ``unanswered`` (timed out after it took effect), ``crashed before`` or ``crashed after`` (crashed
+        before or after it took effect).
     """
 
     method: str

@@ -72,8 +72,8 @@ def choose_common_values(
 
     fields_by_name: the fields of each resource of a kind, by the name of the resource.
     kept: the fields that must stay in the manifests.
-    If some resources lack one of these fields, choose the set of fields that removes the most lines from the
-    manifests. Return None if there are no common values.
+    If some resources lack a field with a common value, return only the combination of values whose removal
+    shortens the manifests by the most lines. Return None if there are no common values.
     """
     total = len(fields_by_name)
     counts = Counter(

@@ -17,8 +17,9 @@ from kdeclare.manifests.syntax.manifest_files import JSON_SUFFIX
 
 @dataclass(frozen=True, slots=True)
 class FormattedFiles:
-    """The files whose format differs, and what was not formatted.
+    """The edits that format files, and the files and documents that cannot be formatted.
 
+    edits: one edit for each file whose content changes.
     count: the number of files that were read. diagnostics: errors for files that cannot be read, and notices
     for documents that are left unchanged.
     """

@@ -62,8 +62,8 @@ def read_declared(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch
     """Read the declared and owned resources of a cluster, as record batches with the schema `rows.DECLARED`.
 
     If the project or its state is invalid, the only row is the row for the cluster, with the error. If the
-    project has policies, ``always`` is set in the row for the cluster, because policies must be evaluated for
-    all resources.
+    project has policies, the column ``always`` is true in the row for the cluster, because policies must be
+    evaluated for all resources.
     """
     return batch_rows(_generate_declared_rows(locator, name), DECLARED)
 

@@ -11,7 +11,7 @@ from kdeclare.fleet.tables.storage import find_local_storage
 MAX_LOCAL_ROWS = 100_000
 """The number of declared and live resources above which ``auto`` uses Spark.
 
-The local engine needs up to 0.5 GB of memory for this number; see docs/scale.md.
+The local engine needs up to 0.5 GB of memory for this many resources; see docs/scale.md.
 """
 
 MAX_LOCAL_PLANNED = 50_000

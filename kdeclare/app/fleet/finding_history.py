@@ -24,7 +24,10 @@ from kdeclare.fleet.tables.rows import FINDINGS
 from kdeclare.fleet.tables.storage import Storage
 
 _ReadRows = Callable[[str], tuple[int, list[Row]]]
-"""Reads the table at a path. Returns the number of all rows, and the rows about the resource."""
+"""Reads the table at a path.
+
+Returns the total number of rows, and the rows about the resource whose history is shown.
+"""
 
 
 def read_finding_history(

@@ -218,7 +218,7 @@ LOCAL_MASTER = "local[*]"
 """The Spark master that uses all cores of this machine."""
 
 ReadCluster = Callable[[str], Iterator[pa.RecordBatch]]
-"""Returns the rows of the cluster with this name. Runs in a Spark task, or in a thread of this process."""
+"""Returns the rows of the cluster with the given name. Runs in a Spark task or a thread of this process."""
 
 
 @dataclass(frozen=True, slots=True)

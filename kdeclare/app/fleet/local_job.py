@@ -110,8 +110,8 @@ def collect_locally(job: LocalJob, table: ClusterTable, read_cluster: ReadCluste
     The fleet file limits how many clusters are read at the same time. Raises KdeclareError, for example if
     the table lacks the row that describes a cluster as a whole, or has two of them.
 
-    limit: the number of resources after which no further cluster is read, because Spark then reads them all.
-        Ignored if the command cannot continue on Spark.
+    limit: the number of resources after which no further cluster is read, because Spark then reads the
+        remaining clusters. Ignored if the command cannot continue on Spark.
     """
     from kdeclare.fleet.local.tables import read_in_threads
 

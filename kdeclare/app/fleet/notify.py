@@ -73,8 +73,8 @@ def notify_fleet(
     """Send a message about a stored audit to each webhook in the fleet file.
 
     A message is sent once, and reports what has changed since the previous message for the same target. If a
-    message cannot be sent, the result contains the error, and messages for other targets are still sent. The
-    next message for the same target then also reports the changes of the failed message.
+    message cannot be sent, the result contains the error, and messages for other targets are still sent. In
+    this case, the next message for the same target also reports the changes from the failed message.
 
     options: ``fleet`` is the fleet file, and ``out`` the folder of audits. sleep: waits before a retry.
 
@@ -144,7 +144,7 @@ def require_notifications(fleet_file: Path, environ: Mapping[str, str]) -> None:
 
 
 def build_recipients(fleet: Fleet) -> Mapping[str, Recipient]:
-    """Return, for each notification, the conditions for findings that its messages report.
+    """Return the `Recipient` of each notification, which determines the findings that its messages report.
 
     The keys are the names of the notifications. Raises KdeclareError if conditions are invalid.
     """

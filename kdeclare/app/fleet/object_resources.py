@@ -62,7 +62,10 @@ def build_subject(
 
 
 def find_by_records(key: LiveKey, records: Mapping[ResourceId, Sequence[OwnedRecord]]) -> ObjectResources:
-    """Return the resources that manage an object according to ownership records. Other kinds are ignored."""
+    """Return the resources that manage an object according to ownership records.
+
+    Records of resources of other kinds are ignored.
+    """
     found = {
         id_: [is_object_of(id_, key, record) for record in some]
         for id_, some in records.items()

@@ -45,7 +45,7 @@ LIVE_TABLE = ClusterTable("live", LIVE, "Reading clusters")
 def take_snapshot(options: FleetOptions, environ: Mapping[str, str], progress: Progress) -> SnapshotRecord:
     """Read every cluster and write a snapshot, completely or not at all. Raises KdeclareError.
 
-    A cluster that cannot be read is in the snapshot with its error.
+    If a cluster cannot be read, the snapshot contains the error.
     """
     if choose_engine(options, environ) is Engine.LOCAL:
         return _take_local_snapshot(options, environ, progress)

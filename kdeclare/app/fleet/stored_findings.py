@@ -107,7 +107,7 @@ def find_audit(storage: Storage, audit_ids: Sequence[str], audit_id: str) -> str
 
 
 def find_baseline(since: str | None, audit_ids: tuple[str, ...], shown_id: str) -> str | None:
-    """Return the id of the earlier audit that an option names; None if ``since`` is None.
+    """Return the id of the earlier audit that ``since`` selects; None if ``since`` is None.
 
     Raises KdeclareError.
     """

@@ -52,8 +52,8 @@ class UnpackedArchive:
     def enter(self) -> None:
         """Change the working folder of the process, so that relative paths are the same as on the driver.
 
-        Python finds the packages that Spark shipped through paths relative to the previous working folder.
-        Links in the new working folder keep these paths valid.
+        The paths through which Python finds the packages that Spark shipped are relative to the previous
+        working folder. Links in the new working folder keep these paths valid.
         """
         if Path.cwd() == self.folder:
             return

@@ -31,7 +31,7 @@ class Retention:
 
     If both limits are given, a run is removed only if both allow it.
 
-    keep: the number of the latest runs to keep. max_age: the age from which a run is removed.
+    keep: the number of most recent runs to keep. max_age: the age above which a run is removed.
     """
 
     keep: int | None = None

@@ -125,7 +125,8 @@ def _check_resources(
 ) -> list[Diagnostic]:
     """Return an error for each resource that the target must not own, or owns with a different record.
 
-    If the target has the same ownership record, this is not an error: an interrupted transfer leaves it.
+    If the target has the same ownership record, this is not an error, because an interrupted transfer can
+    leave such a record.
     """
     scope = workspace.project.scope
     problems = [

@@ -136,7 +136,7 @@ def import_(
 def _move_common_values(
     workspace: "Workspace", imported: "Sequence[ImportResult]", out: Path | None, console: Console
 ) -> "tuple[ImportResult, ...]":
-    """Move common values to Defaults manifests, and tell the user what was moved."""
+    """Move common values to Defaults manifests, and report what was moved."""
     from kdeclare.app.authoring.import_defaults import move_common_values
     from kdeclare.report.elements.values import format_count
 
@@ -162,7 +162,7 @@ _VARIABLE = re.compile(r"(?<!\$)\$\{env\.(\w+)\}")
 
 
 def _describe_left_out(left_out: "Sequence[OmittedObjects]") -> str:
-    """Return a sentence about the objects that were not imported, with counts and reasons; or ``""``."""
+    """Return a sentence about the objects that were not imported, with counts and reasons; empty if none."""
     from kdeclare.report.elements.values import format_count, join_nonempty
 
     descriptions = join_nonempty(

@@ -194,7 +194,7 @@ class DescribesFields(Protocol):
 class HasOwnPaths(Protocol):
     """A codec whose objects have field paths that differ from those in plans.
 
-    Because the paths differ, the history of a fleet cannot tell from a plan which fields a run changed.
+    Because the paths differ, the history of a fleet cannot determine from a plan which fields a run changed.
 
     has_own_paths: always True.
     """

@@ -46,7 +46,7 @@ class UnusedListing:
 class ListsUnusedObjects(Protocol):
     """A codec that can determine which live objects are unused.
 
-    Fleet commands search for unused objects only if the fleet file asks for them.
+    Fleet commands search for unused objects only if the fleet file requests this.
 
     unused_sorts: the types of these objects.
     """

@@ -128,12 +128,12 @@ class PlanHooks:
         return PlanStep(operations)
 
     def guard(self, operations: tuple[Operation, ...]) -> tuple[Verdict, ...]:
-        """Return verdicts about operations that would harm kdeclare or the system. Users can permit them.
+        """Return verdicts about operations that would harm kdeclare or the system.
 
         The engine also calls this method for rollbacks, and again when a plan is applied. A denial removes
-        all operations of its resource. If a plan option permits the operations, the ``override`` of the
-        verdict names the option, and runs record the override. `Provider.guards` contains the names that the
-        verdicts can have in ``policy``.
+        all operations of its resource. Users can permit the operations with a plan option. The ``override``
+        of the verdict then names the option, and runs record the override. `Provider.guards` contains the
+        names that the verdicts can have in ``policy``.
         """
         return ()
 

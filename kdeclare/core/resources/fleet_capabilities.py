@@ -59,13 +59,16 @@ class SetLike(Protocol):
 
 @runtime_checkable
 class RemovesUnmanaged(Protocol):
-    """A kind whose resources are sets of live objects, and can remove unmanaged objects."""
+    """A kind whose resources are sets of live objects.
+
+    Its manifests can require that unmanaged objects are removed.
+    """
 
     def list_removed_groups(self, name: str, body: object) -> Mapping[str, object]:
-        """Return the groups (`LiveObject.group`) whose unmanaged objects the resource removes.
+        """Return the groups (`LiveObject.group`) whose unmanaged objects must be removed.
 
         Each group is mapped to a body. The diff between this body and an unmanaged object of the group
-        removes the object.
+        contains the removal of the object.
         """
 
 
@@ -187,7 +190,7 @@ def list_live_keys(
 
 
 def list_removed_groups(desired: DesiredResource) -> Mapping[str, object]:
-    """Return the groups whose unmanaged objects a resource removes.
+    """Return the groups whose unmanaged objects must be removed, according to the manifest of a resource.
 
     Each group is mapped to the body that audits compare with the unmanaged objects of the group.
     """

@@ -38,7 +38,8 @@ IgnoredPaths: TypeAlias = Annotated[
 ]
 """The type of ``lifecycle.ignoreChanges``.
 
-A tuple, because pydantic makes a deep copy of a default value that is not hashable for every manifest.
+The type is a tuple, which is hashable: if a default value is not hashable, pydantic makes a deep copy of it
+for every manifest.
 """
 
 

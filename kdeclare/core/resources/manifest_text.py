@@ -1,4 +1,4 @@
-"""The YAML of manifests that imports and scaffolds write."""
+"""The YAML of manifests that kdeclare generates, for example in an import."""
 
 import json
 import re

@@ -439,7 +439,7 @@ class MakesPolicyRequests(HasPolicyWords, Protocol):
 
 @runtime_checkable
 class JudgedInSnapshots(Protocol):
-    """A kind whose resources policies can evaluate in a snapshot, without a connection."""
+    """A kind with resources that policies can evaluate in a snapshot, without a connection."""
 
     def start_snapshot_review(
         self, live: LiveState, names: Sequence[str], labels: Mapping[str, LabelSet]

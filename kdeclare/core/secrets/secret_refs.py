@@ -97,7 +97,7 @@ class Secret:
     digest: the hash of the value; empty until the hashes for a plan are computed, because the salt depends on
         the state.
     stored: the hash in the state, if it was made from the same value; otherwise empty.
-    doubtful: whether only the cluster can tell if the value is sensitive.
+    doubtful: whether kdeclare needs the cluster to determine if the value is sensitive.
     """
 
     value: str = field(repr=False)

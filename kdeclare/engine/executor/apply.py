@@ -400,8 +400,8 @@ def validate_deletions(plan: Plan, state: State | None, live: LiveState, store: 
 
     live: the live state of the objects that the plan's operations touch.
 
-    A rollback can delete a protected resource that the undone run created. If the run is unknown, the
-    rollback is refused (exit code 4).
+    A rollback can delete a protected resource that the undone run created. If the state does not contain this
+    run, the rollback is refused (exit code 4).
     """
     if plan.undoes is not None and plan.undoes not in store.runs():
         raise KdeclareError(_report_unknown_run(plan.undoes), exit_code=ExitCode.STALE)

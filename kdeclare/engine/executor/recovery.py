@@ -131,7 +131,7 @@ class ReplayedRuns:
     """The runs that an outdated state did not include.
 
     run_ids: the runs from which the state was updated. damaged: the runs whose plan or journal is damaged, so
-        that their changes of ownership are not known.
+        that the ownership changes of these runs are not known.
     """
 
     run_ids: tuple[str, ...] = ()

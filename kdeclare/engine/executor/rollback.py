@@ -251,7 +251,7 @@ def _remove_object(op: Operation, live: LiveState) -> LiveState:
 
 
 def _keep_replacements(steps: Sequence[_UndoStep], replacements: Mapping[str, Operation]) -> list[_UndoStep]:
-    """Return the steps, changed to re-create an object only if the object that replaced it is deleted."""
+    """Return steps that re-create a replaced object only if its replacement is deleted."""
     kept = {
         replacements[step.original.id].id
         for step in steps

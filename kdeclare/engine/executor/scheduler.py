@@ -85,7 +85,7 @@ class Scheduler:
         return {id_: self.results[id_] for id_ in self._operations}
 
     def list_unanswered(self) -> list[str]:
-        """Return the ids of the operations that were handed to a worker thread and have no result yet."""
+        """Return the ids of the operations that were passed to a worker thread and have no result yet."""
         return [id_ for id_ in self._operations if id_ not in self._todo and id_ not in self.results]
 
     def _step_through(self, pool: ThreadPoolExecutor) -> None:

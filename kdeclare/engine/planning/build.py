@@ -363,8 +363,8 @@ def _add_owner(
 ) -> Change:
     """Add the owner and the description in the resource's manifest to a change.
 
-    The owner of a resource that will be deleted, or that no manifest declares, is usually its owner at the
-    last apply.
+    For a resource that will be deleted, or that no manifest declares, the owner usually comes from the
+    ownership record.
     """
     declared = compared.desired or absent.get(change.id)
     owner = find_owner(declared.labels) if declared else None

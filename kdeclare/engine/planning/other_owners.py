@@ -87,7 +87,7 @@ def _is_deletion(item: ResourceComparison) -> bool:
 
 
 def _map_owners(others: Sequence[OtherState], sorts: Set[str]) -> Mapping[LiveKey, list[_Owner]]:
-    """Return the resources in other states that own each live object, by the key of the object."""
+    """Return the resources in other states to which each live object belongs, by the object's key."""
     owners_by_key: dict[LiveKey, list[_Owner]] = defaultdict(list)
     for other in others:
         for name, record in other.state.resources.items():
@@ -100,7 +100,7 @@ def _map_owners(others: Sequence[OtherState], sorts: Set[str]) -> Mapping[LiveKe
 def _list_keys(
     resource: ResourceId, body: object | None, owned: OwnedRecord | None, sorts: Set[str]
 ) -> Iterator[LiveKey]:
-    """Yield the keys of the live objects of a resource. sorts: the types of objects to yield."""
+    """Yield the keys of the live objects of a resource. sorts: the types of these objects."""
     if resource.kind not in KINDS or isinstance(owned, UnboundRecord):
         return
     yield from (key for key in list_live_keys(resource, body, owned) if key.sort in sorts)

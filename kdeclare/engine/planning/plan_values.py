@@ -177,7 +177,7 @@ def _bind_position(document: "PlaceDocument | None") -> SourcePosition | None:
 
 
 def migrate_plan(document: JsonObject) -> JsonObject:
-    """Migrate a document in a format in `MIGRATIONS` to the current format. Its ``plan_id`` stays unchanged.
+    """Migrate a document in an earlier format to the current format. Its ``plan_id`` stays unchanged.
 
     The document must have been written by kdeclare, and its id must have been verified. Raises KeyError,
     TypeError or AttributeError for any other content.

@@ -75,7 +75,7 @@ class PlanFile:
     plan_id: the id in the file, which was verified. This id can differ from ``compute_plan_id(plan)`` if a
     different version of kdeclare made the plan, so callers must record this id.
     format_version: the version in the file. ``plan`` itself is always converted to the current format.
-    signature: the signature, which is not verified, or None if the plan is not signed.
+    signature: the signature, which is not verified yet; None if the plan is not signed.
     """
 
     plan: Plan

@@ -1,4 +1,4 @@
-"""Check a plan with the systems before it is applied, with validate-only requests in batches."""
+"""Have the systems check a plan before it is applied, by batches of validate-only requests."""
 
 from collections.abc import Mapping, Sequence, Set
 

@@ -44,8 +44,8 @@ def prune_operations(
 def is_limited_to_its_resource(op: Operation) -> bool:
     """Whether the operation changes only its own resource. Some reassignments also change other topics.
 
-    An operation that changes only its own resource is removed together with all other operations of the
-    resource. Otherwise, a plan would show a change that is made only in part.
+    If an operation that changes only its own resource is removed, all other operations of the resource are
+    removed, too. Otherwise, a plan would show a change that is made only in part.
     """
     operation_type = get_operation_type(op)
     return not operation_type.is_auxiliary and operation_type.find_changed_resources(op) <= {op.resource}
@@ -56,8 +56,9 @@ def _drop_denied(
 ) -> dict[str, Operation]:
     """Return the operations that are not auxiliary, without their effects on denied objects.
 
-    If an operation is removed, all operations that depend on it are removed, too. The same applies to the
-    other operations of the affected resources (`is_limited_to_its_resource`).
+    If an operation is removed, all operations that depend on it are removed, too. If the removed operation
+    changes only its own resource, the same applies to all other operations of the resource (see
+    `is_limited_to_its_resource`).
     """
     dependent_resources: set[ResourceId] = set()
     while True:

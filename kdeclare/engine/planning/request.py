@@ -92,7 +92,7 @@ def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
     """Return the plan without the deletions of each kind that exceeds the limit on deletions.
 
     The limit is computed for the current state. Rollbacks are exempt, because they delete only resources that
-    their run created. Resources that a command requested by name are exempt, too.
+    the undone run created. Resources that a command requested by name are exempt, too.
     """
     if plan.undoes is not None:
         return plan
@@ -146,12 +146,12 @@ class PlanScope:
     complete: whether all manifests of the project were loaded. If not, undeclared resources do not count as
         orphans.
     targets, selector: the resources that the plan covers; everything if both are empty.
-    adopt: whether to adopt existing resources that are not owned even if they differ from the manifest.
+    adopt: whether to adopt existing, unowned resources even if they differ from the manifest.
     overrides: the policies whose denials are overridden, each with the reason.
     deletes: orphans to delete, each named explicitly; they do not need ``allow_deletes``.
     replacements: declared resources to delete and create again, each named explicitly.
     max_deletes: the limit on deletions per kind; None means the default limit.
-    impact: whether to read what destructive changes mean for records and clients.
+    impact: whether to read the impact of destructive changes on records and clients.
     allow_empty: whether a project that owns resources is allowed to declare no resources.
     by_hand: whether an ad hoc command requested the resources. If so, resources are compared as if none were
         owned, and ownership does not change.

@@ -1,7 +1,7 @@
 """Verify the signature of a plan file against trusted keys.
 
 A broken signature is an error, like a plan whose content was changed (exit code 1). A plan that is intact,
-but has no signature of a trusted key, is denied (exit code 3).
+but has no signature by a trusted key, is denied (exit code 3).
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def verify_signature(
 ) -> Signer:
     """Return the signer of a plan. Raises KdeclareError if no trusted key signed the plan.
 
-    key_lists: lists of trusted keys, all of which must contain the key.
+    key_lists: lists of trusted keys. Each list must contain the key that signed the plan.
     name: the name of the file, for messages.
     """
     signature = content.signature

@@ -32,7 +32,7 @@ class StoreCrash:
     """The point at which a `MemoryStore` crashes: before or after the effect of step ``n``, counted from 1.
 
     step: the type of step to count; None counts all steps together.
-    error: the exception that this step and all later steps raise. A process that crashed does nothing more.
+    error: the exception that this step and all later steps raise, because a crashed process cannot continue.
     """
 
     n: int

@@ -1,6 +1,6 @@
 """The findings about one resource over all stored audits: when each finding was seen and fixed.
 
-Audits look at a cluster from time to time. A finding was open from its first audit at least until the last
+Audits check a cluster only from time to time. A finding was open from its first audit at least until the last
 audit that contains it, and at most until the next audit that checked the resource and did not find it.
 """
 

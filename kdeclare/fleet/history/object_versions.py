@@ -51,5 +51,5 @@ def _explain_unread(key: LiveKey, cluster: str | None) -> str | None:
 
 
 def get_cluster(record: SnapshotRecord, cluster: str) -> SnapshotCluster:
-    """Return what the record of a snapshot says about a cluster. The snapshot must include the cluster."""
+    """Return the summary of a cluster from a snapshot's record. The snapshot must include the cluster."""
     return next(c for c in record.clusters if c.name == cluster)

@@ -86,8 +86,8 @@ class LocalTables:
         """Whether this audit checks an earlier finding again.
 
         False for a resource that several entries manage, unless the audit covers the whole fleet, because an
-        entry that the audit left out can be one of them. Also False for an object whose usage is unknown, if
-        the finding is that the object is unused.
+        entry that the audit left out might manage it, too. Also False for an object whose usage is unknown,
+        if the finding is that the object is unused.
         """
         if finding["finding"] == str(FindingKind.UNUSED) and self._is_usage_unknown(finding):
             return False
@@ -289,7 +289,7 @@ def _complete_summaries(
     counts_by_cluster: Mapping[str, KindCounts],
     notices: Mapping[str, str],
 ) -> tuple[ClusterSummary, ...]:
-    """Return the summaries of all clusters, sorted by name. findings: all, including accepted ones."""
+    """Return the summaries of all clusters, sorted by name. findings: all findings, even accepted ones."""
     fingerprints = build_fingerprints(tables.fingerprints, findings)
     compared = counts.build_cluster_summaries(tables.declared, tables.live, counts_by_cluster, notices)
     unchanged = (replace(item, found=counts_by_cluster.get(item.name, {})) for item in tables.unchanged)

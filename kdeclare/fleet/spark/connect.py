@@ -42,12 +42,15 @@ CONNECT_VARIABLES = {"SPARK_CONNECT_MODE_ENABLED": "1"}
 """Environment variables that make PySpark build queries for a server instead of a JVM of this process."""
 
 _FIRST_RETRIES = 4
-"""How often the first request to the server is repeated: for about 5 s.
+"""The maximum number of times that the first request to the server is repeated, over about 5 s.
 
 The time is short, so that a command with a wrong address fails soon.
 """
 _RETRIES = 7
-"""How often later requests are repeated: for about 2 min, for example while the network is down."""
+"""The maximum number of times that a later request is repeated, over about 2 min.
+
+The time is longer, so that a command survives a short network failure.
+"""
 
 _URL_HINT = (
     "Use sc://HOST:PORT/;use_ssl=true. Percent-encode special characters in values, such as %3D for =."

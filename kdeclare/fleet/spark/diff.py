@@ -243,7 +243,7 @@ class AuditCoverage:
         """Return a condition that selects the earlier findings that this audit checks again.
 
         An audit of only some clusters of a fleet does not check again which resources several entries manage,
-        because an entry that the audit left out can be one of them.
+        because an entry that the audit left out might manage them, too.
         """
         condition = f.col("cluster").isin(list(self.clusters))
         if self.left_out:

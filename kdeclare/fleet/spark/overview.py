@@ -27,7 +27,7 @@ _CONTEXT = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class ClusterOverview:
-    """What the Spark driver keeps in memory about one cluster of an audit.
+    """The data that the Spark driver keeps in memory about one cluster of an audit.
 
     declared_row, live_row: the rows about the whole cluster, without the columns that an audit does not need.
     declared_rows, live_rows: the number and the hash of all rows of the cluster.
@@ -59,7 +59,7 @@ class ClusterOverview:
 
 @dataclass(frozen=True, slots=True)
 class FleetOverview:
-    """What the Spark driver keeps in memory about each cluster of an audit, by cluster name."""
+    """The data that the Spark driver keeps in memory about each cluster of an audit, by cluster name."""
 
     clusters: Mapping[str, ClusterOverview]
 

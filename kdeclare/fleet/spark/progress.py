@@ -20,8 +20,7 @@ _GROUP = "spark.jobGroup.id"
 _DESCRIPTION = "spark.job.description"
 
 JobProgress = Callable[[str, int, int], None]
-"""A function that receives a description, the number of completed tasks, and the number of tasks so far.
-"""
+"""A function that receives a description, and the numbers of completed and planned tasks."""
 
 
 @contextmanager

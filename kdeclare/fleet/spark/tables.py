@@ -97,7 +97,7 @@ class Workbench:
         return self._complete_tables[name].select(*schema.names)
 
     def _count_written(self, path: str, table: DataFrame) -> int:
-        """Count the rows of a table that this machine can read. Local folders need no Spark job."""
+        """Count the rows of a table that this machine can read. No Spark job is needed for a local folder."""
         if not isinstance(self.storage, LocalStorage):
             return count_rows(table)
         folder = self.storage.folder / path

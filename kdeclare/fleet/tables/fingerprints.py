@@ -28,9 +28,9 @@ from kdeclare.version import VERSION
 Row = Mapping[str, Any]
 
 HASH_DIGITS = 15
-"""The number of hexadecimal digits of the hash of a row: 60 bits, so that the number is positive in SQL."""
+"""The number of hexadecimal digits of the hash of a row: 60 bits, so that the hash is positive in SQL."""
 SEPARATOR, NULL, LABEL_SEPARATOR = "\0", "\1", "\2"
-"""In the text that is hashed: what separates values, what replaces null values, and what ends each label."""
+"""The characters that separate values, replace null values, and end each label in the text to hash."""
 
 FINDING_COLUMNS = ("kind", "name", *FINDING.names)
 """The columns of `FINDINGS` that the fingerprint of findings covers, besides the labels.
@@ -48,7 +48,7 @@ _LENGTH = 32
 
 
 def hash_values(values: Iterable[str | None]) -> int:
-    """Hash the values of a row. Different rows have different hashes."""
+    """Hash the values of a row. Different rows almost certainly have different hashes."""
     text = SEPARATOR.join(NULL if value is None else value for value in values)
     return int(hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS], 16)
 

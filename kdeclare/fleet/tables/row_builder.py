@@ -102,7 +102,8 @@ def build_declared_rows(
     contradiction: how the resource contradicts another resource of the project; otherwise None.
 
     A resource that is a set of live objects has one row for the whole set, one row for each element, and one
-    row for each group of unmanaged objects that the resource removes. Secrets are included only as hashes.
+    row for each group of unmanaged objects that applying the resource deletes. Secrets are included only as
+    hashes.
     """
     elements = list_elements(id_, _get_body(desired), owned)
     if elements is None:

@@ -53,8 +53,8 @@ Rows with an error can also be about several objects that could not be read: abo
 ``name`` is empty and the whole system could not be read, or about a part of the system (`UnreadPart`), if
 ``is_part`` is true.
 
-``kind`` and ``name`` are the type and the key of the object (`LiveKey`). If a snapshot by an older kdeclare
-lacks a column or a fact, the object is compared in full.
+``kind`` and ``name`` are the type and the key of the object (`LiveKey`). If a snapshot by an earlier version
+of kdeclare lacks a column or a fact, the object is compared in full.
 """
 
 DECLARED = pa.schema(
@@ -197,7 +197,7 @@ class FileFormat:
 
 
 def find_unread_row(rows: Iterable[_Row], key: LiveKey) -> _Row | None:
-    """Return the row about several unread objects that include the object with this key; None without a row.
+    """Return the row about several unread objects that include the object with this key, or None.
 
     rows: the rows of one cluster in the table `LIVE` that have an error.
     """

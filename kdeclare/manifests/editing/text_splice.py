@@ -160,7 +160,7 @@ def _replace_node(text: str, root: Node, path: NodePath, new_text: str) -> str:
 
 
 def _replace_block(text: str, node: CollectionNode, key_end: int | None, new_text: str) -> str:
-    """Replace a mapping or list in block style with ``new_text`` on the line of its key."""
+    """Replace a mapping or list in block style with ``new_text`` on the same line as its key."""
     colon = _COLON.match(text, key_end) if key_end is not None else None
     end = find_line_end(text, find_span(text, node, 0).end)
     block_start = find_line_start(text, collect_item_spans(text, node)[0].start)
@@ -179,7 +179,7 @@ def _find_block_comment(text: str, node: Node, start: int) -> str:
 
 
 def _insert_below(text: str, node: ScalarNode, lines: Sequence[str]) -> str:
-    """Replace a null value with lines below its key. A comment on the line of the key is kept."""
+    """Replace a null value with lines below its key. A comment on the key's line is kept."""
     start, end = find_content_start(text, node), find_span(text, node, 0).end
     head = text[:start].rstrip(" \t") if start < end else text[:start]
     offset = find_line_end(text, end)

@@ -17,7 +17,7 @@ AcceptableFinding = Literal[
 class NameSelector:
     """Selects names. Each string is a name, or a regular expression (RE2) between slashes.
 
-    texts: selects all names if it is empty.
+    texts: the strings. If there are none, all names are selected.
     """
 
     texts: tuple[str, ...] = ()

@@ -62,7 +62,7 @@ class AcceptedDriftManifest(Envelope):
 
 
 def load_accepted_drift(fleet: Fleet) -> tuple[AcceptedDrift, ...]:
-    """Return what AcceptedDrift documents of a fleet accept. Raises KdeclareError with all their problems."""
+    """Return the accepted drift that a fleet file lists. Raises KdeclareError with all problems."""
     loader = _Loader(fleet)
     loader.load()
     if loader.problems:

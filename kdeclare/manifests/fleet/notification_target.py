@@ -22,10 +22,11 @@ class NotificationTarget:
 
     url, headers: strings with unresolved references; the resolved values are secrets. events: what causes a
     message. where: conditions that the findings must meet, see `parse_conditions`; None for all findings.
-    team: only findings about resources with this label ``team``; None for all teams. template: the template
-    of the message, for the format ``template``. allow_http: whether messages may be sent to other hosts
-    without encryption. ca_file: a PEM file with the CA certificates that verify the server; None for the CA
-    certificates of the system. positions: the positions of ``name``, ``url`` and ``where`` in the fleet file.
+    team: the value that the label ``team`` of a finding's resource must have; None for all teams. template:
+    the template of the message, for the format ``template``. allow_http: whether messages may be sent to
+    other hosts without encryption. ca_file: a PEM file with the CA certificates that verify the server; None
+    for the CA certificates of the system. positions: the positions of ``name``, ``url`` and ``where`` in the
+    fleet file.
     """
 
     name: str

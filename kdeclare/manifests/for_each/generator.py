@@ -1,7 +1,7 @@
 """Generate the manifests of documents with ``forEach``.
 
 The rest of kdeclare processes generated manifests like all others. The numbers of manifests and YAML nodes
-are limited, so that generated manifests cannot fill the memory.
+are limited, so that generated manifests cannot exhaust the memory.
 """
 
 from collections.abc import Callable, Iterator, Mapping

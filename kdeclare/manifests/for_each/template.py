@@ -194,7 +194,7 @@ class _Expander:
         return ""
 
     def _find(self, reference: str, node: Node) -> Node | None:
-        """Return the value that a reference stands for. If it does not exist, add a problem."""
+        """Return the referenced value. If it does not exist, add a problem."""
         item = self._item
         _, _, path = reference.partition(".")
         if path == "key":

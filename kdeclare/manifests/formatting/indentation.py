@@ -58,7 +58,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def format_indentation(text: str, root: Node) -> str:
-    """Return a document with two columns of indentation for each level, also for lists.
+    """Return a document with two columns of indentation for each level, including lists.
 
     root: the root node of ``text``. Raises UnsupportedLayout for explicit keys (``? key``) and for other
     layouts that are rare in manifests.

@@ -28,7 +28,7 @@ STREAM = "<stdin>"
 class FileFinder:
     """Finds the manifest files in folders, in a stable order and without duplicates.
 
-    These are YAML files, and JSON files that contain an ``apiVersion`` of kdeclare or of a provider.
+    Manifest files are YAML files, and JSON files that contain an ``apiVersion`` of kdeclare or of a provider.
 
     project_file: the project file, which is skipped because it is not a manifest.
     overlays: files and folders to skip, because overlays are not manifests.
@@ -164,7 +164,8 @@ def build_file_name(resource: ResourceId) -> str:
 
     Files whose names begin with a dot are not loaded. If the name of the resource begins with a dot, the file
     name therefore begins with the kind and a plus sign, which no topic name contains. Special characters are
-    escaped (``%2F``), because a cluster can return any name, and a slash would lead out of the folder.
+    escaped (``%2F``), because a cluster can return any name, and a name with slashes could place the file
+    outside the folder.
     """
     kind, name = resource.kind.lower(), quote(resource.name, safe="")
     if len(name) > _MAX_NAME_LENGTH:

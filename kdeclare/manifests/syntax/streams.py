@@ -10,7 +10,10 @@ from kdeclare.manifests.syntax.nodes import compose
 
 
 def check_stream(stream: bytes) -> Iterator[Diagnostic]:
-    """Yield an error if a stream has no documents: kdeclare would plan it as if nothing had changed."""
+    """Yield an error if a stream has no documents.
+
+    Without this error, kdeclare would make a plan as if nothing had changed.
+    """
     problems: list[Diagnostic] = []
     if any(not is_empty_document(root) for root in compose(STREAM, stream, problems)) or problems:
         return

@@ -270,8 +270,9 @@ def read_regular_file(path: Path, max_bytes: int = _MAX_FILE_BYTES) -> str:
 
     Raises OSError, or ValueError if the contents are not UTF-8.
 
-    Reading a FIFO would block until a writer opens it, and a device such as /dev/zero has no end. The check
-    uses the open file, because the file at the path could be replaced between a check and the read.
+    Other files are refused: reading a FIFO would block until a writer opens it, and a device such as
+    /dev/zero has no end. The type of the file is checked after the file is opened, because the file at the
+    path could be replaced between an earlier check and the read.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:

@@ -14,7 +14,7 @@ from kdeclare.policy.interface import TopicState
 from kdeclare.policy.rules.base import S, Settings, StateRule, Violation, as_text, format_list, format_setting
 
 _SIMILARITY = 0.9
-"""The minimum similarity (0 to 1) at which an unknown key counts as a misspelled known key."""
+"""The minimum similarity (0 to 1) at which an unknown key counts as a misspelling of a known key."""
 
 
 def _join_elements(raw: Any) -> Any:

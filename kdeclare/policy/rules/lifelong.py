@@ -110,8 +110,9 @@ class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
     evaluated as if it were created in the new state. A modification is denied if the rule denies the new
     state, unless the rule denies the old state with the same message.
 
-    If a modification moves replicas, the rule is evaluated twice: with the partition count and replication
-    factor, and with the assignments. A CreateTopicPolicy gets only one of the two forms.
+    If a modification moves replicas, the rule is evaluated twice: once with the partition count and
+    replication factor, and once with the assignments, because a request to a CreateTopicPolicy contains only
+    one of the two.
     """
 
     settings_model = CreationRuleForLifeSettings

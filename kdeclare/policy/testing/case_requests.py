@@ -44,8 +44,8 @@ class CaseState:
     partitions, factor: the partition count and the replication factor; None if unknown.
     replicas: the assignments in the case, by partition.
     overrides: the config overrides; None if the case does not contain this state.
-    states_factor: whether the case sets the replication factor. Otherwise, it is derived from the
-        assignments.
+    states_factor: whether the case sets the replication factor. If not, the replication factor is derived
+        from the assignments.
     withholding: keeps track of missing fields that a policy reads. The request uses the same object.
     """
 
@@ -151,7 +151,7 @@ class CaseImpact:
 
     @property
     def active_producers(self) -> int:
-        """The number of producers that wrote within the last hour."""
+        """The number of producers that wrote within the last hour or have an open transaction."""
         return self._get_number("activeProducers")
 
     @property

@@ -128,7 +128,7 @@ def _run_case(
 
 
 def _explain_evaluation(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Return a problem if a policy was evaluated although ``asked`` is false, or none although it is true."""
+    """Return a problem if ``asked`` is false but a policy was evaluated, or if it is true but none was."""
     policy_names = [v.policy for v in verdicts]
     if case.asked is None or case.asked == bool(policy_names):
         return ()

@@ -114,7 +114,7 @@ def is_expired_within(certificate: Certificate, snapshot: GroupSnapshot, seconds
 
 
 def _explain_certificate_mismatch(worker: WorkerSnapshot) -> str:
-    """Describe the presented certificate if it differs from the reported certificate; otherwise ``""``.
+    """Describe the presented certificate if it differs from the reported one; otherwise return ``""``.
 
     The reported certificate is the certificate of the listener on the port of the URL. If no listener has
     this port (for example, because ports are mapped), the certificate of any listener is accepted.

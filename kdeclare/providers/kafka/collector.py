@@ -136,7 +136,7 @@ def read_topics_and_moves(
 
 
 _MAX_REREADS = 5
-"""How often topics are read again while other clients start and end reassignments."""
+"""The maximum number of times that topics are read again while other clients start and end reassignments."""
 
 
 def find_possible_unions(

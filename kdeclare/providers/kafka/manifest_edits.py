@@ -241,7 +241,7 @@ def _find_unchanged_secrets(
 
 
 def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
-    """Return whether a body or an owned record specifies a setting ``SECTION.KEY`` (see `ClaimsFields`).
+    """Return whether a body or an ownership record specifies a setting ``SECTION.KEY`` (see `ClaimsFields`).
 
     If unmanaged settings are removed, the body or record specifies all settings.
     """
@@ -249,7 +249,7 @@ def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
 
 
 def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
-    """Return whether a body or an owned record specifies a field of a topic (see `ClaimsFields`).
+    """Return whether a body or an ownership record specifies a field of a topic (see `ClaimsFields`).
 
     Declared assignments also specify the partition count and the replication factor. Declared counts also
     specify how many partitions and replicas the assignments must have.

@@ -294,7 +294,7 @@ class Cluster(Protocol):
         """
 
     def await_pending_commits(self) -> None:
-        """Wait until later reads show all changes that earlier responses of the controller already reflected.
+        """Wait until all changes in earlier controller responses are committed, so that reads show them.
 
         Returns after a short time if the controller has nothing to commit, and immediately if the offsets of
         its log cannot be read. Raises Fault.
@@ -329,8 +329,8 @@ class Cluster(Protocol):
     def list_config_resources(self, scope: ConfigScope) -> frozenset[ConfigResource]:
         """Return the groups or the client metrics subscriptions that have overrides (ListConfigResources).
 
-        Raises Fault (UNSUPPORTED_VERSION) if the brokers cannot list this type. Brokers before Kafka 4.1 can
-        list only subscriptions (KIP-714). Later brokers can also list groups (KIP-1142).
+        Raises Fault (UNSUPPORTED_VERSION) if the brokers cannot list resources of this type. Brokers before
+        Kafka 4.1 can list only subscriptions (KIP-714). Later brokers can also list groups (KIP-1142).
         """
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
@@ -461,7 +461,7 @@ class Cluster(Protocol):
     def fetch_batches(
         self, positions: Mapping[TopicPartition, int], *, max_bytes: int, max_records: int
     ) -> Mapping[TopicPartition, tuple[RecordBatch, ...] | Fault]:
-        """Return batches of records, from the batch with a given offset of each partition (Fetch).
+        """Return batches of each partition, starting with the batch that contains the given offset (Fetch).
 
         Also includes records of open and aborted transactions, but no control records. Does not join a group,
         and commits no offsets.

@@ -33,7 +33,7 @@ class RegistryClients:
     """
 
     def __init__(self, names: Collection[str], open_registry: Callable[[str], SchemaRegistry]) -> None:
-        """Create the connection without sending a request.
+        """Create the object without sending a request.
 
         open_registry: a function that returns the registry with a given name, or raises KdeclareError.
         """

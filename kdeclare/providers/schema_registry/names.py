@@ -1,6 +1,6 @@
-"""The names of schema types and compatibility levels, for manifests and options of commands.
+"""The names of schema types and compatibility levels, for manifests and command options.
 
-This module imports no other modules of kdeclare, so that the help of commands is shown quickly.
+This module imports no other modules of kdeclare, so that help for commands is shown quickly.
 """
 
 from typing import Literal

@@ -65,7 +65,7 @@ def sort_entries(entries: Iterable[CatalogEntry]) -> tuple[CatalogEntry, ...]:
 
 
 def group_by_owner(catalog: Catalog) -> Iterator[tuple[str | None, list[CatalogEntry]]]:
-    """Yield each owner with the entries for the owner's resources. Entries without an owner have None."""
+    """Yield each owner with the entries for the owner's resources. None means that there is no owner."""
     for owner, entries in groupby(catalog.entries, key=lambda entry: entry.owner):
         yield owner, list(entries)
 

@@ -123,7 +123,7 @@ def format_comparison(summary: AuditSummary) -> str:
 
 
 def format_unchanged(summary: AuditSummary) -> str:
-    """Return a sentence about clusters that have not changed since the previous audit; empty if none."""
+    """Return a sentence about clusters without changes since the previous audit; empty if there are none."""
     count, total = summary.unchanged_count, len(summary.clusters)
     if not count:
         return ""
@@ -154,7 +154,7 @@ def _select_drift(counts: KindCounts) -> KindCounts:
 def list_shown_kinds(summary: AuditSummary) -> list[FindingKind]:
     """Return the kinds of findings that tables list. UNUSED is included only if there are such findings.
 
-    Audits look for unused objects only if the fleet file asks for it.
+    Audits search for unused objects only if the fleet file enables this search.
     """
     return [kind for kind in FindingKind if kind is not FindingKind.UNUSED or summary.found.get(kind)]
 

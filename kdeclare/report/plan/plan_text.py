@@ -345,7 +345,7 @@ def _render_orphans(plan: Plan, style: Style) -> str:
 
 
 def describe_exclusions(plan: Plan) -> Mapping[str, str]:
-    """Return a note for each orphan that has a manifest, but not in this environment, by resource.
+    """Return, by resource, a note for each orphan whose manifest does not apply to this environment.
 
     The note begins with a space, is safe to print, and names the field that excludes the manifest from the
     environment.

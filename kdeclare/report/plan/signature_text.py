@@ -1,4 +1,4 @@
-"""Who signed a saved plan, as text and as Markdown."""
+"""Render the signature of a saved plan as text and as Markdown."""
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.report.elements.markdown_escape import escape_code, escape_prose

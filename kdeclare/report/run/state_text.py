@@ -20,7 +20,7 @@ _MAX_NAMES = 20
 
 
 def render_abandoned_run_text(run: AbandonedRun, style: Style = PLAIN) -> str:
-    """Render the operations that a run began.
+    """Render the operations that an abandoned run began.
 
     Operations without a known outcome come first, and are never left out.
     """
@@ -81,7 +81,7 @@ def render_ownership_change_text(change: OwnershipChange) -> str:
 
 
 def render_ownership_transfer_text(transfer: OwnershipTransfer) -> str:
-    """Render the resources whose ownership is transferred, and the projects that give and take them."""
+    """Render the resources whose ownership is transferred, and their old and new projects."""
     lines = [
         f"From {_format_revision(transfer.source)}",
         f"to   {_format_revision(transfer.target)}:",

@@ -93,5 +93,5 @@ class RegistryStartup:
 
 
 def build_registry_startup(layout: Layout, settings: SandboxSettings, progress: Progress) -> RegistryStartup:
-    """Find Java and the archive of the schema registry. Raises KdeclareError if one is not available."""
+    """Find Java and the archive of the schema registry. Raises KdeclareError if either is not available."""
     return RegistryStartup(layout, settings, find_java(), resolve_archive(progress), progress)

@@ -1,7 +1,7 @@
 """The contract that every provider must meet, as a pytest suite.
 
 Subclass `ProviderContract` in your test module, in a class whose name starts with ``Test``. Define the
-provider, methods that create, connect to and read a system, and three sets of resources. Every test creates
+provider, three sets of resources, and methods that create, connect to and read a system. Every test creates
 its own systems, so use systems that start quickly: fakes, or real systems that run inside the test.
 
 The docstring of each test is a promise of kdeclare to the users of the provider. If the test fails, kdeclare

@@ -162,6 +162,8 @@ class FaultPromises(ContractBase):
 def find_dependent(plan: Plan, refused: Operation) -> set[str]:
     """Return the ids of the refused operations and of all operations that depend on them.
 
+    All operations with the same type and resource as ``refused`` are refused.
+
     A cleanup operation is included only if none of its predecessors began.
     """
     victims = {op.id for op in plan.operations if (op.verb, op.resource) == (refused.verb, refused.resource)}

@@ -1,9 +1,9 @@
 """Store documents of any size as objects of limited size.
 
-A document that fits is stored as one object. A larger document is split into parts, each an object of its
-own, and the object of the document lists the parts. A part that two versions of a document share is written
-once. Parts end after lines that are chosen by their checksums, not at fixed positions, so that one changed
-line changes one part.
+A document that does not exceed the limit is stored as one object. A larger document is split into parts, each
+an object of its own, and the object of the document lists the parts. A part that two versions of a document
+share is written once. Parts end after lines that are chosen by their checksums, not at fixed positions, so
+that one changed line changes one part.
 """
 
 import hashlib
@@ -130,7 +130,7 @@ def _cut(text: bytes, limit: int) -> Iterator[bytes]:
 
 
 def _cut_lines(lines: Sequence[bytes], limit: int) -> Iterator[bytes]:
-    """Yield the lines as one chunk. If a line is longer than the limit, split it at arbitrary positions."""
+    """Yield the lines as one chunk. Split a line that exceeds the limit into several chunks."""
     chunk = b"".join(lines)
     for start in range(0, len(chunk), limit):
         yield chunk[start : start + limit]

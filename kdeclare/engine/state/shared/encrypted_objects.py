@@ -1,7 +1,7 @@
 """Encrypt the objects of a shared state before they reach the storage (AES-256-GCM).
 
 An encrypted object is a line with the id of the encryption key, a random nonce, and the encrypted content.
-The name of the object is authenticated, too, so that kdeclare detects if objects were swapped.
+The name of the object is authenticated, too, so that kdeclare detects swapped objects.
 """
 
 import base64

@@ -310,7 +310,8 @@ class Lease:
     def _overwrite(self, held: "_HeldLease", new: LeaseRecord) -> ObjectVersion:
         """Replace the lease record of this process. Raises ObjectConflict if another process replaced it.
 
-        If the response to a renewal by this process was lost, the stored record is the one of that renewal.
+        If the response to a renewal by this process was lost, the stored record is the one that this renewal
+        wrote.
         """
         try:
             return write_certainly(self._objects, LEASE_KEY, new.encode(), held.version)

@@ -61,8 +61,8 @@ _SUFFIX = ".json"
 class SharedStore:
     """A `StateStore` on `ConditionalObjects`, for one project in one environment.
 
-    A run exists as soon as its plan exists. The plan is one object, so a run is recorded either completely or
-    not at all. The journal of a new run is empty.
+    A run exists as soon as its plan exists. The plan is one object, so a run is never recorded only in
+    part. The journal of a new run is empty.
     """
 
     def __init__(

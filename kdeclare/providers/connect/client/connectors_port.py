@@ -23,8 +23,8 @@ the certificate is not trusted                ``NOT_TRUSTED``         refused
 a response that is not from Connect           ``BAD_ANSWER``          refused
 ============================================  ======================  =========
 
-There is one exception: if a worker responds 500 because a config provider cannot resolve a placeholder, the
-worker has not written anything. The code is then ``INVALID_CONNECTOR``, and the kind is refused.
+There is one exception: if a worker responds with 500 because a config provider cannot resolve a placeholder,
+the worker has not written anything. The code is then ``INVALID_CONNECTOR``, and the kind is refused.
 """
 
 from collections.abc import Iterable, Mapping
@@ -230,8 +230,9 @@ ConnectorOffsets = tuple[ConnectorOffset, ...]
 class ConnectCluster(Protocol):
     """The connectors of one Connect cluster. Safe to use from several threads.
 
-    Any worker answers every request; workers forward changes to their leader. Reads, and requests that were
-    not sent, are tried on one worker after another. A change whose response was lost is never sent again.
+    Every worker accepts all requests, and forwards changes to the leader. If a worker cannot be reached, or
+    does not respond to a read, the next worker gets the request. A change whose response was lost is never
+    sent again.
 
     Every method can raise Fault, with the codes and kinds in the docstring of this module. Except for
     creations and deletions, a change is asynchronous: when the method returns, Connect has accepted the
@@ -255,7 +256,7 @@ class ConnectCluster(Protocol):
         """Return the installed connector classes."""
 
     def validate_config(self, name: str, config: ConnectorConfig) -> ConfigValidation:
-        """Ask a worker to validate a config. This changes nothing, but plugins can connect to other systems.
+        """Have a worker validate a config. Nothing is changed, but plugins can connect to other systems.
 
         Raises Fault INVALID_CONNECTOR if the class is missing or not installed, or if a config provider
         cannot resolve a placeholder.

@@ -73,7 +73,7 @@ class ConnectWorkers(Protocol):
         """
 
     def validate(self, url: str, changes: Changes) -> Validation:
-        """Ask one worker whether it can apply ``changes``, without making the changes."""
+        """Have one worker check whether it can apply ``changes``, without making the changes."""
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
         """Send ``changes`` to one worker, and return all overrides that are set afterwards."""
@@ -162,7 +162,7 @@ class WorkerVerdict:
 
 
 def collect_verdicts(workers: ConnectWorkers, changes: Changes) -> tuple[WorkerVerdict, ...]:
-    """Ask every worker whether it can apply ``changes``, without making the changes.
+    """Have every worker check whether it can apply ``changes``, without making the changes.
 
     If a worker does not respond, its verdict contains the reason.
     """

@@ -96,7 +96,7 @@ class ConnectorPlanning(PlanHooks):
                     yield _warn_unknown_need(op.resource, resource, self._desired.get(op.resource))
 
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
-        """Ask Connect to validate the configs that the plan would send.
+        """Have Connect validate the configs that the plan would send.
 
         A rollback sends configs that Connect accepted earlier, so they are not validated.
         """
@@ -184,7 +184,7 @@ def link_workers(
 ) -> tuple[Operation, ...]:
     """Add dependencies, so that connectors change after the worker overrides of their Connect cluster.
 
-    kdeclare knows that workers belong to the same Connect cluster only if the environment names the cluster.
+    kdeclare knows which Connect cluster workers belong to only if the environment names the cluster.
     """
     worker_operations: dict[str, list[str]] = defaultdict(list)
     for op in operations:

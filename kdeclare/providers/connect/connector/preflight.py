@@ -1,4 +1,4 @@
-"""Ask Connect to validate the configs of connectors while a plan is made."""
+"""Have Connect validate the configs of connectors while a plan is made."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -113,7 +113,10 @@ def restore_ignored(
 def build_absent_record(
     body: ConnectorBody, state: ConnectorState, owned: ConnectorRecord | None, labels: Mapping[str, str]
 ) -> ConnectorRecord | None:
-    """See `DeletesByRecord`. The manifest determines whether the offsets are deleted as well."""
+    """Return a record of everything to delete; see `DeletesByRecord`.
+
+    The manifest determines whether the offsets are deleted as well.
+    """
     if owned is not None:
         return replace(owned, deleteOffsets=body.delete_offsets)
     cluster = state.get_cluster(body.endpoint)

@@ -54,7 +54,7 @@ class ConnectCall(faults.Call):
 
 
 class MemoryConnectCluster(ConnectorModel):
-    """Implements `ConnectCluster` with the asynchronous behavior of real workers. Safe to use from threads.
+    """Implements `ConnectCluster` with the asynchronous behavior of real workers. Thread-safe.
 
     rebalances: the number of changes that the cluster will reject as if a rebalance were in progress.
     `ConnectorModel` describes the other parameters and attributes.

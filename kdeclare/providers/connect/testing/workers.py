@@ -91,7 +91,7 @@ class MemoryWorkers:
     Safe to use from several threads.
     files: the keystores that all workers have, by path.
     placeholders: the values of placeholders. Placeholders that are not listed stay unresolved.
-    log: the records of the topic. An empty record represents a tombstone.
+    log: the records of the topic that stores the overrides. An empty record represents a tombstone.
     calls: the methods that were called, with the URLs of the workers.
     lose_answers: the number of changes that take effect without a response.
     lose_requests: the number of changes that never arrive.

@@ -79,7 +79,7 @@ class _DiffInput:
 
 
 def resolve_group(desired: WorkerConfigBody | None, owned: WorkerConfigRecord | None) -> WorkerGroup:
-    """Return the declared workers. If none are declared, return the workers of the owned record."""
+    """Return the declared workers. If none are declared, return the workers in the ownership record."""
     if desired is not None:
         return desired.group
     if owned is None:

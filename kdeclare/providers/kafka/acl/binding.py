@@ -25,7 +25,7 @@ ALL = "ALL"
 ALTER = "ALTER"
 ANY_HOST = "*"
 ANY_NAME = "*"
-"""The literal name that stands for all resources of a type."""
+"""The literal name that matches all resources of a type."""
 
 ANY_PRINCIPAL = "User:*"
 CLUSTER_NAME = "kafka-cluster"
@@ -67,8 +67,8 @@ def list_operations(resource_type: str) -> tuple[str, ...]:
 class Binding(NamedTuple):
     """One ACL binding. Two bindings are the same only if all fields are equal. Case matters.
 
-    name: the literal name or, if ``pattern`` is ``prefixed``, the prefix. The literal name ``*`` stands for
-        all resources of the type.
+    name: the literal name or, if ``pattern`` is ``prefixed``, the prefix. The literal name ``*`` matches all
+        resources of the type.
     principal: the type and the name of the principal, such as ``User:alice``.
     host: an IP address, or ``*`` for all hosts.
 

@@ -143,7 +143,10 @@ def diff_acl(
 
 
 def build_absent_record(body: AclBody, live: AclState, owned: AclRecord | None) -> AclRecord | None:
-    """See `DeletesByRecord`. An Acl can have any name, so only its bindings determine what to delete."""
+    """Return a record of everything to delete; see `DeletesByRecord`.
+
+    An Acl can have any name, so only its bindings determine what to delete.
+    """
     if owned is not None and not body.adopt:
         return owned
     declared = {b: role for b, role in body.bindings.items() if live.has(b)}

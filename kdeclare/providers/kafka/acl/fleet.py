@@ -91,9 +91,9 @@ def list_acl_elements(body: AclBody | None, owned: AclRecord | None) -> Iterator
 
 
 def list_removed_principals(body: AclBody) -> Mapping[str, AclBody]:
-    """Return a body without bindings for each principal whose unmanaged bindings are to be removed.
+    """Return a body without bindings for each principal whose unmanaged bindings are to be deleted.
 
-    The bodies declare no bindings, so the diff removes every binding of these principals.
+    The bodies declare no bindings, so their diffs delete every binding of these principals.
     """
     principals = body.principals if body.remove_unmanaged else ()
     return {p: AclBody((p,), remove_unmanaged=True, is_partial=True) for p in principals}

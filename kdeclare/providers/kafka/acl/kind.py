@@ -221,7 +221,7 @@ class AclKind:
         return is_acl_as_changed(narrow_optional(before, AclBody), narrow(after, AclBody), change)
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """Return whether a body or an owned record contains a binding that a field change creates or deletes.
+        """Return whether a body or record contains a binding that a field change creates or deletes.
 
         Also return True if the body or the record has ``removeUnmanaged``.
         """

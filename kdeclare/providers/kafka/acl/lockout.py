@@ -1,6 +1,6 @@
 """Deny changes that would take away kdeclare's own rights to read and change ACLs.
 
-With these rights, kdeclare can restore all other rights of its own, so the guard ignores other rights.
+With these rights, kdeclare can restore all its other rights, so the guard does not protect other rights.
 
 The guard computes the rights that kdeclare would have on the cluster after the plan. It does this for every
 possible explanation of the current rights: each principal that kdeclare might connect as, each host that it
@@ -11,8 +11,8 @@ ACLs as `StandardAuthorizer` does and that no other client changes ACLs at the s
 determine whether it would lose a right, the change is *unverified*, and the user must permit the change. ACLs
 do not restrict super users. kdeclare concludes that it is a super user only if the cluster has ACLs, and
 these ACLs do not explain its rights. kdeclare has no other way to find out, because brokers do not return the
-value of ``super.users``. If the cluster has no ACLs at all, the value of ``allow.everyone.if.no.acl.found``
-on the controllers, which kdeclare cannot read, can explain the rights.
+value of ``super.users``. If no ACL for the cluster exists, the value of ``allow.everyone.if.no.acl.found`` on
+the controllers, which kdeclare cannot read, can explain the rights.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -175,7 +175,7 @@ def _is_super_user(access: OwnAccess) -> bool:
 
 
 def _can_matter(changes: _Changes, access: OwnAccess) -> bool:
-    """Return whether changes could take rights away from kdeclare, whatever the origin of these rights is.
+    """Return whether changes could take rights away from kdeclare, regardless of where the rights come from.
 
     Changes to the bindings of a different principal take nothing away from kdeclare.
     """
@@ -189,8 +189,8 @@ def _can_matter(changes: _Changes, access: OwnAccess) -> bool:
 def _explain_doubt(access: OwnAccess, before: Set[Binding]) -> str:
     if not before:
         return (
-            "The cluster has no ACLs, so kdeclare cannot determine whether it is a super user or has its "
-            f"permissions from {ALLOW_EVERYONE}, which applies only until the first ACL exists."
+            "No ACL for the cluster exists, so kdeclare cannot determine whether it is a super user or has its "
+            f"permissions from {ALLOW_EVERYONE}, which applies only until the first such ACL exists."
         )
     if access.principal is None:
         return "kdeclare does not know the principal that it connects as."

@@ -1,7 +1,7 @@
-"""The owned record of an Acl: the bindings that kdeclare has applied and still manages.
+"""The ownership record of an Acl: the bindings that kdeclare has applied and still manages.
 
-A state can contain many thousands of bindings. For speed, the record converts them without a validation
-library.
+A state can contain many thousands of bindings. For speed, they are converted from and to JSON without a
+validation library.
 """
 
 from collections.abc import Collection, Mapping
@@ -76,7 +76,7 @@ def merge_bindings(
     created: Collection[Binding],
     deleted: Collection[Binding],
 ) -> AclRecord | None:
-    """Return the owned record after a run that made only a part of the planned changes.
+    """Return the ownership record after a run that made only a part of the planned changes.
 
     created, deleted: the bindings that the run created and deleted. The next apply adopts the other bindings
         that the plan would have adopted.

@@ -1,4 +1,4 @@
-"""Import kafka-python without the consumers and producers, which saves a third of the import time.
+"""Import kafka-python without its consumers or producers, which saves a third of the import time.
 
 ``import kafka.net`` would first execute the package ``kafka``, which imports all modules. This module
 registers the package without executing it. The package is executed later if other code, such as a policy in

@@ -41,7 +41,10 @@ def build_ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _is_hostname_checked(properties: Mapping[str, str]) -> bool:
-    """Return whether to verify host names. An empty algorithm disables the check, as in Kafka's clients."""
+    """Return whether to verify host names.
+
+    As in Kafka's clients, an empty ``ssl.endpoint.identification.algorithm`` disables the check.
+    """
     name = "ssl.endpoint.identification.algorithm"
     algorithm = properties.get(name, "https").strip().lower()
     if algorithm not in ("https", ""):

@@ -72,7 +72,10 @@ def ignore_limits(body: ClientQuotaBody, live: QuotaState, owned: QuotaRecord | 
 def build_absent_record(
     body: ClientQuotaBody, live: QuotaState, owned: QuotaRecord | None
 ) -> QuotaRecord | None:
-    """See `DeletesByRecord`. An entity is absent if it has no limits."""
+    """Return a record of everything to delete; see `DeletesByRecord`.
+
+    An entity is absent if it has no limits.
+    """
     if owned is not None and (owned.quota_entity != body.entity or not body.adopt):
         return owned
     deleted_limits: Limits = dict.fromkeys(live.of(body.entity), 0)  # the diff uses only the keys

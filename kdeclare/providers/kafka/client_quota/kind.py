@@ -219,7 +219,7 @@ class ClientQuotaKind:
         return parse_quota(name, narrow(spec, ClientQuotaSpec))
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """Select the declared entity, the owned entity, and the entities whose limits take precedence."""
+        """Select the declared and owned entities, and entities whose limits take precedence over theirs."""
         body = narrow_optional(body, ClientQuotaBody)
         record = narrow_record(owned, QuotaRecord)
         before = record.quota_entity if record is not None else None
@@ -341,7 +341,7 @@ class ClientQuotaKind:
         return find_quota_edits(change)
 
     def render_spec_lines(self, change: Change) -> Sequence[str]:
-        """Raise KdeclareError, because a change to limits does not name the entity for a new manifest."""
+        """Raise KdeclareError: a new manifest must name the entity, but a change to limits does not."""
         raise KdeclareError(report_unknown_entity(change.id))
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:

@@ -24,7 +24,7 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery, require_all_conf
 class ResourceQuery:
     """The resources whose configs are shown.
 
-    Without ``names`` and ``default``, the configs of all resources of the type are shown.
+    If ``names`` is empty and ``default`` is False, the configs of all resources of the type are shown.
     names: the names or ids of the resources. Names of topics can also be regular expressions.
     default: whether to show the cluster-wide defaults of brokers.
     """

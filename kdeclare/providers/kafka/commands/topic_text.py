@@ -53,7 +53,7 @@ _CONFIG_COLUMNS = (
     Column("KAFKA'S SOURCE"),
 )
 _WIDE_TERMINAL = 120
-"""The minimum number of terminal columns for a table that also shows Kafka's names of config sources."""
+"""The minimum number of terminal columns for a table that also shows Kafka's names for config sources."""
 
 
 def render_configs(view: ConfigsView, width: int | None = None, style: Style = PLAIN) -> str:
@@ -116,7 +116,7 @@ CONDITION_LABELS: Mapping[PartitionCondition, str] = {
 }
 _CRITICAL_CONDITIONS = (PartitionCondition.OFFLINE, PartitionCondition.UNDER_MIN_ISR)
 _DEGRADED_CONDITIONS = frozenset({PartitionCondition.UNDER_REPLICATED, PartitionCondition.MOVING})
-"""The conditions of a partition with which "at min ISR" is shown even if the user did not request it."""
+"""The conditions next to which "at min ISR" is shown, even if the user did not request it."""
 
 
 def format_factors(numbers: Sequence[int]) -> str:

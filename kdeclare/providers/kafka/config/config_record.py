@@ -63,7 +63,7 @@ class ConfigsRecord(CodedRecord):
 
 
 def get_applied(owned: OwnedRecord | None) -> Mapping[str, Applied]:
-    """Return the configs in an owned record. Raises TypeError if the record is not about configs."""
+    """Return the configs in an ownership record. Raises TypeError if the record is not about configs."""
     record = narrow_record(owned, ConfigsRecord)
     return record.configs if record is not None else {}
 

@@ -257,7 +257,7 @@ def _parse_plain(type_name: str, text: str) -> Value | None:
 def as_secret(config_value: Value, *, doubtful: bool = False) -> Secret:
     """Return the value as a secret without a hash. List elements are joined into one string.
 
-    doubtful: whether only the cluster can tell if the value is sensitive.
+    doubtful: whether only the cluster can determine if the value is sensitive.
     """
     text = config_value.value if isinstance(config_value.value, str) else ",".join(config_value.value)
     reference = text.reference if isinstance(text, Referenced) else None
@@ -267,7 +267,7 @@ def as_secret(config_value: Value, *, doubtful: bool = False) -> Secret:
 
 
 def is_secrecy_unknown(key: str, config_value: ConfigValue, catalog: Catalog) -> bool:
-    """Return whether only the cluster can tell if a value is sensitive."""
+    """Return whether only the cluster can determine if a value is sensitive."""
     if catalog.get(key) is not None or not isinstance(config_value, Value):
         return False
     return catalog.can_hide_unknown_keys or isinstance(config_value.value, Referenced)

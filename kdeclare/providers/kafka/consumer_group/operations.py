@@ -96,7 +96,7 @@ class GroupOperationType(KafkaOperationType):
     def explain(self, op: Operation, fault: Fault) -> Explanation:
         """Explain a fault. Brokers refuse changes to a group that has members.
 
-        If the group does not exist, it was already deleted.
+        If the error is that the group does not exist, the explanation says that it was already deleted.
         """
         if fault.error in _ACTIVE_ERRORS:
             return Explanation(hint=f"The group has members. {STOP_HINT}")

@@ -66,10 +66,10 @@ def _list_new_replicas(op: Operation) -> Iterator[_NewReplica]:
 def _measure_moves(
     resource: str, reassignments: Sequence[Operation], request: EffectRequest
 ) -> tuple[float | None, int]:
-    """Return how long the moves of a resource took, together with the moves that share a throttle with them.
+    """Return how long the moves of a resource took, in seconds, or None if the duration is unknown.
 
-    The duration is in seconds, or None if it is unknown. Also return how many other resources have moves that
-    share the throttle.
+    The duration includes the moves of other resources that share a throttle with these moves. Also return the
+    number of these other resources.
     """
     groups = {find_group(op) for op in reassignments if str(op.resource) == resource}
     members = [op for op in reassignments if find_group(op) in groups]

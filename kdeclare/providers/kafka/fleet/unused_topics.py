@@ -1,4 +1,4 @@
-"""List the topics that no group reads and no client writes, with the rules of ``kdeclare usage --unused``."""
+"""List the topics that no group reads and no client writes to, as ``kdeclare usage --unused`` does."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

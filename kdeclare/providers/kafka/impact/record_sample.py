@@ -71,7 +71,7 @@ class RecordSample:
 def read_samples(
     cluster: Cluster, topics: Mapping[str, Topic], deadline: float
 ) -> Mapping[str, RecordSample | Fault | str]:
-    """Read a sample of the recent records of each topic, or the reason why it cannot be read.
+    """Return a sample of the recent records of each topic, or the reason why they cannot be read.
 
     deadline: no request begins after this time (`time.monotonic`).
     """

@@ -21,7 +21,7 @@ from kdeclare.providers.kafka.port import (
 )
 
 RECENT_MS = 3_600_000
-"""Producers that wrote within this time count as active, in milliseconds."""
+"""The time in milliseconds within which a producer must have written to count as active."""
 
 TopicLogs = Mapping[int, PartitionLog]
 """The logs of the partitions of a topic, by partition number."""
@@ -51,7 +51,7 @@ def read_logs(
     sizes: Mapping[TopicPartition, int],
     deadline: float,
 ) -> Mapping[str, TopicLogs | Fault]:
-    """Read the logs of topics, or the reason why they cannot be read.
+    """Return the logs of topics, or the reason why they cannot be read.
 
     Topics with the same limits share their requests.
 
@@ -76,7 +76,7 @@ def read_logs(
 def read_log_bounds(
     cluster: Cluster, names: Sequence[str], deadline: float
 ) -> Mapping[str, Mapping[TopicPartition, tuple[int, ...]] | Fault]:
-    """Read the start and the end of each log of topics, or the reason why they cannot be read.
+    """Return the start and the end of each log of topics, or the reason why they cannot be read.
 
     deadline: no request begins after this time (`time.monotonic`).
     """
@@ -297,7 +297,7 @@ def read_last_writes(
 ) -> Mapping[str, int | Fault | None]:
     """Read the latest timestamp of each topic, in milliseconds since 1970; None if it has no records.
 
-    A Fault means that the brokers do not report the timestamp, such as brokers before Kafka 3.0.
+    A Fault means that the timestamp could not be read. Brokers before Kafka 3.0 do not report it.
     deadline: no request begins after this time (`time.monotonic`).
     """
     found = require_every_partition(read_partition_writes(cluster, list(topics), deadline), topics)

@@ -35,7 +35,7 @@ _BROKER_KEYS: Mapping[str, Sequence[tuple[str, int]]] = {
 }
 """For each topic config, the broker configs that contain its default, in order of precedence.
 
-Each number converts the value of the broker config to the unit of the topic config. See
+Each number is the factor that converts the value of the broker config to the unit of the topic config. See
 `org.apache.kafka.server.config.ServerTopicConfigSynonyms`.
 """
 

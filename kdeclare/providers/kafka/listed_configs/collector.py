@@ -30,7 +30,7 @@ NOT_PERMITTED = (GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
 
 @dataclass(frozen=True, slots=True)
 class ListedConfigsSelection:
-    """The consumer groups and client metrics subscriptions whose configs a plan needs.
+    """The groups and client metrics subscriptions whose configs a plan needs.
 
     every: the resource types for which to read all resources with overrides.
     """

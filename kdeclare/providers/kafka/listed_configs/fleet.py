@@ -53,9 +53,9 @@ class ListedConfigsCodec:
     def list_objects(self, connections: Connections) -> LiveListing:
         """Read all groups and client metrics subscriptions that have overrides.
 
-        Raises Fault if the principal is not permitted to list groups or subscriptions. If brokers cannot list
-        one of these types, the snapshot records the error, and audits report the error only if a manifest
-        declares a resource of this type.
+        Raises Fault if the principal is not permitted to list groups or subscriptions. If brokers do not
+        support listing groups or subscriptions, the snapshot records the error, and audits report the error
+        only if a manifest declares a resource of this type.
         """
         state = read_listed_configs(connections, ListedConfigsSelection(every=frozenset(LISTED_SCOPES)))
         for fault in state.listing_faults.values():
@@ -76,7 +76,7 @@ class ListedConfigsCodec:
         )
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
-        """Return whether the resource has overrides. If the brokers cannot list its type, return True."""
+        """Return whether the resource has overrides; True if brokers cannot list resources of its type."""
         state, resource = live.get(ListedConfigsState), to_listed_resource(*key)
         return resource in state.configs or resource.scope in state.listing_faults
 

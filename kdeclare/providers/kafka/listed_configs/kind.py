@@ -48,8 +48,8 @@ class ListedConfigsKind(ConfigsKind):
 
     noun, plural: the display names of the resources.
 
-    Kafka stores configs for any name, whether or not a group or a client with this name exists. Kafka lists a
-    resource only while one of its configs is set.
+    Kafka stores configs for any group id, whether or not the group exists, and for any subscription name.
+    Kafka lists a resource only while one of its configs is set.
     """
 
     first_reason = Reason.DECLARED

@@ -73,7 +73,7 @@ class DeleteTopic(TopicOperationType):
         return frozenset({ResourceId(TOPIC, get_topic_name(op))}) if _get_args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to its topic and deletes the topic with the expected id."""
+        """Return whether the operation belongs to the topic that it deletes, and uses the expected id."""
         args = _get_args(op)
         is_own_topic = args.before is None or args.before.topic == args.topic
         return (

@@ -89,7 +89,7 @@ class TopicOperationType(KafkaOperationType):
         return ResourceId("Topic", get_topic_name(op))
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to its topic."""
+        """Return whether the operation belongs to the topic in its arguments."""
         return op.resource == ResourceId("Topic", get_topic_name(op))
 
     def select(self, op: Operation) -> Selections:

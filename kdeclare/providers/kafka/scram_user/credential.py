@@ -50,5 +50,5 @@ def choose_iterations(digest: str, before: int | None) -> int:
 
 
 def describe_credential(iterations: int | None) -> JsonObject | None:
-    """Return the text that plans show for a credential; None if the user has no such credential."""
+    """Return a credential in the format of plans, without its password; None if there is no credential."""
     return None if iterations is None else {"password": SENSITIVE_MASK, "iterations": iterations}

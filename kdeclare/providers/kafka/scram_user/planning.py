@@ -90,7 +90,7 @@ class ScramPlanning(PlanHooks):
     def _check_logins(self, desired: DesiredResource, difference: Difference) -> Mapping[Mechanism, bool]:
         """Log in with the declared passwords of existing credentials that the plan does not change.
 
-        Return whether each login succeeded.
+        Return, for each of their mechanisms, whether the login succeeded.
         """
         assert self._live is not None
         changed = (
@@ -107,7 +107,7 @@ class ScramPlanning(PlanHooks):
         }
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Make deletions of credentials wait for deletions of permissions.
+        """Make deletions of credentials wait for deletions of the users' ACLs.
 
         Warn if kdeclare's own credential changes.
         """

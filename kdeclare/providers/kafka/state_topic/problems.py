@@ -69,7 +69,7 @@ def build_recreated_error(topic: str) -> KdeclareError:
 
 
 def build_setting_problem(topic: str, name: str, value: str, expected: str, hint: str) -> Diagnostic:
-    """Return the diagnostic about one setting of the topic that could lose records."""
+    """Return the diagnostic about one topic setting that does not protect the records."""
     return error(
         "state-storage-unsafe",
         "The storage cannot protect the state",

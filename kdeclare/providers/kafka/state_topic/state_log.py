@@ -1,4 +1,4 @@
-"""The committed records of one project and environment in the topic of a state."""
+"""The committed records of one project and environment in a topic that stores states."""
 
 import time
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _TOPIC_CHECK_S = 1.0
 
 
 class StateLog:
-    """The topic of a state, and the last committed record of each key that has a given prefix and suffix.
+    """A topic that stores states, and the last committed record of each key with a given prefix and suffix.
 
     Not thread-safe.
 

@@ -66,7 +66,7 @@ _MAX_DELAY_S = 1.0
 
 
 class TopicObjects:
-    """See `ConditionalObjects`. One request at a time, from any thread.
+    """See `ConditionalObjects`. Thread-safe. Requests run one after another.
 
     Reads never initialize a producer, so they never interrupt a write of another process.
     """
@@ -258,7 +258,9 @@ class _Write:
 
 
 def _repeat(attempt: Callable[[], T], limit_s: float, topic: str, transactional_id: str = "") -> T:
-    """Call a function until it raises no Fault. Raises KdeclareError for the last Fault.
+    """Call a function until it raises no Fault, and return its result.
+
+    Raises KdeclareError if a Fault is permanent, or if the function still fails after ``limit_s`` seconds.
 
     The pauses are random, so that two processes that interrupt each other do not retry in lockstep.
     """

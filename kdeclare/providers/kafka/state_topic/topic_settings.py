@@ -1,4 +1,4 @@
-"""Create a topic that holds states, and check the settings of an existing topic."""
+"""Create a topic that stores states, and check the settings of an existing topic."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ TOMBSTONE_AGE_S = _DAY_MS / 1000
 class TopicRequirements:
     """The settings that a topic needs so that it never loses a record.
 
-    replication_factor: the smallest number of replicas. options: the options of ``kdeclare topic alter`` that
+    replication_factor: the minimum replication factor. options: the options of ``kdeclare topic alter`` that
         select the cluster, for hints.
     """
 
@@ -37,8 +37,8 @@ class TopicRequirements:
     def build_topic(self) -> NewTopic:
         """Return the topic to create.
 
-        A segment is compacted only when it is full or a day old, so segments are small: each command reads
-        the whole topic.
+        Segments are small, so that they are compacted soon: each command reads the whole topic, and Kafka
+        does not compact a segment until it is full or a day old.
         """
         return NewTopic(
             self.topic,

@@ -57,7 +57,7 @@ class Access:
         self.bindings.discard(binding)
 
     def find_cluster_rights(self) -> frozenset[str]:
-        """Return the authorized operations of DescribeCluster."""
+        """Return the authorized operations that DescribeCluster reports."""
         return frozenset(o for o in list_operations(CLUSTER) if o != ALL and self.is_allowed(o))
 
     def is_allowed(self, operation: str, resource_type: str = CLUSTER, name: str = CLUSTER_NAME) -> bool:

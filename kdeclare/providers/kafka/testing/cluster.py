@@ -198,7 +198,7 @@ class MemoryCluster(RequestHandler):
         return entries
 
     def _is_visible(self, resource: ConfigResource) -> bool:
-        """Return whether brokers already show the resource, although they lag by ``metadata_lag`` reads."""
+        """Return whether brokers show the resource yet. They lag by ``metadata_lag`` reads."""
         if not self._is_existing(resource):
             return False
         topic = self._state.topics.get(resource.name) if resource.scope is ConfigScope.TOPIC else None

@@ -73,8 +73,8 @@ class ClusterControls:
     stale_configs: after each change, the number of calls of ``configs`` that still return the previous broker
         configs. `is_caught_up` ignores this setting, because a broker applies its configs after its metadata.
     metadata_lag: the number of calls of ``topics`` during which brokers do not show a created topic yet and
-        still show a deleted topic. ``math.inf`` means until `catch_up`. The controller does not lag:
-        validate-only requests use the current state.
+        still show a deleted topic. With ``math.inf``, the brokers lag until `catch_up` is called. The
+        controller does not lag: validate-only requests use the current state.
     topic_ids: whether the brokers support topic ids (KIP-516).
     rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
     principal, sasl_mechanism: the principal of the client and how it authenticates. Tests can set both.
@@ -353,7 +353,7 @@ class ClusterControls:
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return an independent cluster with the same state, without log and faults."""
+        """Return an independent cluster with the same state, without a log or faults."""
         with self._lock:
             twin = copy.copy(self)
             twin._state = copy.deepcopy(self._state, memo)

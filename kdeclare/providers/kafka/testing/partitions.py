@@ -81,7 +81,7 @@ def start_reassignment(state: PartitionState, target: Ids, active: Collection[in
 
 
 def complete_move(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Finish the move if all added replicas are in sync (maybeCompleteReassignment), and elect a leader."""
+    """Finish the move if Kafka would finish it (maybeCompleteReassignment), and elect a leader."""
     if state.moving:
         isr = remove_replicas(state.isr, state.removing)
         replicas = remove_replicas(state.replicas, state.removing)

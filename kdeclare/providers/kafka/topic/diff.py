@@ -47,7 +47,7 @@ from kdeclare.providers.kafka.topic.spec import TopicBody
 
 RECREATED = "recreated"
 TOPIC_ID = "topicId"
-"""The field of an owned record that contains the id of the applied topic, if the id is known."""
+"""The field of an ownership record that contains the id of the applied topic, if the id is known."""
 INVALID_PARTITIONS = "invalid-partitions"
 MOVE_IN_FLIGHT = "move-in-flight"
 MIN_ISR_KEY = "min.insync.replicas"

@@ -102,7 +102,7 @@ if TYPE_CHECKING:
 
 
 class TopicRules(ConfigAuditRules):
-    """Audit rules for topics: a partition count below the live count must be fixed in the manifest."""
+    """Audit rules for topics: a declared partition count below the live count is an error in the manifest."""
 
     def find_impossible(self, desired: DesiredResource, live: LiveState) -> ImpossibleField:
         """Return the live partition count of a topic, and the declared partition count, which is lower."""

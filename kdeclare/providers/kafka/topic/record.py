@@ -1,4 +1,4 @@
-"""The owned record of a topic."""
+"""The ownership record of a topic."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field

@@ -7,7 +7,7 @@ from kdeclare.providers.kafka.live import Topic
 
 
 class TopicPurpose(StrEnum):
-    """The system that uses a topic for its own data, such as Kafka Connect, going by the topic's name."""
+    """The system, such as Kafka Connect, whose own data a topic contains according to its name."""
 
     KAFKA = "kafka"
     STREAMS = "kafka-streams"

@@ -1,4 +1,4 @@
-"""Read who writes and reads topics, for up to 1000 topics at a time."""
+"""Read who writes to topics and who reads them, for up to 1000 topics at a time."""
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -95,7 +95,9 @@ class TopicUsage:
         A topic is unused if no group with members reads it, and no client has written to it since that time.
 
         Producers without idempotence are known only from their records. Without the permission to see
-        producers, only the timestamps of the records are considered.
+        producers, only the timestamps of the records are considered. The result is Unknown if the groups or
+        the records cannot be read, while a group rebalances, and if the name shows that another system uses
+        the topic.
         """
         groups = () if isinstance(self.groups, Unknown) else self.groups
         has_producers = not isinstance(self.producers, Unknown) and self.producers > 0
@@ -145,7 +147,9 @@ def explain_unknown_groups(usage: ClusterUsage) -> str:
 
 
 def read_usage(cluster: Cluster, topics: Mapping[str, Topic], progress: Progress) -> ClusterUsage:
-    """Read who writes and reads the topics. A value that cannot be read is `Unknown`. Raises Fault.
+    """Read who writes to the topics and who reads them. Raises Fault.
+
+    A value that cannot be read is `Unknown`.
 
     The groups are read before the logs. Records that the groups read in the meantime count as unread, which
     errs on the safe side.

@@ -199,7 +199,7 @@ def _predict_registration(
 ) -> RegistrationView:
     """Return what the registry would do if the schema were registered.
 
-    To find an existing version, kdeclare compares the schemas itself, and then asks the registry.
+    To find an existing version, kdeclare first compares the schemas itself, and then queries the registry.
     """
     mode = located.client.read_mode(located.name)
     refused_mode = mode.value if mode is not None and not mode.permits_registration else None

@@ -54,7 +54,7 @@ class LocatedSubject:
 
 
 class SubjectOwners:
-    """The resources that declare and own subjects, by the registry's name and the subject."""
+    """The resources that declare or own subjects, by the registry's name and the subject."""
 
     def __init__(self, ownership: ResourceOwnership, clients: RegistryClients) -> None:
         self._declared: dict[tuple[str | None, str], DesiredResource] = {}

@@ -16,7 +16,7 @@ _SUFFIXES = ("-value", "-key")
 def check_declared_schemas(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
     """Yield a warning for each subject that is named after a topic that no manifest declares.
 
-    There are no warnings if the project declares no topics at all. Registries accept any subject.
+    Registries accept any subject. If the project declares no topics, there are no warnings.
     """
     topics = {item.id.name for item in desired if item.id.kind == TOPIC}
     if not topics:

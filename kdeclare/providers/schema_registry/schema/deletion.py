@@ -183,7 +183,7 @@ class PurgeSchema(SubjectOperationType):
         return op.resource
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return no objects, because the soft deletion before this operation already listed the subject."""
+        """Return an empty footprint: the preceding soft deletion already has the subject in its footprint."""
         return ()
 
     def select(self, op: Operation) -> Selections:

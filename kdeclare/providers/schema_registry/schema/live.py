@@ -236,7 +236,7 @@ class SchemaState:
 
 
 def identify_content(type_: SchemaType, text: str) -> tuple[str, str]:
-    """Return a value that is equal for schemas that differ in nothing but their layout and references."""
+    """Return a value that is the same for schemas that differ only in their layout and references."""
     return type_.value, normalize_text(type_, text)
 
 

@@ -109,7 +109,7 @@ class SchemaPlanning(PlanHooks):
         return PlanStep(operations, tuple(self._find_lost_registrations(operations)))
 
     def _find_lost_registrations(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:
-        """Yield a denial for each schema whose other operations are left after its registration was removed.
+        """Yield a denial for each schema whose registration, but not its other operations, was removed.
 
         Otherwise, a compatibility level would be changed for a schema that is not registered.
         """

@@ -1,4 +1,4 @@
-"""Ask a registry, before anything is changed, which operations it would refuse."""
+"""Find out which operations a registry would refuse, before anything is changed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

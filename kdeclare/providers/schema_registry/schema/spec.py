@@ -340,7 +340,10 @@ def _locate_problem(resource: str, spec: SchemaSpec, text: str, problem: SchemaP
 
 
 def _split_path(path: str) -> SpecPath:
-    """Return the steps of a path, such as ``fields[2].type``, up to the first that is no key or index."""
+    """Return the steps of a path such as ``fields[2].type``.
+
+    The result ends before the first step that is neither a key nor an index.
+    """
     steps: list[str | int] = []
     for part in path.replace("[", ".[").split("."):
         if part.startswith("[") and part[1:-1].isdecimal():

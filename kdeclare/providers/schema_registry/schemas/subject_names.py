@@ -69,7 +69,7 @@ def parse_subject(
 
 
 def find_record_name(schema: ParsedSchema) -> str | None:
-    """Return the name of a schema that naming strategies use; None if the schema has no name.
+    """Return the schema name that naming strategies use; None if the schema has no name.
 
     It is the full name of the Avro type or of the first Protobuf message, or the title of the JSON Schema.
     """

@@ -61,17 +61,17 @@ class Notification:
 
     @property
     def is_due(self) -> bool:
-        """Whether to send the message: it has findings, or the target wants messages after every audit."""
+        """Whether to send the message: it has findings, or the target gets a message after every audit."""
         return "always" in self.target.events or bool(self.new or self.fixed)
 
     @property
     def new(self) -> list[AuditRow]:
-        """The new findings that the target asks for, the most urgent first."""
+        """The new findings for the target, the most urgent first; empty if ``events`` excludes them."""
         return sort_worst_first(self.changes.new) if self.target.events & {"new", "always"} else []
 
     @property
     def fixed(self) -> list[AuditRow]:
-        """The fixed findings that the target asks for, the most urgent first."""
+        """The fixed findings for the target, the most urgent first; empty if ``events`` excludes them."""
         return sort_worst_first(self.changes.fixed) if self.target.events & {"fixed", "always"} else []
 
     def find_url(self, row: AuditRow) -> str | None:

@@ -1,6 +1,6 @@
 """Read and change ACL bindings: DescribeAcls, CreateAcls and DeleteAcls (KIP-140, KIP-290).
 
-The controller handles these requests in one thread, and all other changes wait meanwhile. For CreateAcls, the
+The controller handles these requests in one thread, and all other changes have to wait. For CreateAcls, the
 controller compares each binding of a request with all other bindings of the request. For DeleteAcls, it scans
 all bindings of the cluster for each filter. Therefore, kdeclare sends small requests, one at a time. Between
 deletions, kdeclare pauses so that the controller has half of its time for other requests.

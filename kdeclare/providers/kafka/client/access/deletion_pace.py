@@ -1,11 +1,11 @@
 """The size of ACL deletions, and the pauses between them.
 
 The controller handles one request at a time. For each filter of a deletion, the controller scans all bindings
-of the cluster (org.apache.kafka.controller.AclControlManager.deleteAcls), and all other changes wait
-meanwhile. This module limits these waits. The rest of the response time is mostly spent waiting for the
-controller's log (``controller.quorum.append.linger.ms``, 25 ms by default), during which the controller is
-free. A deletion that matches nothing writes nothing to the log, so its response time shows how long the scan
-takes.
+of the cluster (org.apache.kafka.controller.AclControlManager.deleteAcls), and all other changes wait during
+the scan. This module limits these waits. Most of the response time that is not spent on the scan is spent
+waiting for the controller's log (``controller.quorum.append.linger.ms``, 25 ms by default), and the
+controller is free during that time. A deletion that matches nothing writes nothing to the log, so its
+response time shows how long the scan takes.
 """
 
 import math

@@ -12,7 +12,10 @@ from kdeclare.providers.kafka.client.wire import Wire, send_batches
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 
 _MAX_SINGLE_ENTITIES = 16
-"""The maximum number of entities to describe one by one. For more, one request reads all entities."""
+"""The maximum number of entities to describe one by one.
+
+For more entities, one request reads all entities.
+"""
 _EXACTLY, _DEFAULT = 0, 1
 """Match types of DescribeClientQuotas (org.apache.kafka.common.requests.DescribeClientQuotasRequest)."""
 _TYPES = frozenset(EntityType)

@@ -20,7 +20,7 @@ _MECHANISMS = {code: mechanism for mechanism, code in _CODES.items()}
 _DIGESTS = {Mechanism.SHA_256: "sha256", Mechanism.SHA_512: "sha512"}
 _SALT_BYTES = 24
 _MAX_SINGLE_USERS = 100
-"""The maximum number of users to describe by name. For more, one request reads all users."""
+"""The maximum number of users to describe by name. For more users, one request reads all users."""
 _RESOURCE_NOT_FOUND = 91
 
 

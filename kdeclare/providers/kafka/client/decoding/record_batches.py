@@ -14,7 +14,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH = struct.Struct(">8xi")
 _MAGIC_POS = 16
 _LENGTH_FROM = 12
-"""The number of bytes of a batch that its length field leaves out. Size limits include these bytes."""
+"""The number of bytes of a batch that its length field does not count. Size limits include these bytes."""
 _CURRENT_MAGIC = 2
 _CODEC_MASK, _CONTROL_FLAG = 0x07, 0x20
 _MAX_DECOMPRESSED_BYTES = 1024 * 1024

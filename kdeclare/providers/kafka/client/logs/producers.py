@@ -20,9 +20,10 @@ _Producers = dict[TopicPartition, ActiveProducers | Fault]
 def list_producers(
     wire: Wire, freshness: Freshness, names: Sequence[str]
 ) -> Mapping[TopicPartition, ActiveProducers | Fault]:
-    """Return, for each partition with a leader, the active producers, or the Fault if the leader refuses.
+    """Return the active producers of each partition that has a leader.
 
-    Raises Fault if a request fails, or if a request to a leader has to be repeated.
+    If a leader refuses to list the producers of a partition, the value is the Fault. Raises Fault if a
+    request fails, or if a request to a leader has to be repeated.
     """
     partitions_by_leader: dict[int, list[TopicPartition]] = {}
     for topic in describe_topics(wire, freshness, names).values():

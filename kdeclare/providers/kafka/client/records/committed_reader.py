@@ -61,8 +61,7 @@ class CommittedReader:
         """Read all committed records before the offset ``end``, and return whether they could be read.
 
         Waits up to ``timeout_s`` while a transaction that wrote records before this offset is open, because
-        it is not known yet whether it will be committed. Also waits while the leader does not respond.
-        Raises Fault.
+        its outcome is not known yet. Also waits while the leader does not respond. Raises Fault.
         """
         deadline = time.monotonic() + timeout_s
         try:

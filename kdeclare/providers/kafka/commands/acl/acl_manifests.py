@@ -53,8 +53,8 @@ def _find_candidates(
 ) -> DesiredResource | Diagnostic | None:
     """Return the only manifest that can declare a new binding, or None if a new manifest is needed.
 
-    Return an error if there are several such manifests, or if the binding would also apply to other
-    principals in each of them.
+    Return an error if there are several such manifests, or if every manifest that declares the principal
+    would also apply the binding to other principals.
 
     principals: the principals for which the same binding is created.
     """

@@ -83,7 +83,7 @@ class AccessView:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether the principal is allowed to perform the operation from the requested host or all hosts."""
+        """Whether the operation is allowed from the requested host or, if none was requested, all hosts."""
         return all(decision.allowed for decision in self.decisions)
 
 

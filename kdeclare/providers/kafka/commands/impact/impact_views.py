@@ -120,7 +120,7 @@ def list_diagnostics(predicted: PredictedImpact) -> tuple[Diagnostic, ...]:
 
 
 def compute_impact_exit_code(predicted: PredictedImpact) -> ExitCode:
-    """Return the exit code: an error if a resource cannot be changed, DENIED if a change is not allowed."""
+    """Return the exit code: ERROR if a resource cannot be changed, DENIED if a change is not allowed."""
     if predicted.failed or predicted.plan is None:
         return ExitCode.ERROR
     return plan_outcome(predicted.plan).exit_code

@@ -1,8 +1,8 @@
 """The plans of `kdeclare reassign`: plans that move individual partitions, and plans that cancel moves.
 
-A plan that moves partitions is the plan of a temporary `Reassignment` resource. The plan also contains
-settings that a manifest cannot declare: log directories, a throttle for moves that are already in flight, and
-the partitions whose moves policies deny.
+A plan that moves partitions is the plan of a temporary `Reassignment` resource. The plan also contains parts
+that a manifest cannot declare: log directories, a throttle for moves that are already in flight, and blocked
+moves that would change the replication factor.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -15,10 +15,10 @@ def find_best_swap(
 ) -> Swap | None:
     """Return the best swap between two brokers, in one topic or in all topics; None if no swap is possible.
 
-    The best swaps move a replica that was already moved, either back or to a different broker. The next best
-    swaps do not unbalance a topic, because each unbalanced topic requires one more move later. Among equally
-    good swaps, swaps of followers are preferred to swaps of leaders. If the swaps are still equal, the topic
-    with the largest difference between the giver's and the taker's number of replicas is preferred.
+    The best swaps move a replica that was already moved, either back or to a different broker. Next come
+    swaps that do not unbalance a topic, because each unbalanced topic requires one more move later. Among
+    equally good swaps, swaps of followers are preferred to swaps of leaders. If the swaps are still equal,
+    the topic with the largest difference between the giver's and the taker's number of replicas is preferred.
     """
     restoring_swap = _find_restoring_swap(assignment, giver, taker, topic)
     if restoring_swap is not None:
