@@ -373,10 +373,7 @@ class PlainSubjects:
         return self.subject.policy_words
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, PlainDeclaredSubject]:
-        """Return a mapping from the name of a declared resource to the resource.
-
-        The mapping is empty if the resource is of a different kind.
-        """
+        """Return ``desired`` by its name. The mapping is empty if these subjects are of a different kind."""
         if desired.id.kind != self.kind.name:
             return {}
         values = self.subject.describe_declared(desired)

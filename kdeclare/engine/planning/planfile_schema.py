@@ -354,8 +354,8 @@ class PlanDocument(TypedDict):
         Annotated[
             list[ObservationDocument],
             Field(
-                description="The impact of the changes on records and clients when the plan is made. The "
-                "plan's id does not depend on it."
+                description="The expected impact of the changes on records and clients, as of the time when "
+                "the plan was made. The plan's id does not depend on it."
             ),
         ]
     ]

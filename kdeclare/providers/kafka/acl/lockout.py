@@ -189,8 +189,8 @@ def _can_matter(changes: _Changes, access: OwnAccess) -> bool:
 def _explain_doubt(access: OwnAccess, before: Set[Binding]) -> str:
     if not before:
         return (
-            "No ACL for the cluster exists, so kdeclare cannot determine whether it is a super user or has its "
-            f"permissions from {ALLOW_EVERYONE}, which applies only until the first such ACL exists."
+            "No ACL for the cluster exists, so kdeclare cannot determine whether it is a super user or has "
+            f"its permissions from {ALLOW_EVERYONE}, which applies only until the first such ACL exists."
         )
     if access.principal is None:
         return "kdeclare does not know the principal that it connects as."

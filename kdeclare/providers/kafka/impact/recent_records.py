@@ -84,7 +84,7 @@ def _is_growing(change: Change) -> bool:
 
 
 def _has_known_keys(topic: Topic, settings: Settings) -> bool:
-    """Return whether no sample is needed, because the topic is compacted or belongs to another system."""
+    """Return whether a topic needs no sample: the topic is compacted or belongs to another system."""
     is_compacted = isinstance(settings, TopicSettings) and settings.is_compacted_before
     return is_compacted or find_purpose(topic) in _EFFECTS_OF_GROWTH
 

@@ -1,6 +1,6 @@
-"""Write schemas in a common layout, so that two schemas can be compared line by line.
+"""Format schemas in a common layout, so that two schemas can be compared line by line.
 
-Two schemas have the same layout if and only if they are the same. Joined, the lines are valid schema text.
+Two schemas produce the same lines if and only if they are equal. The joined lines are valid schema text.
 """
 
 import json
