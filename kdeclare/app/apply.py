@@ -181,7 +181,7 @@ def roll_back(
     """Undo a run. With ``out``, only save the plan for the rollback and return None.
 
     run_id: the run to undo; None means the last run. options: see `PlanScope`.
-    allow_data_loss: whether to delete topics that the run created even if they hold records.
+    allow_data_loss: whether to delete topics that the run created, even if they contain records.
     recreates_deleted: whether to re-create the topics that the run deleted, without their records.
     sign: signs the saved plan; None saves it without a signature.
     writes_manifests: whether to also write the restored values to the manifests.

@@ -154,7 +154,7 @@ def open_workspace(
     connections: connections that are already open, for use instead of new connections of the same class. The
     caller closes them.
     keeper: keeps connections open from one command to the next.
-    Raises KdeclareError for an invalid project file, an unknown environment, and an invalid location of the
+    Raises KdeclareError for an invalid project file, an unknown environment, or an invalid location of the
     state.
     """
     project = open_project(options.project, options.env, environ, variables=options.variables)

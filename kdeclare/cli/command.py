@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Command = Callable[..., ExitCode]
 
 _LINE = "line"
-"""The field of an options dataclass that holds the `Invocation`. Every other field is an option."""
+"""The field of an options dataclass that contains the `Invocation`. Every other field is an option."""
 
 
 def command(

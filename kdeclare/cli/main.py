@@ -178,7 +178,7 @@ def build_application(command_name: str = "", *, is_listing: bool = False) -> Ap
 
 
 def _keep_options(app: typer.Typer) -> None:
-    """Leave an application unchanged. This is the default for ``adapt``, which can change its commands."""
+    """Leave an application unchanged. The default for ``adapt``, which can change the commands."""
 
 
 def _build_root(modules: Iterable[str], adapt: Callable[[typer.Typer], None] = _keep_options) -> Any:

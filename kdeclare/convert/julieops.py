@@ -278,7 +278,7 @@ class _Converter:
         data = source.read_neighbor(path)
         if data is None:
             reason = (
-                f"'{path}' cannot be read. kdeclare looks for it relative to the converted file. Copy it "
+                f"'{path}' cannot be read. The path is relative to the converted file. Copy the file "
                 "there and convert again."
             )
             self._findings.report(place, f"Schema/{subject}", reason)

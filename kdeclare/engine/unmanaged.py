@@ -21,8 +21,8 @@ def list_unmanaged(
 ) -> UnmanagedListing:
     """Return the live objects that no resource in ``known`` declares or owns.
 
-    permits: returns whether a resource is in the scope of the project. If the kind names its resources
-        after the objects, objects outside the scope are left out. Internal objects of a system are always
+    permits: returns whether a resource is in the scope of the project. Objects outside the scope are left out
+        if resources of their kind have the same names as the objects. Internal objects of a system are always
         left out.
     """
     known_keys = {key for resource in known for key in _list_keys(resource)}

@@ -299,8 +299,8 @@ def _get_live_key(row: Row) -> LiveKey:
 def _is_element(row: Row) -> bool:
     """Whether the row represents only a part of a resource.
 
-    The part is one element of a set of live objects, or a group of unmanaged objects that the resource
-    removes.
+    The part is one live object of a resource that consists of several, or a group of unmanaged objects that
+    would be deleted when the resource is applied.
     """
     return is_set_like(row["kind"]) and (row["live_sort"] != "" or row["live_key"] != "")
 

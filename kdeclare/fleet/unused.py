@@ -136,7 +136,7 @@ def list_unchecked(cluster: str | None) -> UncheckedObjects:
 
 
 def find_unused(cluster: str, declared: Sequence[Row]) -> Iterator[tuple[ResourceId, Finding]]:
-    """Yield a finding for each unused object, except those that the selector of the entry excludes.
+    """Yield a finding for each unused object, except those that the selector in the fleet file excludes.
 
     cluster: the cluster-level live state as JSON.
     declared: the rows of the cluster in the table `DECLARED`.

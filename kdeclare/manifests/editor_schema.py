@@ -129,7 +129,7 @@ def _describe_fields(model: type[BaseModel], schema: JsonSchemaValue) -> JsonSch
 
 
 def _accept_references(schema: Any) -> Any:
-    """Return a schema that also allows a reference (``${…}``) wherever a value is not a string."""
+    """Return a schema that also allows a reference (``${…}``) in place of each value that is not a string."""
     if isinstance(schema, list):
         return [_accept_references(item) for item in schema]
     if not isinstance(schema, dict):

@@ -99,10 +99,12 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "bytes": "The size of the topic in bytes, or 'unknown'.",
         "deletedRecords": "The largest number of records that the change can delete, or 'unknown'.",
         "deletedBytes": "The largest number of bytes that the change can delete, or 'unknown'.",
-        "unreadRecords": "How many of these records at least one consumer group has not read, or 'unknown'.",
-        "unreadGroups": "The consumer groups that have not read all of these records, or 'unknown'.",
+        "unreadRecords": "The number of records that the change can delete and that at least one group has "
+        "not read, or 'unknown'.",
+        "unreadGroups": "The consumer groups that have not read all records that the change can delete, or "
+        "'unknown'.",
         "activeConsumers": "The number of group members that have partitions of the topic, or 'unknown'.",
-        "activeGroups": "The consumer groups with such members, or 'unknown'.",
+        "activeGroups": "The consumer groups whose members have partitions of the topic, or 'unknown'.",
         "activeProducers": "The number of producers that wrote within the last hour, or 'unknown'.",
         "lastWriteMs": "The timestamp of the newest record in milliseconds since 1970, or 'unknown'; null "
         "if the topic has no records.",

@@ -104,7 +104,7 @@ class RuleFilter:
         )
 
     def check_misspelled_kind(self, root: Node, shapes: DocumentValidator) -> Iterator[Diagnostic]:
-        """Yield an error if the kind of a document looks like a misspelled kind of policy or ``Defaults``."""
+        """Yield an error if the kind of a document looks like a misspelling of one of ``kinds``."""
         for node in _find_kind_nodes(root):
             text = self._reader.peek(node)
             if not isinstance(text, str):

@@ -373,7 +373,7 @@ class PlainSubjects:
         return self.subject.policy_words
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, PlainDeclaredSubject]:
-        """Return ``desired`` by its name. The mapping is empty if these subjects are of a different kind."""
+        """Return ``desired`` as a subject, by its name; empty if ``desired`` is of a different kind."""
         if desired.id.kind != self.kind.name:
             return {}
         values = self.subject.describe_declared(desired)

@@ -42,8 +42,8 @@ PINS = Path(__file__).with_name("connect_jars.json")
 class ConnectJars(KafkaJars):
     """The jars of Kafka Connect.
 
-    paths: the jars in the class path of a worker. file_connectors: the jar of the FileStream connectors,
-    which must be in a folder of ``plugin.path`` instead of the class path.
+    paths: the jars on the class path of a worker. file_connectors: the jar of the FileStream connectors,
+    which must be in a folder of ``plugin.path`` instead of on the class path.
     """
 
     file_connectors: Path

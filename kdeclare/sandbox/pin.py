@@ -1,4 +1,4 @@
-"""Update the files with hashes after changing the pinned version of Kafka or of the schema registry.
+"""Update the recorded hashes after the pinned version of Kafka or of the schema registry has changed.
 
 ``python -m kdeclare.sandbox.pin`` resolves the jars with the Ivy jar in PySpark. It writes their paths in a
 Maven repository and their hashes to ``jars.json``, ``connect_jars.json`` and ``registry/archive.json``.

@@ -44,7 +44,7 @@ _PORCELAIN_LINE = re.compile(rb"(.)\t[^\t]*\t(.*)")
 class PushOutcome(StrEnum):
     """Whether a push changed the branch.
 
-    OVERTAKEN: another process had moved the branch from the expected commit.
+    OVERTAKEN: another process had moved the branch away from the expected commit.
     """
 
     PUSHED = "pushed"

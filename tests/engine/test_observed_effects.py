@@ -136,7 +136,7 @@ def test_moves_report_sizes_and_duration(movable: MovingWorld) -> None:
     result = movable.apply(reassignment(("t-0", [1, 3]), ("t-1", [3, 4])), scope=PART)
     (effect,) = observe(movable, result)
     assert effect.predicted.startswith("The moves copy 28.6 MiB from brokers 2 (19.1 MiB)")
-    assert effect.observed.startswith("The new replicas hold 28.6 MiB. The moves took ")
+    assert effect.observed.startswith("The new replicas contain 28.6 MiB. The moves took ")
     assert effect.figures["bytes_held"] == 30_000_000
     brokers = effect.figures["brokers"]
     assert isinstance(brokers, dict)

@@ -78,7 +78,7 @@ class AdhocOptions:
     scope: the policy overrides, the preflight setting and the options of providers.
     verify_s: the maximum number of seconds to wait until the changes are visible.
     write: whether to write the changes into the manifests as well.
-    tell: a function that shows the planned edits of manifests before the confirmation.
+    tell: a function that shows the planned edits to manifests before the confirmation.
     """
 
     scope: PlanScope = field(default_factory=PlanScope)

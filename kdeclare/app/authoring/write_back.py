@@ -99,7 +99,7 @@ def find_declared_positions(
 ) -> Mapping[tuple[ResourceId, str], SourcePosition]:
     """Return the positions of changed fields in the manifests, by resource and field path.
 
-    Undeclared fields are left out. The path ``""`` stands for the resource as a whole.
+    Undeclared fields are left out. The path ``""`` means the resource as a whole.
     """
     positions: dict[tuple[ResourceId, str], SourcePosition] = {}
     for change in changes:

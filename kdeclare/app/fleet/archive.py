@@ -67,7 +67,7 @@ def pack(
       fields, and the states
     - if the needs are PLAN: the journal of the last run of each cluster, which may be unfinished after a
       crash, and the plan of this run if new plans can still need it
-    - the files referenced by ``${file.PATH}`` and the variables of ``environ`` that these files reference
+    - the files (``${file.PATH}``) and the variables of ``environ`` to which any file in this list refers
 
     command_config, state: settings for all clusters, see `ClusterLocator`. Raises KdeclareError.
     """
@@ -90,7 +90,7 @@ class _ArchiveContents:
     """The contents of the archive. Links in paths are not resolved, and missing files are left out.
 
     files: absolute paths. empty_folders: the absolute paths of folders without manifests, which tasks expect
-    to exist. variables: the environment variables that the files reference and that are set.
+    to exist. variables: the environment variables that the files reference or that all tasks need, if set.
     """
 
     def __init__(self, environ: Mapping[str, str], options: Mapping[str, str], needs: TaskNeeds) -> None:

@@ -45,8 +45,8 @@ class ObjectResources:
 def find_by_key(key: LiveKey) -> ObjectResources:
     """Return the resource whose name is the key of the object.
 
-    Audits use this name in findings about undeclared objects. The result is complete if every resource of the
-    kind has the key of its object as its name.
+    Audits use this name in findings about undeclared objects. The result is complete if the name of
+    every resource of the kind is the key of its object.
     """
     return ObjectResources(
         frozenset({key.key}), is_object_of(ResourceId(key.sort, key.key), key, None) is True

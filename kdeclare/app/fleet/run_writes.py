@@ -178,8 +178,8 @@ def _is_about(
 ) -> bool | None:
     """Whether a changed resource manages the object; None if this is unknown.
 
-    If the plan does not change the ownership of the resource, the ownership records of the state and of all
-    other runs decide.
+    If the plan does not change the ownership of the resource, the result depends on the ownership records in
+    the state and in all other runs.
     """
     planned = [record for record in (before, after) if record is not None]
     known: Sequence[OwnedRecord | None] = planned or target.records.get(resource) or (None,)

@@ -79,8 +79,8 @@ class LineCompleter(Completer):
 def make_key_bindings(completer: LineCompleter) -> KeyBindings:
     """Return the key binding of Tab.
 
-    Tab inserts a single completion before further keys are read. If there are several completions, or if
-    completion is slow, Tab opens a menu.
+    If there is exactly one completion, Tab inserts it before further keys are read. If there are several
+    completions, or if completion is slow, Tab opens a menu.
     """
     bindings = KeyBindings()
 

@@ -18,7 +18,7 @@ class UnusedObject:
     records: the number of records; None if unknown.
     size: the size in bytes; None if unknown.
     newest_ms: the time of the newest record in milliseconds since 1970; None if there are no records.
-    readers: the number of readers that the system remembers, although none is active.
+    readers: the number of inactive readers that the system still remembers.
     """
 
     key: LiveKey

@@ -12,7 +12,7 @@ from kdeclare.core.resources.changes import Action, Change
 
 Found = TypeVar("Found")
 _TIME_LIMIT_S = 10.0
-"""How long a plan waits until all systems of one provider have responded, in seconds."""
+"""The maximum time that a plan waits for the responses of all systems of one provider, in seconds."""
 _TOO_SLOW = Fault("TOO_SLOW", f"it did not respond within {_TIME_LIMIT_S:.0f} s")
 _NOT_USABLE = "NOT_USABLE"
 """The code of a fault that an unusable setting causes, such as the path of a file that does not exist."""

@@ -1,4 +1,4 @@
-"""The observed effects of a run, next to the predictions of its plan."""
+"""The observed effects of a run, together with the predictions of its plan."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field

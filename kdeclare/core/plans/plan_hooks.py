@@ -1,8 +1,8 @@
 """The hooks of providers, which the engine calls at fixed points of planning.
 
-The engine reads the live state, compares resources, plans and orders operations, evaluates policies, asks the
-systems to validate the operations, and builds the plan. The kinds of a provider consider one resource at a
-time. If a provider must consider all resources of a plan together, it supplies a `PlanHooks` object per plan.
+The engine reads the live state, compares resources, plans and orders operations, evaluates policies, has the
+systems validate the operations, and builds the plan. The kinds of a provider consider one resource at a time.
+If a provider must consider all resources of a plan together, it supplies a `PlanHooks` object for each plan.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -27,7 +27,7 @@ class CannotPlanError(Exception):
     """Raised by `Kind.plan_operations` if no operations can lead to the desired state."""
 
     def __init__(self, problem: Diagnostic) -> None:
-        """Store the diagnostic. The engine reports the diagnostic and blocks the resource."""
+        """Store the diagnostic. The engine reports the diagnostic and blocks the change to the resource."""
         super().__init__(problem.detail)
         self.problem = problem
 
@@ -39,7 +39,7 @@ class PlanInputs:
     pending: owned objects that exist but that no member of the system shows yet.
     by_hand: whether the desired state comes from an ad hoc command instead of manifests. kdeclare then does
         not take ownership.
-    has_preflight: whether the system will be asked to validate the operations.
+    has_preflight: whether the systems will validate the operations during planning.
     is_complete: whether ``desired`` contains all resources of the project. If not, a resource that is missing
         from ``desired`` can still be declared, in a file that was not read.
     shows_impact: whether `PlanHooks.observe_impact` will be called.

@@ -145,7 +145,10 @@ def load_provider(installed: InstalledProvider) -> Provider:
             _report_broken_provider(installed, f"its name '{provider.name}' differs from its entry point")
         )
     if not _API_VERSION.fullmatch(provider.api_version):
-        reason = f"its api_version '{provider.api_version}' does not look like flags.example/v1"
+        reason = (
+            f"its api_version '{provider.api_version}' does not have the form GROUP/VERSION, such as "
+            "flags.example/v1"
+        )
         raise KdeclareError(_report_broken_provider(installed, reason))
     return provider
 

@@ -366,7 +366,7 @@ def describe_plan(plan: Plan) -> Iterator[PlanSection]:
 
 
 def observe_effects(request: EffectRequest) -> Iterator[ObservedEffect]:
-    """Yield the observed effects of a run, next to the predictions of its plan. Raises Fault."""
+    """Yield the observed effects of a run, together with the predictions of its plan. Raises Fault."""
     for provider in find_connected_providers(request.connections):
         if provider.observe_effects is None:
             continue

@@ -79,7 +79,7 @@ class AuditRules:
         return [UnmanagedField(name) for name in names]
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Whether the field counts as set by another client, because it is neither declared nor owned."""
+        """Whether the field is neither declared nor owned, so that it counts as set by another client."""
         return False
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:

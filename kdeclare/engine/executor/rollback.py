@@ -251,7 +251,7 @@ def _remove_object(op: Operation, live: LiveState) -> LiveState:
 
 
 def _keep_replacements(steps: Sequence[_UndoStep], replacements: Mapping[str, Operation]) -> list[_UndoStep]:
-    """Return steps that re-create a replaced object only if its replacement is deleted."""
+    """Return the steps, without the re-creation of objects whose replacements the rollback keeps."""
     kept = {
         replacements[step.original.id].id
         for step in steps

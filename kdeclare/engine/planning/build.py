@@ -174,7 +174,8 @@ class _Draft:
         """Remove the operations of blocked resources, and all operations that depend on them.
 
         If a resource loses all of its operations, or an operation that changes only this resource, it is
-        blocked, too, with the same code. Otherwise, the plan would show a change that is made only in part.
+        blocked, too, with the same code. If it were not blocked, the plan would show a change that is made
+        only in part.
         """
         while self.blocked:
             codes = {op.id: self.blocked[str(op.resource)] for op in operations if self._is_blocked(op)}
@@ -256,7 +257,7 @@ def _plan_blocked_changes(
 def _find_blocked_dependents(
     compared: Sequence[ResourceComparison], operations: Sequence[Operation]
 ) -> frozenset[ResourceId]:
-    """Return the resources whose operations depend on a resource with an endpoint that did not respond."""
+    """Return the resources whose operations depend on a resource whose endpoint did not respond."""
     unreachable = {
         item.id
         for item in compared
@@ -361,7 +362,7 @@ def _mark_blocked(change: Change, blocked: Mapping[str, str]) -> Change:
 def _add_owner(
     change: Change, compared: ResourceComparison, absent: Mapping[ResourceId, DesiredResource]
 ) -> Change:
-    """Add the owner and the description in the resource's manifest to a change.
+    """Add to a change the owner and the description from the manifest of its resource.
 
     For a resource that will be deleted, or that no manifest declares, the owner usually comes from the
     ownership record.

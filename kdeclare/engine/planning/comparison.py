@@ -259,7 +259,7 @@ def _resolve_absent(
 
 
 def _relate_to_absence(problem: Diagnostic, declared: DesiredResource) -> Diagnostic:
-    """Return the problem with a deletion, with the position of the manifest that declares the absence."""
+    """Add the position of the manifest that declares the absence to a problem with the deletion."""
     if problem.code != PREVENT_DESTROY:
         return replace(problem, place=problem.place or declared.source)
     hint = (

@@ -1,4 +1,4 @@
-"""Find what other clients have changed since the last apply, whatever the manifests now declare."""
+"""Find what other clients have changed since the last apply, regardless of what the manifests now declare."""
 
 from collections.abc import Mapping, Sequence
 

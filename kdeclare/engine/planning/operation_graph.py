@@ -195,7 +195,7 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
 
 
 def find_dependents(operations: Iterable[Operation], required: Set[ResourceId]) -> frozenset[ResourceId]:
-    """Return the resources whose operations require a different resource in ``required`` by name."""
+    """Return the resources whose operations require, by name, some other resource in ``required``."""
     required_keys = {(id_.kind, id_.name): id_ for id_ in required}
     return frozenset(
         op.resource

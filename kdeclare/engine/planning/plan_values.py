@@ -189,10 +189,11 @@ def migrate_plan(document: JsonObject) -> JsonObject:
 
 
 def _migrate_to_2_0(document: JsonObject) -> JsonObject:
-    """Migrate a plan document to format 2.0: add field risks, and the list elements that kdeclare added.
+    """Migrate a plan document to format 2.0.
 
-    Format 1.0 contains only the highest risk of a whole change. Each field gets this risk, which can be too
-    high but not too low.
+    Format 2.0 also records the risk of each field, and which list elements kdeclare added. Format 1.0
+    contains only the highest risk of a whole change. Each field gets this risk, which can be too high but not
+    too low.
     """
     return {
         **document,

@@ -218,9 +218,10 @@ def write_plan(
 def verify_plan(file: PlanFile, name: str) -> None:
     """Refuse a plan whose operations differ from the changes that it shows.
 
-    name: the name of the file in messages. Plans in earlier formats and plans of providers that are not
-        installed are only checked for values that cannot be displayed, because apply refuses them anyway.
-        Raises KdeclareError (``plan-inconsistent``).
+    Plans in earlier formats and plans of providers that are not installed are only checked for values that
+    cannot be displayed, because apply refuses them anyway.
+
+    name: the name of the file in messages. Raises KdeclareError (``plan-inconsistent``).
     """
     from kdeclare.engine.planning.plan_integrity import (
         find_inconsistencies,

@@ -1,4 +1,4 @@
-"""Have the systems check a plan before it is applied, by batches of validate-only requests."""
+"""Send validate-only requests in batches, so that the systems check a plan before it is applied."""
 
 from collections.abc import Mapping, Sequence, Set
 

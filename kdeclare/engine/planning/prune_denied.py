@@ -45,7 +45,7 @@ def is_limited_to_its_resource(op: Operation) -> bool:
     """Whether the operation changes only its own resource. Some reassignments also change other topics.
 
     If an operation that changes only its own resource is removed, all other operations of the resource are
-    removed, too. Otherwise, a plan would show a change that is made only in part.
+    removed, too. If they were kept, a plan would show a change that is made only in part.
     """
     operation_type = get_operation_type(op)
     return not operation_type.is_auxiliary and operation_type.find_changed_resources(op) <= {op.resource}
@@ -253,7 +253,7 @@ def find_resource_action(operations: Sequence[Operation]) -> Action:
 
 
 def find_deletion_risk(operations: Iterable[Operation]) -> Risk:
-    """Return the lowest risk that a change with these operations can have, because they delete a resource."""
+    """Return the lowest risk that a change can have if these operations delete its resource."""
     return max((get_operation_type(op).deletion_risk for op in operations), key=list(Risk).index)
 
 

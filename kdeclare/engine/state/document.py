@@ -38,9 +38,9 @@ def migrate_state(document: StateDocument, version: int) -> StateDocument:
 def mark_unproven_parts(record: JsonValue) -> JsonValue:
     """Complete an ownership record of kdeclare 0.1, which does not say which list elements kdeclare added.
 
-    Until version 2, a record of ``{append, subtract}`` contained the declaration of the manifest, whether or
-    not the elements already existed. kdeclare can later remove only elements that it added, so no element
-    counts as added.
+    Up to state version 2, a record of ``{append, subtract}`` contained all elements that the manifest
+    declared, including those that were already in the list before. kdeclare must later remove only elements
+    that it added. Because the record does not show which ones these are, no element counts as added.
     """
     configs = record.get("configs") if isinstance(record, Mapping) else None
     if not isinstance(record, Mapping) or not isinstance(configs, Mapping):

@@ -83,7 +83,7 @@ def count_declared_resources(declared: Iterable[Row]) -> dict[str, int]:
 
 
 def needs_second_pass(rows: Iterable[Row]) -> bool:
-    """Whether a cluster has policies, or resources that cannot be compared independently of others.
+    """Whether a cluster has policies, or resources that cannot be compared independently of each other.
 
     rows: the cluster's rows in the table `rows.DECLARED`.
     """

@@ -82,7 +82,10 @@ _COLUMNS = (
     "error",
 )
 _DECLARED_SIDE, _LIVE_SIDE, _OWN_SIDE = "declared", "live", "own"
-"""The values of the column ``side``: the table of the row. The row about the whole cluster sorts last."""
+"""The values of the column ``side``: the table that a row comes from, or ``own`` for the whole cluster.
+
+The row about the whole cluster sorts last.
+"""
 
 
 def find_in_whole_clusters(

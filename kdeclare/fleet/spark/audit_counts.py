@@ -24,7 +24,7 @@ _GROUP = ("cluster", "kind", "finding", "path", "team", "severity")
 
 @dataclass(frozen=True, slots=True)
 class FindingGroups:
-    """The findings of an audit, grouped by all columns by which summaries count findings.
+    """The findings of an audit, grouped by all columns that summaries use to count findings.
 
     rows: mappings with the columns `_GROUP`, ``status``, ``accepted``, ``count``, ``oldest``, ``combined``
         (the hash of the findings) and ``unrepeatable`` (see `fleet.tables.fingerprints.is_repeatable`).

@@ -103,8 +103,8 @@ class FleetOverview:
     def build_context(self, spark: SparkSession) -> DataFrame:
         """Return a table with the columns ``cluster``, ``taken_at`` and ``within``.
 
-        ``taken_at`` is the time at which the cluster was read; see `ClusterOverview.within`. Spark does not
-        need a job to read this table.
+        ``taken_at`` is the time at which the cluster was read. For ``within``, see `ClusterOverview.within`.
+        Spark does not need a job to read this table.
         """
         rows = [
             {"cluster": name, "taken_at": item.live_row["taken_at"], "within": item.within}

@@ -27,8 +27,8 @@ JobProgress = Callable[[str, int, int], None]
 def report_progress(spark: SparkSession, progress: JobProgress, text: str) -> Iterator[None]:
     """Report the progress of the Spark jobs that the calling thread runs in the block.
 
-    progress: a function that is called from a separate thread, or with Spark Connect from the calling thread.
-        If it raises an exception, progress is no longer reported, but the jobs continue.
+    progress: a function that is called from a separate thread or, with Spark Connect, from the calling
+        thread. If it raises an exception, progress is no longer reported, but the jobs continue.
     text: the description of the work.
     """
     if is_connect_session(spark):

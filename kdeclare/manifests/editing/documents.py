@@ -167,7 +167,7 @@ def rewrite_file(
 ) -> bytes | None:
     """Return the bytes of a file with some documents edited or removed, or None if no document is left.
 
-    edits: the edits of each document, by the index of the document.
+    edits: the edits to each document, by the index of the document.
     removed_indexes: the indexes of the documents to remove.
     Raises EditRejected if a document cannot be edited, and KdeclareError if the file is not valid YAML.
     """

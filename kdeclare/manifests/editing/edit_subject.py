@@ -63,7 +63,7 @@ class EditSubject:
         return value
 
     def edited(self, document: SourceDocument, edit: Edit) -> LocatedEdit:
-        """Return an edit of a document.
+        """Return an edit to a document.
 
         Raises KdeclareError if the edit would change a field that is shared by a YAML anchor
         (``aliased-field``) or whose value is a reference (``field-by-reference``), or if the manifest is
@@ -154,7 +154,7 @@ class EditSubject:
 
 
 def build_generated_error(resource: ResourceId, origin: ManifestOrigin, path: NodePath) -> Diagnostic:
-    """Return the error for an edit of a manifest that is generated with ``forEach``."""
+    """Return the error for an edit to a manifest that is generated with ``forEach``."""
     edited_field = f"'{format_path(path)}' of {resource}" if path else f"The manifest of {resource}"
     return error(
         "generated-manifest",

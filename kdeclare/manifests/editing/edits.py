@@ -1,4 +1,4 @@
-"""The types of edits of a document, and the formatting of values as YAML."""
+"""The types of edits to a document, and the formatting of values as YAML."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Convert the field edits of a kind to edits of the manifest or overlay that sets each field."""
+"""Convert the field edits of a kind into edits to the manifest or overlay that sets each field."""
 
 from collections.abc import Iterator, Sequence
 
@@ -28,7 +28,7 @@ _PARTS = ("append", "subtract")
 def locate_edits(
     subject: EditSubject, field_edit: ValueEdit | SettingEdit | EntriesEdit
 ) -> Iterator[LocatedEdit]:
-    """Yield the edits of documents that carry out a field edit.
+    """Yield the edits to documents that carry out a field edit.
 
     Raises KdeclareError if the field must not be edited.
     """
@@ -135,7 +135,7 @@ def _edit_setting(
 def _unset_setting(subject: EditSubject, path: NodePath) -> Iterator[LocatedEdit]:
     """Yield the edit that removes a config key.
 
-    If a document of lower precedence also sets the key, set it to null ("no override") instead.
+    If a document of lower precedence also sets the key, the edit sets it to null ("no override") instead.
     """
     node = subject.source.at(path)
     if node is None or is_null(node):

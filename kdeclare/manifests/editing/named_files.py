@@ -22,7 +22,7 @@ from kdeclare.manifests.syntax.substitution import find_reference_names
 def build_named_file_edit(
     project: Project, sources: Mapping[ResourceId, Source], subject: EditSubject, edit: NamedFileEdit
 ) -> FileEdit:
-    """Return the edit of a file that a manifest names.
+    """Return the edit to a file that a manifest names.
 
     Raises KdeclareError if the file is outside the project (``file-outside-project``), if other manifests
     name it, too (``file-shared``), if its path is a reference (``field-by-reference``), or if it cannot be

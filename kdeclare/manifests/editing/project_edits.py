@@ -36,7 +36,7 @@ from kdeclare.manifests.syntax.nodes import find_position
 
 
 def render_new_manifest(kind: Editable, change: Change) -> str:
-    """Return the manifest for a new resource, in the same layout as ``kdeclare import`` writes.
+    """Return the manifest for a new resource, in the layout that ``kdeclare import`` writes.
 
     Raises KdeclareError (``secret-not-written``) if the resource contains a secret.
     """
@@ -101,7 +101,7 @@ class ProjectEdits:
 def build_project_edits(
     project: Project, environ: Mapping[str, str], changes: Iterable[Change]
 ) -> ProjectEdits:
-    """Return the edits of a project's files that make its manifests declare ``changes``.
+    """Return the edits to a project's files that make its manifests declare ``changes``.
 
     Raises KdeclareError with one or more errors for each change that cannot be written to the manifests.
     """

@@ -63,8 +63,8 @@ class Fleet:
     manifest_links: builds the URLs of manifests; None if the fleet file has no template for them.
     notifications: the webhooks that get messages about audits.
     report_url: the URL of the report of audits, with unresolved references; None if there is none.
-    unused_for_s: how long an object must not have been used to count as unused, in seconds; None if audits
-        do not report unused objects.
+    unused_for_s: the time without use after which an object counts as unused, in seconds; None if audits do
+        not report unused objects.
     """
 
     name: str

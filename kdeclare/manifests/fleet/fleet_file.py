@@ -62,7 +62,7 @@ class ClusterSpec(BaseModel):
 
 
 class UnusedSpec(BaseModel):
-    """``spec.unused``: for how long an object must not have been used before audits report it."""
+    """``spec.unused``: the time without use after which audits report an object as unused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     after: Duration

@@ -176,7 +176,7 @@ class _SizeEstimator:
 
 
 MAX_COST = 5_000_000
-"""The maximum cost of all calls of ``matches`` in a rule. The unit is arbitrary.
+"""The maximum cost of all calls to ``matches`` in a rule. The unit is arbitrary.
 
 Each loop is assumed to have a fixed, large number of iterations.
 """
@@ -195,7 +195,7 @@ _FLAG = re.compile(r"\(\?[a-zA-Z]*i")
 
 
 def find_slow_match(source: str, evaluate_literal: Callable[[str], str]) -> Token | None:
-    """Return the most expensive call of ``matches`` if the calls in a rule could take too long, else None.
+    """Return the most expensive call to ``matches`` if the calls in a rule could take too long, else None.
 
     evaluate_literal: a function that returns the value of a string literal.
     """

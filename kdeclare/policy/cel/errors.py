@@ -87,7 +87,7 @@ def build_rule_problems(compiler_output: str, source: str, vocabulary: Vocabular
 
 
 def build_result_type_problem(kind: str) -> RuleProblem:
-    """Return the problem of an expression whose result is not a boolean.
+    """Return the problem for an expression whose result is not a boolean.
 
     kind: the name of the result's type in CEL.
     """
@@ -136,7 +136,7 @@ def _build_syntax_problem(message: str, offset: int, source: str) -> RuleProblem
 
 
 def _find_optional_syntax(message: str, source: str, vocabulary: Vocabulary) -> RuleProblem | None:
-    """Return the problem of an optional lookup (``[?'x']``, ``.?x`` or ``?.x``), which is not supported.
+    """Return the problem for an optional lookup (``[?'x']``, ``.?x`` or ``?.x``), which is not supported.
 
     Return None if the expression does not contain an optional lookup.
     """
@@ -221,7 +221,7 @@ def _build_unknown_fact_problem(fact: str, offset: int, source: str, vocabulary:
 
 
 def _explain_misuse(name: str, is_after_dot: bool, arguments: str) -> tuple[str, str]:
-    """Return the detail and the hint for an incorrect call of a function that exists."""
+    """Return the detail and the hint for an incorrect call to a function that exists."""
     argument_text = "(x, …)" if name in _LOOPS else "(…)"
     if is_after_dot and name in _LOOPS:
         hint = f"Write .{name}{argument_text}. For a mapping, x is a key."

@@ -68,7 +68,7 @@ class PolicyKind:
         self._group: RuleGroup | None = None
 
     def parse(self, name: str, spec: BaseModel) -> tuple[PolicyBody, tuple[SpecProblem, ...]]:
-        """Return the body of a spec, and the problems of the spec. No connection is needed."""
+        """Return the body of a spec, and the problems in the spec. No connection is needed."""
         spec = narrow(spec, PolicySpec)
         body = PolicyBody(
             rule=str(spec.rule),

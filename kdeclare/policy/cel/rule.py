@@ -104,7 +104,7 @@ _WRAPPERS = {
 class RuleError(Exception):
     """Raised if an expression is not a valid rule.
 
-    problems: the problems of the expression.
+    problems: the problems in the expression.
     """
 
     def __init__(self, *problems: RuleProblem) -> None:

@@ -61,7 +61,7 @@ def is_text(token: Token) -> bool:
 
 
 def find_matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
-    """Yield each call of ``matches``: its token index and the token of its pattern.
+    """Yield each call to ``matches``: its token index and the token of its pattern.
 
     The second value is None if the pattern is not a string literal.
     """

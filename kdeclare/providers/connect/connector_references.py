@@ -33,8 +33,8 @@ def observe_topic_references(
 ) -> Iterator[Observation]:
     """Yield observations about undeclared connectors that will refer to deleted topics.
 
-    Lists the connectors of each Connect cluster that the environment configures. For a Connect cluster that
-    cannot be read, yield one observation. topics: the deleted topics, at least one.
+    The connectors of each Connect cluster that the environment configures are read. For a Connect cluster
+    that cannot be read, yield one observation. topics: the deleted topics, at least one.
     """
     first = f"{TOPIC}/{topics[0]}"
     clients = attempt_read(lambda: inputs.connections.find(ConnectClients))

@@ -109,9 +109,9 @@ def read_topics_and_moves(
     wait_policy: how long to wait until brokers have caught up with the controller. Topics are read after this
         wait.
 
-    During a reassignment, the metadata contains the union of old and new replicas. The controller stops
-    listing a reassignment before brokers show its end. Until then, the union could be mistaken for the
-    replicas of the partition. Topics with such a partition are read again.
+    During a reassignment, the metadata contains the union of old and new replicas. After the reassignment,
+    the controller no longer lists it, but brokers can still show the union, which could be mistaken for the
+    final replicas of the partition. Topics with such a partition are therefore read again.
     """
     if wait_policy is not None:
         cluster.await_committed(wait_policy)
@@ -376,7 +376,7 @@ def collect_expected(
 
 
 def find_principal(connections: Connections) -> str | None:
-    """Return the principal that brokers authenticate kdeclare as. Raises Fault."""
+    """Return the principal that brokers authenticate kdeclare as; None if it is unknown. Raises Fault."""
     return connections.get(KafkaConnection).cluster.describe().principal
 
 

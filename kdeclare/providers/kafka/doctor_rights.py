@@ -143,7 +143,7 @@ def check_kinds(
 ) -> Iterator[Check]:
     """Check the ACL operations that the declared kinds and the requested kinds require.
 
-    requested: the names of kinds to check even if no manifest declares them. ``Group`` stands for the
+    requested: the names of kinds to check even if no manifest declares them. ``Group`` means the
         ``kdeclare group`` commands.
     missing: receives the operations that the declared kinds require and that are not granted.
     """

@@ -243,7 +243,7 @@ def _find_unchanged_secrets(
 def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
     """Return whether a body or an ownership record specifies a setting ``SECTION.KEY`` (see `ClaimsFields`).
 
-    If unmanaged settings are removed, the body or record specifies all settings.
+    With ``removeUnmanaged``, the body or record specifies all settings.
     """
     return has_value_at(field.path, document) or bool(document.get("removeUnmanaged"))
 

@@ -84,7 +84,7 @@ def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> 
 
 
 def find_proven_reassignment_fields(evidence: Evidence) -> Set[str]:
-    """Return the differences that a reassignment allows.
+    """Return the fields of a Reassignment that may differ between the change and the operations.
 
     These are the replica fields of partitions that an operation of another resource moves, and throttle rates
     that no operation changes.

@@ -96,7 +96,7 @@ class KafkaPlanning(PlanHooks):
         return {partition.topic for partition in self._live.moves if str(partition) not in own_moves}
 
     def prepare(self) -> PlacementContext:
-        """Return one function that places the replicas of all resources, given the total load of brokers."""
+        """Return one function that places the replicas of all resources by the total load of brokers."""
         if self._inputs.shows_impact:  # before policies use the reader
             self._share_impact_reader()
         self._shared_load = LoadAwarePlacer(
@@ -206,7 +206,7 @@ class KafkaPlanning(PlanHooks):
     def observe_impact(
         self, operations: tuple[Operation, ...], changes: Sequence[Change]
     ) -> Iterable[Observation]:
-        """Return the impact on records, on clients and on their access.
+        """Return the impact on records, on clients, and on the access of clients.
 
         Also return how much data the reassignments copy.
         """

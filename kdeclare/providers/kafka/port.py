@@ -226,11 +226,11 @@ class ActiveProducer:
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """What kdeclare reads about a batch of records. It never contains keys, values or headers.
+    """The data that kdeclare reads about a batch of records. It never contains keys, values or headers.
 
     size: the bytes of the batch in the log, which brokers compare with ``max.message.bytes``.
     records: the number of records.
-    inspected: how many of these records kdeclare looked at, from the first one.
+    inspected: how many of these records kdeclare inspected, starting with the first one.
     keyed: how many of the inspected records have a key.
     problem: why records were not inspected, such as a missing library for decompression; None if there is no
         problem. If a batch has too many records, kdeclare inspects only some of them, which is not a problem.
@@ -453,9 +453,9 @@ class Cluster(Protocol):
         """Return the idempotent and transactional producers of each partition (DescribeProducers, KIP-664).
 
         Partition leaders forget a producer if it has written nothing for a day
-        (``producer.id.expiration.ms``). Producers without idempotence are not included. The result has a
-        Fault for each partition that its leader refuses to describe, because this requires the permission
-        Read on the topic.
+        (``producer.id.expiration.ms``). Producers without idempotence are not included. The request requires
+        the Read permission on the topic. The result has a Fault for each partition that its leader refuses to
+        describe.
         """
 
     def fetch_batches(

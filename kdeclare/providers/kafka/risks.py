@@ -61,7 +61,7 @@ def assess_group_field(field: FieldChange) -> FieldChange:
 
 
 def assess_worker_field(field: FieldChange) -> FieldChange:
-    """Rate a change to an override on Connect workers, or to a worker that has not applied an override."""
+    """Rate a change to an override on Connect workers, or an update of workers that have not applied one."""
     return with_risk(field, (Risk.DISRUPTIVE, "Changes the behavior of running Connect workers."))
 
 

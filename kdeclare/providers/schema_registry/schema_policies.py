@@ -35,7 +35,7 @@ class Types(PolicySettings):
 
     allowed: Annotated[
         list[Literal["AVRO", "JSON", "PROTOBUF"]],
-        Field(description="The languages that schemas may have.", min_length=1),
+        Field(description="The languages in which schemas may be written.", min_length=1),
     ]
 
 

@@ -112,8 +112,8 @@ def find_policy_noun(verdict: Verdict) -> str:
 def find_denial_hint(plan: Plan) -> str:
     """Return the hints for the denials of a plan; empty if there are none.
 
-    For a policy that can be overridden, the hint is to change the manifest, unless the denied changes are ad
-    hoc changes or a rollback.
+    The hint about policies that can be overridden suggests changing the manifest, unless the denied changes
+    are ad hoc changes or a rollback.
     """
     guards = find_guards()
     hints = dict.fromkeys(guards[v.policy] for v in plan.verdicts if v.is_denial and v.policy in guards)

@@ -51,7 +51,7 @@ def strip_configs_prefix(path: str) -> str:
 
 
 def truncate(text: str, max_length: int) -> str:
-    """Truncate text to ``max_length`` characters. The ``…`` at the end of truncated text is included."""
+    """Truncate text to ``max_length`` characters, including the ``…`` at the end of truncated text."""
     return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 

@@ -27,7 +27,7 @@ def render_finding_lines(
 ) -> Iterator[str]:
     """Render each group of findings that differ only in the resource.
 
-    A line shows the change. Up to two lines with the names of the resources and with the message follow.
+    The first line shows the change. Up to two more lines show the names of the resources and the message.
 
     taken_at: the time of the audit, from which the ages of findings are computed.
     """

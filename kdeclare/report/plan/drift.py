@@ -130,7 +130,7 @@ def _format_name(drifted: DriftedField) -> str:
 
 
 def render_drift_markdown(view: DriftView) -> str:
-    """Render the drift for a comment on a pull request or an issue. If rows do not fit, show how many."""
+    """Render the drift for a comment on a pull request or an issue. If rows do not fit, show their number."""
     header = f"## {escape_prose(view.headline)}\n"
     problems = "".join(take_fitting(map(render_diagnostic_item, view.diagnostics), MAX_COMMENT_LENGTH // 3))
     problems = f"### Warnings\n\n{problems}" if problems else ""

@@ -278,7 +278,7 @@ def _get_color(change: Change, style: Style) -> Callable[[str], str]:
 
 
 def _render_policies(plan: Plan, style: Style) -> str:
-    """Render how many policies were evaluated, the verdicts on unchanged resources, and the denial hint."""
+    """Render the number of evaluated policies, the verdicts on unchanged resources, and the denial hint."""
     changed_resources = {str(c.id) for c in plan.changes if c.action is not Action.NO_OP}
     other_verdicts = [
         v for v in select_notable_verdicts(plan.verdicts) if v.resource not in changed_resources

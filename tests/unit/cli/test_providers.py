@@ -207,7 +207,11 @@ def test_provider_with_all_parts_listed_is_loaded(install: Install) -> None:
         ("NO_PROVIDER", "provider-broken", "NO_PROVIDER is a str"),
         ("MISSING", "provider-broken", "AttributeError"),
         ("OTHER_NAME", "provider-broken", "its name 'ours' differs from its entry point"),
-        ("NO_VERSION", "provider-broken", "its api_version 'theirs' does not look like flags.example/v1"),
+        (
+            "NO_VERSION",
+            "provider-broken",
+            "its api_version 'theirs' does not have the form GROUP/VERSION, such as flags.example/v1",
+        ),
         ("no_such_module_at_all:X", "provider-broken", "ModuleNotFoundError"),
         (
             "UNLISTED_TYPE",

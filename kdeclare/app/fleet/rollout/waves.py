@@ -54,9 +54,9 @@ class FleetApplyOptions:
     adopt: whether to apply plans that were made with ``--adopt`` and adopt resources. require_signature:
     whether all plans must be signed, even if their projects do not require this. max_deletes: the maximum
     number of resources that all plans can delete together. skips_health: whether to skip the health checks of
-    the fleet file. progress: shows what the rollout waits for. rollout: a function that applies the options
-    of the command line to the rollout in the fleet file. stopping: called from a signal handler after the
-    first Ctrl-C.
+    the fleet file. progress: shows what the rollout waits for. rollout: a function that overrides the
+    ``rollout`` settings of the fleet file with the command-line options. stopping: called from a signal
+    handler after the first Ctrl-C.
     """
 
     command: str

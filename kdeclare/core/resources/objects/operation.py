@@ -146,7 +146,7 @@ class ObjectOperation(OperationType):
     def is_confined(self, op: Operation) -> bool:
         """Whether ``op`` affects only its own resource.
 
-        This is the case if the resource has the kind of this operation type.
+        This is the case if ``op.resource`` is of the kind whose objects this operation type changes.
         """
         return op.resource.kind == self._kind.name
 

@@ -130,7 +130,7 @@ def _cut(text: bytes, limit: int) -> Iterator[bytes]:
 
 
 def _cut_lines(lines: Sequence[bytes], limit: int) -> Iterator[bytes]:
-    """Yield the lines as one chunk. Split a line that exceeds the limit into several chunks."""
+    """Yield the joined lines as one chunk or, if they exceed the limit, as several chunks."""
     chunk = b"".join(lines)
     for start in range(0, len(chunk), limit):
         yield chunk[start : start + limit]

@@ -50,7 +50,7 @@ from kdeclare.engine.state.problems import (
 
 LEASE_KEY = "lease.json"
 
-WAITING = "Waiting to see whether the previous holder of the state is still running"
+WAITING = "Waiting to see whether the previous holder of the lease is still running"
 
 _POLL_S = 1.0
 

@@ -138,7 +138,7 @@ class SharedStore:
         objects.delete(sorted(unused_parts))
 
     def _back_up(self, stored: StoredObject | None) -> tuple[str, ...]:
-        """Store ``stored`` as the backup. Return the keys of the parts of the backup that it replaces."""
+        """Store ``stored`` as the backup. Return the keys of the parts of the previous backup."""
         if stored is None:
             return ()
         objects = self._objects

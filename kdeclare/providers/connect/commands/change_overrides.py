@@ -240,7 +240,7 @@ def await_workers(
 
 
 def _find_newest_offset(snapshot: GroupSnapshot) -> int:
-    """Return the highest offset that any worker has read in the topic of the overrides; -1 if none."""
+    """Return the highest offset that any worker has read in the topic with the overrides; -1 if none."""
     offsets = (worker.status.seen for worker in snapshot.workers if worker.status)
     return max((offset for offset in offsets if offset is not None), default=-1)
 

@@ -217,7 +217,7 @@ def _is_value_of(secret: SecretRef, text: str | None) -> bool:
 
 
 def _list_hidden_keys(keys: Mapping[str, object] | set[str], hidden_keys: frozenset[str]) -> tuple[str, ...]:
-    """Return the keys among ``hidden_keys`` whose names do not indicate that their values are secret."""
+    """Return the keys in both collections whose names do not indicate that their values are secret."""
     return tuple(sorted(key for key in hidden_keys if key in keys and not is_sensitive_setting(key)))
 
 

@@ -184,7 +184,7 @@ def link_workers(
 ) -> tuple[Operation, ...]:
     """Add dependencies, so that connectors change after the worker overrides of their Connect cluster.
 
-    kdeclare knows which Connect cluster workers belong to only if the environment names the cluster.
+    kdeclare can determine the Connect cluster of the workers only if the environment names this cluster.
     """
     worker_operations: dict[str, list[str]] = defaultdict(list)
     for op in operations:

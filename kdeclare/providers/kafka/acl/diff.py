@@ -42,7 +42,7 @@ from kdeclare.providers.kafka.acl.spec import AclBody
 
 BINDINGS_FIELD_PREFIX = "bindings."
 MAX_CREATED, MAX_DELETED = 500, 100
-"""The maximum numbers of bindings that one operation creates and deletes. Brokers delete more slowly."""
+"""The maximum numbers of bindings in one creation and in one deletion. Brokers delete more slowly."""
 
 _MAX_UNMANAGED = 20
 """The maximum number of unmanaged bindings that a plan lists for each Acl."""
@@ -218,7 +218,7 @@ def assess_bindings(field: FieldChange) -> FieldChange:
 
 
 def _list_unmanaged(others: Iterable[Binding], claims: Claims) -> tuple[str, ...]:
-    """Describe the unmanaged bindings. If there are many, describe only their number for each principal."""
+    """Return the unmanaged bindings as text. If there are many, return only their number by principal."""
     unmanaged = sort_bindings(binding for binding in others if not claims.is_known(binding))
     if len(unmanaged) <= _MAX_UNMANAGED:
         return tuple(map(str, unmanaged))

@@ -41,7 +41,7 @@ class FirstAclReview:
     def review(
         self, resource: ResourceId, source: SourcePosition | None, difference: Difference
     ) -> Difference:
-        """If the change creates the first ACL of a resource, add the risk and a warning to the difference.
+        """Add a risk and a warning to the difference if the change creates the first ACL of a resource.
 
         Raises Fault if brokers do not respond.
         """

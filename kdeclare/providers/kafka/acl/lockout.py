@@ -6,13 +6,14 @@ The guard computes the rights that kdeclare would have on the cluster after the 
 possible explanation of the current rights: each principal that kdeclare might connect as, each host that it
 might connect from, and each value of the broker config ``allow.everyone.if.no.acl.found``.
 
-If the guard allows a change, the change takes no right away from kdeclare, provided that the brokers evaluate
-ACLs as `StandardAuthorizer` does and that no other client changes ACLs at the same time. If kdeclare cannot
-determine whether it would lose a right, the change is *unverified*, and the user must permit the change. ACLs
-do not restrict super users. kdeclare concludes that it is a super user only if the cluster has ACLs, and
-these ACLs do not explain its rights. kdeclare has no other way to find out, because brokers do not return the
-value of ``super.users``. If no ACL for the cluster exists, the value of ``allow.everyone.if.no.acl.found`` on
-the controllers, which kdeclare cannot read, can explain the rights.
+If the guard allows a change, the change takes neither right away from kdeclare, provided that the brokers
+evaluate ACLs as `StandardAuthorizer` does and that no other client changes ACLs at the same time. If kdeclare
+cannot determine whether it would lose a right, the change is *unverified*, and the user must permit the
+change. ACLs do not restrict super users. kdeclare concludes that it is a super user only if there are ACLs on
+the cluster itself (bindings of type Cluster), and these ACLs do not explain its rights. kdeclare has no other
+way to find out, because brokers do not return the value of ``super.users``. If there are no ACLs on the
+cluster itself, the value of ``allow.everyone.if.no.acl.found`` on the controllers, which kdeclare cannot
+read, can explain the rights.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set

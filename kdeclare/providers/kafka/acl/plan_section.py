@@ -44,7 +44,7 @@ _NOUNS = {
 
 
 class _Effect(StrEnum):
-    """The effect of a plan on a principal's right, as the verb of a sentence. Listed in display order."""
+    """The effect of a plan on a principal's right, as the verb of a sentence. In display order."""
 
     GAINS = "gains"
     NOT_DENIED = "is no longer denied"

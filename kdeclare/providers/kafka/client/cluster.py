@@ -90,7 +90,7 @@ class KafkaCluster:
         )
 
     def deadline_s(self) -> float:
-        """Return the timeout in requests to brokers, in seconds; see `Wire.request_timeout_ms`."""
+        """Return the timeout that requests to brokers contain, in seconds; see `Wire.request_timeout_ms`."""
         return self._wire.request_timeout_ms / 1000
 
     def is_caught_up(self) -> bool:

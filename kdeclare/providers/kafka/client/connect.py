@@ -110,7 +110,7 @@ def build_connection_arguments(
 def _silence_client_log() -> None:
     """Silence kafka-python, unless a level is set for the logger ``kafka``.
 
-    Raise the level DEBUG to INFO, because DEBUG logs requests with passwords and sensitive configs.
+    If the level is DEBUG, raise it to INFO, because DEBUG logs requests with passwords and sensitive configs.
     """
     log = logging.getLogger("kafka")
     if log.level == logging.NOTSET:

@@ -125,7 +125,7 @@ def _get_node_id(broker: Any) -> int:
 
 
 def examine_broker(wire: Wire) -> Examination:
-    """Return the API versions, features and permissions according to one broker.
+    """Return the API versions, features and permissions that one broker reports.
 
     Raises Fault if no broker responds.
     """

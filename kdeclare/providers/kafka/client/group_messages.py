@@ -99,7 +99,7 @@ def build_describe_request(type_: GroupType, ids: list[str], *, with_rights: boo
 
 
 def read_group_rights(response: Any) -> dict[str, frozenset[str] | Fault]:
-    """Return the operations that are granted on each described group, without groups that were deleted.
+    """Return the operations that are granted on each described group. Deleted groups are omitted.
 
     If the broker does not allow kdeclare to describe a group, the set of operations is empty: every other
     operation that kdeclare needs would imply DESCRIBE.

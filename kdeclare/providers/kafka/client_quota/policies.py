@@ -170,7 +170,7 @@ class RequiredLimits(LimitPolicy[RequiredLimitsSettings]):
     """An entity with limits must have a limit for each configured key that its type supports.
 
     Without a limit, the clients of the entity are not throttled, unless a less specific entity has a limit.
-    Removing all limits is permitted, because a less specific entity then applies.
+    Removing all limits is permitted, because the limits of a less specific entity, if any, then apply.
     """
 
     settings_model = RequiredLimitsSettings

@@ -72,7 +72,10 @@ class ResetRequest:
 
 @dataclass(frozen=True, slots=True)
 class OffsetDeletionRequest:
-    """Committed offsets to delete. topics: as in `ResetRequest`."""
+    """Committed offsets to delete.
+
+    topics: the partitions whose offsets to delete. If there are none, delete all committed offsets.
+    """
 
     groups: GroupNames
     topics: TopicPartitions = field(default_factory=dict)
@@ -195,7 +198,7 @@ def _parse_resource(text: str) -> ResourceId:
 
 
 def _read_selected(cluster: Cluster, names: GroupNames) -> tuple[tuple[str, ...], Mapping[str, LiveGroup]]:
-    """Return the ids of the selected groups, and the groups that exist."""
+    """Return the ids of the selected groups, and the selected groups that exist, by id."""
     ids = names.ids
     if not ids:
         listed = cluster.groups.list_groups()

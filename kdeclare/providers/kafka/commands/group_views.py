@@ -1,6 +1,6 @@
 """The views of ``kdeclare group list`` and ``kdeclare group describe``.
 
-The JSON output has their structure.
+The JSON output has the structure of these views.
 """
 
 from typing import Annotated, Any

@@ -1,1 +1,1 @@
-"""Config keys of topics and brokers: the catalog, declared values and their diff."""
+"""Kafka's config keys: the catalog, declared values and their diff."""

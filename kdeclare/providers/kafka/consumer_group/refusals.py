@@ -1,7 +1,7 @@
 """Explain why brokers refused changes to a group: the partitions, the reason, and the missing permission.
 
-The permissions are those of KafkaApis: OffsetCommit needs Read on the group and on the topics, OffsetDelete
-needs Delete on the group and Read on the topics, and DeleteGroups needs Delete on the group.
+The permissions are those that KafkaApis checks: OffsetCommit needs Read on the group and on the topics,
+OffsetDelete needs Delete on the group and Read on the topics, and DeleteGroups needs Delete on the group.
 """
 
 from collections.abc import Mapping, Sequence

@@ -111,7 +111,7 @@ def _compare_moves(
         },
     }
     sentences = [
-        f"The new replicas hold {'at least ' if unknown else ''}{format_size(sum(received.values()))}.",
+        f"The new replicas contain {'at least ' if unknown else ''}{format_size(sum(received.values()))}.",
         duration,
         _describe_fullest_disk(usage) if usage else "",
     ]

@@ -10,8 +10,8 @@ from kdeclare.providers.kafka.port import LogDir
 QUOTA_WINDOW_S = 11
 """The time over which Kafka computes the mean rate of a throttle, in seconds.
 
-After a pause, a broker can send as much at once as the throttle permits in this time. The time is the product
-of the defaults of ``replication.quota.window.num`` and ``replication.quota.window.size.seconds``.
+Immediately after a pause, a broker can send as many bytes as the throttle permits in this time. The time is
+the product of the defaults of ``replication.quota.window.num`` and ``replication.quota.window.size.seconds``.
 """
 _SAME_VOLUME = 1000
 """Log directories with the same total size are assumed to be on the same volume if their free space differs
@@ -120,7 +120,7 @@ def compute_traffic(moves: Iterable[ReplicaMove], sizes: ReplicaSizes) -> Traffi
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """The used bytes and the total bytes of the volumes that hold a broker's log directories (KIP-827)."""
+    """The used bytes and the total bytes of the volumes that contain a broker's log directories (KIP-827)."""
 
     used: int
     total: int
@@ -166,8 +166,8 @@ def compute_least_duration(
     """Return the minimum duration of moves, in seconds. The busiest broker determines the duration.
 
     rates: the rates of each throttled broker. pauses: the number of pauses of ``pause_s`` seconds. A pause
-    adds less than its length to the duration: Kafka throttles the mean rate over some seconds, so a broker
-    can copy faster for a short time after a pause.
+    adds less than its length to the duration: Kafka throttles the mean rate over several seconds, so a
+    broker can copy faster for a short time after a pause.
     """
     least = 0.0
     for broker, amount in traffic.brokers.items():

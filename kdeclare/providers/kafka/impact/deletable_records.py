@@ -94,8 +94,8 @@ def _bound_by_time(log: PartitionLog, limits: LogLimits) -> Bounds:
     """Return how many records Kafka deletes from a partition because of ``retention.ms``.
 
     Kafka deletes a segment if its largest timestamp, and that of each earlier segment, is too old. The
-    segment with the first record that is recent enough stays. Kafka begins a new segment when a batch is more
-    than ``segment.ms`` newer than the first batch of the current segment, if not earlier. The records of that
+    segment with the first record that is recent enough stays. Kafka begins a new segment at the latest when a
+    batch is more than ``segment.ms`` newer than the first batch of the current segment. The records of that
     first batch can be older than the batch, but by much less than another ``segment.ms``.
 
     In a compacted log, `NO_RECORD` does not prove that all records are too old. Brokers search only the first

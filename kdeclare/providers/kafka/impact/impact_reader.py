@@ -178,8 +178,8 @@ class ImpactReader:
     ) -> Mapping[str, TopicLogs | Fault]:
         """Return the logs of topics, or the reason why they cannot be read.
 
-        topics: topics whose partitions all have leaders. limits: the limits that delete records, by topic;
-            None if the times of records are not needed.
+        topics: topics whose partitions all have leaders. limits: the limits that cause records to be
+            deleted, by topic; None if the times of records are not needed.
         after_groups: whether the groups have to be read before the logs. Records that groups read in the
             meantime then count as unread, which errs on the safe side.
         """

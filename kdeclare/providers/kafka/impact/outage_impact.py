@@ -67,9 +67,9 @@ def review_outages(
 ) -> OutageReview:
     """Return the partitions whose behavior during outages the plan can change.
 
-    A partition belongs to its topic if the plan changes this topic's replicas or ``min.insync.replicas``,
-    and otherwise to the resource that moves it. Each partition is compared once, with the result of the whole
-    plan. Resources that cannot change the behavior of a partition are left out.
+    A partition is reported for its topic if the plan changes this topic's replicas or
+    ``min.insync.replicas``, and otherwise for the resource that moves it. Each partition is compared once,
+    with the result of the whole plan. Resources that cannot change the behavior of a partition are left out.
     """
     movers, targets = _list_targets(operations)
     moving_resources = set(movers.values())
@@ -150,10 +150,11 @@ class _Comparison(NamedTuple):
 def observe_outages(
     review: OutageReview, settings: Mapping[str, TopicSettings | Fault]
 ) -> Iterator[Observation]:
-    """Yield, for each resource, the partitions that reject records during outages only after the plan.
+    """Yield, for each resource, observations about partitions that become unwritable during outages.
 
-    If there are none, and fewer partitions than before reject records, yield an observation about the
-    improvement. settings: the configs of `OutageReview.topics`.
+    These are the partitions that reject records during an outage after the plan, but not before it. If there
+    are none, and fewer partitions than before reject records, yield an observation about the improvement.
+    settings: the configs of `OutageReview.topics`.
     """
     by_resource: dict[str, list[PlacementChange]] = defaultdict(list)
     for placement in review.placements:

@@ -182,7 +182,7 @@ def _observe_size_limit(change: Change, settings: Settings, sample: Sample | Non
 
 
 def _observe_cleanup(change: Change, settings: Settings, sample: Sample | None) -> Iterator[Observation]:
-    """Yield observations about the end of compaction, or records that a newly compacted topic rejects."""
+    """Yield observations about the end of compaction, or about records rejected by newly compacted topics."""
     if find_config_field(change, CLEANUP_POLICY) is None or not isinstance(settings, TopicSettings):
         return
     resource = str(change.id)

@@ -43,7 +43,7 @@ class Loss:
     """A change that deletes records of a topic.
 
     path: the changed config; None if the whole topic is deleted.
-    limits: the limits that delete the records. None if the topic is deleted or compacted, or if its remote
+    limits: the limits that cause the deletion. None if the topic is deleted or compacted, or if its remote
         records are deleted.
     is_tiered: whether the topic can also have records in remote storage, whose size is unknown.
     """
@@ -98,7 +98,7 @@ def find_losses(
 
 
 def merge_limits(losses: Iterable[Loss]) -> Mapping[str, LogLimits | None]:
-    """Return, by topic, the limits that delete records. None means that only other causes delete records."""
+    """Return, by topic, the limits that cause records to be deleted; None if there are only other causes."""
     limits: dict[str, LogLimits | None] = {}
     for loss in losses:
         limits[loss.topic.name] = loss.limits or limits.get(loss.topic.name)

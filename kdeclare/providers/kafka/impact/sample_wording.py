@@ -59,9 +59,9 @@ def _describe_keys(sample: RecordSample) -> str:
 
 
 def build_own_assignments(resource: str, path: str, groups: Sequence[str]) -> Observation:
-    """Return the observation that clients that only commit offsets might not read new partitions.
+    """Return the observation that clients that do not join their groups might not read new partitions.
 
-    groups: at least one.
+    groups: the groups for which such clients commit offsets, at least one.
     """
     noun = "group" if len(groups) == 1 else "groups"
     shown = f"group '{groups[0]}'" if len(groups) == 1 else f"groups {format_names(groups)}"

@@ -198,13 +198,13 @@ def build_settings(
 def find_config_field(change: Change, key: str) -> FieldChange | None:
     """Return the last change to a config of the topic; None if it is unchanged.
 
-    A list can have several changes.
+    A config with a list as its value can have several changes.
     """
     return next((f for f in reversed(change.fields) if f.path == f"{_CONFIGS}{key}"), None)
 
 
 def _list_changed(change: Change) -> Iterable[tuple[str, str | None]]:
-    """Yield the changed configs with their new values. If a list has several changes, the last one counts."""
+    """Yield the changed configs with their new values. If a config has several changes, the last counts."""
     for field_change in change.fields:
         if field_change.path.startswith(_CONFIGS):
             yield field_change.path.removeprefix(_CONFIGS), to_config_text(field_change.after)

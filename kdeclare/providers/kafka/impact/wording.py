@@ -42,8 +42,8 @@ def build_loss(
 
     records, total: the deleted records and all records of the topic. size, about: the bounds and the probable
     value of the deleted bytes; None if unknown. starts: the sum of the first offsets of all partitions.
-    kept_since_ms: a timestamp. Records with this or a later timestamp are not deleted. None if a size limit
-        can delete any record, or if no record remains.
+    kept_since_ms: a timestamp. Records with this or a later timestamp are not deleted. None if any record
+        can be deleted because of a size limit, or if no record remains.
     """
     figures = {
         "records_at_least": records.least,

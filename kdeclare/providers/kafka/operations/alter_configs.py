@@ -67,7 +67,7 @@ def list_ops(op: Operation) -> tuple[ConfigOpArgs, ...]:
 
 
 def list_config_topics(resource: ConfigResource) -> tuple[str, ...]:
-    """Return the name of the topic in a tuple, or an empty tuple for other config resources."""
+    """Return a tuple with the topic name, or an empty tuple if the config resource is not a topic."""
     return (resource.name,) if resource.scope is ConfigScope.TOPIC else ()
 
 
@@ -92,11 +92,11 @@ class AlterConfigs(KafkaOperationType):
         return op.resource == ResourceId(KINDS_BY_SCOPE[scope], name or CLUSTER_DEFAULT)
 
     def find_created_resource(self, op: Operation) -> ResourceId | None:
-        """Return the resource if it has no configs before the operation; otherwise None."""
+        """Return the resource of the operation if the operation creates it; otherwise None."""
         return op.resource if _is_whole(op) and list_ops(op)[0].op != FieldOp.DELETE else None
 
     def find_deleted_resource(self, op: Operation) -> ResourceId | None:
-        """Return the resource if the operation deletes all of its configs; otherwise None."""
+        """Return the resource of the operation if the operation deletes all its configs; otherwise None."""
         return op.resource if _is_whole(op) and list_ops(op)[0].op == FieldOp.DELETE else None
 
     def select(self, op: Operation) -> Selections:
@@ -255,7 +255,7 @@ def _has_elements(current: JsonValue, elements: Sequence[str]) -> bool:
 def _invert_op(item: ConfigOpArgs, before: JsonValue, after: JsonValue) -> ConfigOpArgs:
     """Return the config change that restores the value ``before``.
 
-    If possible, the change adds and removes single list elements.
+    If possible, the change adds and removes individual list elements instead of setting the whole list.
     """
     current_secret = item.value if isinstance(item.value, SecretRef) else None
     if before is None:

@@ -41,7 +41,7 @@ class PendingMoveCleanup:
 
     throttles: throttles that kdeclare set and has not removed yet.
     elections: the preferred leaders that must be elected, by partition (``topic-n``).
-    moves: partitions that kdeclare started to move, but whose moves might still be running.
+    moves: partitions that kdeclare started to move, and whose moves might still be running.
     """
 
     throttles: ThrottleEntries = field(default_factory=dict)

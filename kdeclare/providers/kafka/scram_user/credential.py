@@ -18,7 +18,7 @@ MAX_ITERATIONS = 16_384
 """The maximum number of iterations that the controller accepts (ScramControlManager.MAX_ITERATIONS)."""
 
 _CHOICES = MIN_ITERATIONS - 1
-"""How many different numbers of iterations kdeclare can choose from: 4,097 to 8,191.
+"""How many numbers there are from 4,097 to 8,191, the range from which kdeclare chooses the iterations.
 
 The default of other tools is not in this range.
 """

@@ -136,7 +136,7 @@ class _ScramOperationType(KafkaOperationType):
         return True
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Return the cause of a fault. If the credential does not exist, it was already deleted."""
+        """Return the cause of a fault. A missing credential counts as already deleted."""
         if fault.error == _NOT_FOUND:
             return Explanation(FaultCause.GONE_ALREADY)
         return super().explain(op, fault)

@@ -65,7 +65,7 @@ class Iterations(PolicySettings):
 
 
 class MinimumIterations(CredentialPolicy[Iterations]):
-    """Requires that credentials have at least the configured number of PBKDF2 iterations.
+    """Deny credentials with fewer PBKDF2 iterations than the configured minimum.
 
     Unless a manifest declares ``iterations``, kdeclare chooses a number between 4,097 and 8,191.
     """

@@ -77,7 +77,7 @@ class ClusterControls:
         controller does not lag: validate-only requests use the current state.
     topic_ids: whether the brokers support topic ids (KIP-516).
     rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
-    principal, sasl_mechanism: the principal of the client and how it authenticates. Tests can set both.
+    principal, sasl_mechanism: the principal of the client, and its SASL mechanism. Tests can set both.
     has_authorizer: whether the brokers have an authorizer, so that ACLs can exist. Tests can set it.
     is_super_user: whether the client has all permissions, regardless of the ACLs. Otherwise, requests about
         ACLs, groups and records need permissions of ``principal``. Other requests need none. Tests can set

@@ -63,7 +63,7 @@ def elect_leader(state: PartitionState, active: Collection[int]) -> PartitionSta
 
 
 def start_reassignment(state: PartitionState, target: Ids, active: Collection[int]) -> PartitionState:
-    """Return the partition as a valid AlterPartitionReassignments request with ``target`` changes it.
+    """Return the partition after a valid AlterPartitionReassignments request with ``target``.
 
     As in ReplicationControlManager.changePartitionReassignment, an empty new list of adding (or removing)
     replicas does not replace the stored list.

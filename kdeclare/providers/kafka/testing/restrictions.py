@@ -1,4 +1,4 @@
-"""What managed clusters hide from clients or refuse, for the in-memory cluster."""
+"""Restrictions of managed clusters that the in-memory cluster can simulate."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -19,7 +19,7 @@ from kdeclare.providers.kafka.port import (
 class Restrictions:
     """Which requests the brokers refuse, and what they hide. By default, they refuse and hide nothing.
 
-    refused: the error name of all responses to a method of `Cluster`, by method.
+    refused: the methods of `Cluster` that brokers refuse, each with the name of the error that they return.
     refused_configs: the resource types whose configs brokers refuse to describe, such as BROKER.
     hidden_keys: the config keys that brokers omit from descriptions. Clients can set them.
     fixed_keys: the topic configs that clients cannot set.

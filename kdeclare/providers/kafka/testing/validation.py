@@ -195,7 +195,7 @@ def validate_topic_configs(configs: ConfigStore, before: Mapping[str, str], afte
 
 
 class _EffectiveValues:
-    """The effective config values of a topic, parsed: its overrides, and otherwise inherited values."""
+    """The parsed effective config values of a topic: its overrides, and inherited values for other keys."""
 
     def __init__(self, configs: ConfigStore, own_values: Mapping[str, TypedValue]) -> None:
         self._configs = configs

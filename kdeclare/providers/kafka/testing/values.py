@@ -181,7 +181,7 @@ def make_choice_check(*words: str) -> ValueCheck:
 
 
 def make_list_check(name: str, *words: str) -> ValueCheck:
-    """Build a check like Kafka's ValidList.in. The list can be empty, but not its elements."""
+    """Build a check like Kafka's ValidList.in. The list can be empty, but its elements cannot."""
 
     def check(value: TypedValue) -> tuple[str, str] | None:
         assert isinstance(value, tuple)

@@ -327,7 +327,7 @@ def check_renames(
 ) -> Iterator[Diagnostic]:
     """Warn about each new topic that has the same declaration as an orphan and a similar name.
 
-    It is probably the orphan under a new name, and Kafka cannot rename topics.
+    Such a topic is probably the orphan under a new name. Kafka cannot rename topics.
 
     reported: the earlier diagnostics, so that each rename is reported only once.
     """

@@ -7,7 +7,7 @@ from kdeclare.providers.kafka.live import Topic
 
 
 class TopicPurpose(StrEnum):
-    """The system, such as Kafka Connect, whose own data a topic contains according to its name."""
+    """The system, such as Kafka Connect, that keeps its own data in a topic."""
 
     KAFKA = "kafka"
     STREAMS = "kafka-streams"

@@ -301,7 +301,7 @@ class SchemaRegistry(Protocol):
 
         With ``permanent``, permanently delete a version that is already soft-deleted.
 
-        A version is also soft-deleted if its whole subject was soft-deleted.
+        The versions of a soft-deleted subject count as soft-deleted, too.
         """
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> tuple[int, ...]:

@@ -269,8 +269,9 @@ class RestRegistry:
     def _probe_levels(self, global_level: CompatibilityLevel) -> None:
         """Find out, with a few requests, whether the registry distinguishes own levels from inherited levels.
 
-        Some registries report a missing level even for a subject that does not exist, so that one request is
-        enough. For other registries, this method must find a subject without a level of its own.
+        Some registries report that a subject has no level of its own, even if the subject does not exist. For
+        these registries, one request is enough. For other registries, this method must find a subject without
+        a level of its own.
         """
         if self._distinguishes_own_levels:
             return

@@ -99,8 +99,8 @@ def describe_problem(problem: Fault | KdeclareError) -> str:
 def locate_subject(clients: RegistryClients, subject: str, registry: str | None) -> LocatedSubject:
     """Return an existing subject. registry: its registry; None to search all registries of the environment.
 
-    Raises KdeclareError if the subject is absent or in several registries, and if a registry cannot be read:
-    it could contain a subject of the same name.
+    Raises KdeclareError if the subject is absent or in several registries, or if a registry cannot be read,
+    because this registry could contain a subject of the same name.
     """
     searched = _search_registries(clients, subject, registry)
     found = [item for item in searched.values() if item.exists]
@@ -112,8 +112,8 @@ def locate_subject(clients: RegistryClients, subject: str, registry: str | None)
 def locate_target(clients: RegistryClients, subject: str, registry: str | None) -> LocatedSubject:
     """Return the subject under which a schema would be registered. It need not exist yet.
 
-    Raises KdeclareError like `locate_subject`, and also if the subject is absent and it is unclear to which
-    registry it would belong.
+    Raises KdeclareError if the subject is in several registries, if the subject is absent and several
+    registries could contain it, or if a registry cannot be read.
     """
     searched = _search_registries(clients, subject, registry)
     found = [item for item in searched.values() if item.exists]

@@ -70,7 +70,7 @@ class ContentArgs(Arguments):
 
 
 def mark_content(type_: SchemaType, fingerprint: str) -> str:
-    """Return how views identify the content of a schema: by its language and a hash."""
+    """Return the string that identifies the content of a schema in views: its language and a hash."""
     return f"{type_.value} @{fingerprint}"
 
 

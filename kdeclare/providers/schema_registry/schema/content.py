@@ -18,7 +18,7 @@ _ANY_REFERENCE = (SchemaReference("", "", 0),)
 
 
 def find_problems(type_: SchemaType, text: str, references: Collection[str]) -> tuple[SchemaProblem, ...]:
-    """Return the problems of a schema's text. references: the names of the schema's references."""
+    """Return the problems in a schema's text. references: the names of the schema's references."""
     from kdeclare.providers.schema_registry.schemas.comparison import parse_schema
 
     content = SchemaContent(type_, text, tuple(SchemaReference(name, "", 0) for name in references))
@@ -54,7 +54,7 @@ def compute_fingerprint(type_: SchemaType, text: str, references: Iterable[str])
 
 
 def format_reference(name: str, subject: str, fingerprint: str) -> str:
-    """Return the form that views and changes show for a reference and the referenced content."""
+    """Return a reference and the hash of its content as one string, which views and changes show."""
     return f"{name} = {subject} @{fingerprint}"
 
 

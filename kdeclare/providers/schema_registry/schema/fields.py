@@ -58,7 +58,7 @@ def list_location_fields(registry: str, subject: str) -> tuple[FieldChange, Fiel
 def list_shown_fields(
     before_type: str | None, before: str | None, after_type: str, after: str
 ) -> tuple[FieldChange, ...]:
-    """Return the field changes that a plan shows for a registration, without references.
+    """Return the field changes that a plan shows for a registration, except the change to the references.
 
     before, after: the texts, normalized or not. ``before`` is None if the subject is new.
     """
@@ -197,10 +197,10 @@ def _is_safe_difference(field: FieldChange) -> bool:
 
 
 def build_level_field(before: str | None, after: str | None) -> FieldChange:
-    """Return the change of a level. None means that the subject has no level of its own."""
+    """Return the field change for a level. None means that the subject has no level of its own."""
     return assess_schema_field(Action.UPDATE, FieldChange(LEVEL, FieldOp.CHANGE, before, after))
 
 
 def build_references_field(before: Iterable[str], after: Iterable[str]) -> FieldChange:
-    """Return the change of the references, each in the form of `format_reference`."""
+    """Return the field change for the references, each in the form of `format_reference`."""
     return FieldChange(REFERENCES, FieldOp.CHANGE, list(before) or None, list(after) or None)

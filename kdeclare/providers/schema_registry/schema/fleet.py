@@ -59,7 +59,7 @@ from kdeclare.providers.schema_registry.schema.spec import SCHEMA, SchemaBody
 _REGISTRIES = "registries"
 """The key under which a snapshot stores the data about all registries."""
 _MAX_WORDS = 300
-"""The maximum length of the description of one difference in a finding."""
+"""The maximum length of the description of one difference in a finding, in characters."""
 
 
 class SchemaCodec:

@@ -1,4 +1,4 @@
-"""Compare compatibility levels, and decide when a level changes relative to a registration."""
+"""Compare compatibility levels with each other, and the live level of a subject with the declared level."""
 
 from enum import StrEnum
 

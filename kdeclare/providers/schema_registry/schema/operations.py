@@ -137,7 +137,7 @@ class SetLevel(SubjectOperationType):
     deletion_risk = Risk.DISRUPTIVE
 
     def find_deleted_resource(self, op: Operation) -> ResourceId | None:
-        """Return the resource if the plan deletes the subject; otherwise None."""
+        """Return the resource of the operation if the plan deletes the subject; otherwise None."""
         return op.resource if get_arguments(op, LevelArgs).whole else None
 
     def compute_footprint(self, op: Operation) -> Footprint:

@@ -109,9 +109,9 @@ class SchemaPlanning(PlanHooks):
         return PlanStep(operations, tuple(self._find_lost_registrations(operations)))
 
     def _find_lost_registrations(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:
-        """Yield a denial for each schema whose registration, but not its other operations, was removed.
+        """Yield a denial for each schema whose registration was removed but whose other operations remain.
 
-        Otherwise, a compatibility level would be changed for a schema that is not registered.
+        Without the denial, the compatibility level would be changed for a schema that is not registered.
         """
         registering = {op.resource for op in operations if isinstance(op.args, RegisterArgs)}
         for resource in sorted({op.resource for op in operations} & self._registering - registering):

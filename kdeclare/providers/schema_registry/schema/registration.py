@@ -107,7 +107,7 @@ class RegisterSchema(SubjectOperationType):
     creates = True
 
     def find_object(self, op: Operation) -> ResourceId | None:
-        """Return the resource if the subject has no version yet; otherwise None."""
+        """Return the resource of the operation if the subject has no version yet; otherwise None."""
         return op.resource if _is_new(op) else None
 
     def describe_target(self, op: Operation) -> tuple[str, str] | None:

@@ -17,7 +17,7 @@ The run time of `difflib` is at least proportional to the square of the number o
 
 
 def match_lines(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the indexes of matching equal lines of two texts, in ascending order.
+    """Match equal lines of two texts, and return the pairs of their indexes in ascending order.
 
     If no line of a long text is unique, only lines at the same distance from the start or the end match.
     """

@@ -14,7 +14,7 @@ from kdeclare.providers.schema_registry.schemas.problems import SchemaError
 
 _MIN_SIMILARITY = 0.7
 _NAME = re.compile(r'"name": "[^"]*"|^ *"[^"]*":|\w+(?= = -?[0-9]+\b)')
-"""Matches the name of a field, property or Protobuf enum value in a line of the common layout."""
+"""Matches the name of a field, property or Protobuf enum value in a line of a formatted schema."""
 _MAX_PAIRS = 2_500
 """The maximum number of pairs of an old and a new line whose similarity is computed.
 
@@ -25,7 +25,7 @@ _MAX_COMPARED = 400
 
 
 def diff_schema_texts(before: SchemaContent | None, after: SchemaContent | None) -> LineDiff:
-    """Compare two schemas line by line in the common layout. None means that there is no schema.
+    """Format two schemas in a common layout, and compare them line by line. None means no schema.
 
     A text that is not a valid schema is compared as written.
     """
@@ -33,7 +33,7 @@ def diff_schema_texts(before: SchemaContent | None, after: SchemaContent | None)
 
 
 def diff_lines(first: Sequence[str], second: Sequence[str]) -> LineDiff:
-    """Compare the lines of two schemas in the common layout."""
+    """Compare the lines of two schemas that are formatted in a common layout."""
     old_lines = [DiffLine(number, text) for number, text in enumerate(first, 1)]
     new_lines = [DiffLine(number, text) for number, text in enumerate(second, 1)]
     rows: list[DiffRow] = []

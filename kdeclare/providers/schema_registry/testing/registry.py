@@ -65,8 +65,8 @@ class MemoryRegistry:
     """Implements `SchemaRegistry` in memory. Thread-safe.
 
     behavior: the behavior of the product to imitate.
-    faults: the rules for failing requests. To fail a read, a rule must name the method; a rule without a
-        method applies to the methods in ``MUTATING_METHODS``.
+    faults: the rules that make requests fail. A rule that makes a read fail must name the method; a rule
+        without a method applies to the methods in ``MUTATING_METHODS``.
     calls: every request, in order.
     """
 

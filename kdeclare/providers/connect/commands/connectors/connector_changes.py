@@ -26,7 +26,7 @@ from kdeclare.providers.connect.connector.status import PAUSED, STOPPED, find_ta
 from kdeclare.report.adhoc import AdhocLabels, AdhocResult
 
 WORDING = AdhocLabels(
-    follow_hint="Follow the connectors with 'kdeclare connector list'.",
+    follow_hint="Follow the progress with 'kdeclare connector list'.",
     look_hint="Check the connectors with 'kdeclare connector list'.",
 )
 

@@ -1,6 +1,6 @@
-"""Log in with Kerberos (GSSAPI), with the Kerberos library of the operating system.
+"""Log in with Kerberos (GSSAPI), using the Kerberos library of the operating system.
 
-Requires the extra ``kerberos``, and the library of MIT Kerberos.
+Requires the extra ``kerberos``, and the MIT Kerberos library.
 """
 
 import re
@@ -113,7 +113,7 @@ def build_kerberos_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _find_store(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the location of the credentials that the JAAS line specifies. Raises KdeclareError."""
+    """Return the location of the credentials that ``sasl.jaas.config`` specifies. Raises KdeclareError."""
     is_enabled = {name: options.get(name, "").lower() == "true" for name in ("useKeyTab", "useTicketCache")}
     if is_enabled["useKeyTab"] and "keyTab" in options:
         keytab = options["keyTab"].removeprefix("FILE:")

@@ -55,7 +55,7 @@ def call_within(timeout_s: float, function: Callable[[], T], action: str) -> T:
     and ``abort_transaction`` wait for an event without a limit. After the time limit, the call is abandoned:
     it continues in a daemon thread, and the client must be closed.
 
-    action: describes the call in the error message after the time limit. Raises Fault.
+    action: a description of the call, for the error message if the time limit is exceeded. Raises Fault.
     """
     results: list[T] = []
     failures: list[BaseException] = []

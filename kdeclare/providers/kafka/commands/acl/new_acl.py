@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RoleOptions:
-    """The options for roles. In names, a star at the end stands for all names with this prefix."""
+    """The options for roles. In names, a star at the end means all names with this prefix."""
 
     produce: Annotated[_Names, typer.Option(metavar="TOPIC", help="A topic to write to. Repeatable.")] = None
     consume: Annotated[_Names, typer.Option(metavar="TOPIC", help="A topic to read from. Repeatable.")] = None

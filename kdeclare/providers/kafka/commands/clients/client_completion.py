@@ -33,7 +33,10 @@ def find_types(place: CursorContext) -> list[EntityType]:
 
 
 def list_clients(type_: EntityType, names: Names) -> list[str]:
-    """Return the users, client ids or IP addresses that have quotas, and the users with SCRAM credentials."""
+    """Return the users, client ids or IP addresses that have quotas.
+
+    The users include those that have only SCRAM credentials.
+    """
     live = {dict(entity.parts).get(type_) for entity in _read_limits(names)}
     users = _read_users(names) if type_ is EntityType.USER else ()
     return sorted({name for name in live if name is not None}.union(users))

@@ -28,7 +28,7 @@ class ClientEntityQuery:
 
     @property
     def has_names(self) -> bool:
-        """Whether the command names every entity, so that no cluster is needed to find the entities."""
+        """Whether the command gives all entities by name, so that finding them needs no cluster."""
         return all(self.names.values())
 
     def list_entities(self) -> list[QuotaEntity]:
@@ -38,7 +38,7 @@ class ClientEntityQuery:
         return list(dict.fromkeys(named))
 
     def includes(self, entity: QuotaEntity) -> bool:
-        """Return whether the command names an entity.
+        """Return whether the command selects an entity.
 
         The entity must have exactly the entity types of the command and, for each type, a name that the
         command selects.

@@ -54,7 +54,7 @@ def render_moves(moves: Mapping[TopicPartition, Move]) -> str:
 
 
 def render_verification(states: Iterable[VerifyState]) -> str:
-    """Render what ``--verify`` prints about partitions, without log directories and throttles."""
+    """Render what ``--verify`` prints about partitions, without log directories or throttles."""
     lines = [_format_verify_state(state) for state in sorted(states, key=lambda state: state.partition)]
     return "".join(f"{line}\n" for line in ("Status of partition reassignment:", *lines))
 

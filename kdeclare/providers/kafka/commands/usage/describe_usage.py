@@ -1,4 +1,4 @@
-"""Read who writes and reads the topics that a command selects, without changing anything."""
+"""Determine who writes and reads the topics that a command selects, without changing anything."""
 
 from datetime import UTC, datetime
 

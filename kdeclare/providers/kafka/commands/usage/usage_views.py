@@ -34,7 +34,7 @@ class GroupUsageView:
         int | None,
         Field(
             description="Number of members that have partitions of the topic; null if the group has members "
-            "without partitions, which can read the topic soon."
+            "without partitions, which may soon read the topic."
         ),
     ]
     unread: Annotated[

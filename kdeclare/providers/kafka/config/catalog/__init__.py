@@ -1,6 +1,6 @@
 """The catalog of Kafka's config keys: types, defaults, and how each key can be changed.
 
-`scripts/generate_catalog.py` reads the keys from a running broker and writes `topic.json` and `broker.json`.
+`scripts/generate_catalog.py` reads the keys from a running broker and writes one JSON file for each scope.
 The catalog is for offline checks: data from a live cluster takes precedence.
 """
 
@@ -22,8 +22,8 @@ class KeyInfo:
 
     type: the name of the ConfigDef.Type.
     default: the default of the key itself; None if there is no default.
-    mode: for a topic key, ``topic``. For a broker key, ``read-only``, ``cluster-wide``, ``per-broker``, or
-        ``per-listener`` (only for one broker, with a listener prefix).
+    mode: for a broker key, ``read-only``, ``cluster-wide``, ``per-broker``, or ``per-listener`` (only for one
+        broker, with a listener prefix). For keys of other scopes: ``topic``, ``group`` or ``client-metrics``.
     """
 
     type: str
@@ -48,7 +48,7 @@ class KeyInfo:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The config keys of one scope (topics or brokers), by name."""
+    """The config keys of one scope (topics, brokers, groups or client metrics subscriptions), by name."""
 
     scope: ConfigScope
     keys: Mapping[str, KeyInfo]

@@ -28,7 +28,7 @@ def choose_leaders(
 ) -> list[bool]:
     """Choose the leader of each partition and put it first.
 
-    Return the partitions that had several candidates.
+    Return, for each partition, whether its leader was chosen from candidates.
 
     A leader whose replica stays remains the leader. If a leader is on an unregistered broker, the first
     remaining replica becomes the leader. If the replica of any other leader is removed, the first remaining
