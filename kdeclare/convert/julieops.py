@@ -37,7 +37,7 @@ _CONNECT_TOPICS = (
     ("configs_topic", "connect-configs"),
 )
 _KSQL = "kdeclare does not manage ksqlDB."
-_RBAC = "kdeclare does not manage role-based access control of Confluent Platform. Declare Acl manifests."
+_RBAC = "kdeclare does not manage role-based access control of Confluent Platform. Write Acl manifests."
 _QUOTA_KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
 
 
@@ -118,7 +118,7 @@ class _Converter:
             project.report(
                 key,
                 "Custom roles are defined in a separate file, which kdeclare does not read. "
-                "Declare Acl manifests.",
+                "Write Acl manifests.",
             )
 
     def _convert_topic(

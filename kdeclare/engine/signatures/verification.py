@@ -75,9 +75,9 @@ def require_intact_signature(content: SignedContent, name: str) -> None:
             error(
                 "signature-invalid",
                 "Signature does not match the plan",
-                f"The signature in '{name}' with key {signature.key} was not made for this plan. The "
-                "signature, 'created_at' or 'signed_at' in the file was changed, or the signature belongs to "
-                "another plan.",
+                f"The signature in '{name}' with key {signature.key} does not match this plan. Either it "
+                "was made for another plan, or the signature, 'created_at' or 'signed_at' was changed in the "
+                "file.",
                 hint=_SIGN_HINT,
             )
         )

@@ -46,7 +46,7 @@ SESSION_DEFAULTS = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.parquet.compression.codec": "zstd",
 }
-"""kdeclare's default settings of a session, by key. Spark Connect sessions can set them, too."""
+"""kdeclare's default session settings, by key. They can also be set for Spark Connect sessions."""
 
 _REMOTE_SETTINGS = {
     # Spark would store larger task code in files on executors. This code contains the secrets of the fleet.

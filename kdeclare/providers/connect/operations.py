@@ -81,7 +81,7 @@ class PatchWorkers(OperationType):
     propagates = True
 
     def describe_target(self, op: Operation) -> tuple[str, str]:
-        """Return the URLs of the workers."""
+        """Return the label "workers" and the URLs of the workers, separated by commas."""
         return "workers", ", ".join(get_group(op).names)
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:

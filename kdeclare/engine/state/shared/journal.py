@@ -106,7 +106,7 @@ def salvage_entries(objects: ConditionalObjects, run_id: str) -> tuple[tuple[Jso
 
 
 def list_journal_parts(objects: ConditionalObjects, run_id: str) -> tuple[str, ...]:
-    """Return the keys of the parts of a journal's objects. Damaged lists of parts are left out."""
+    """Return the keys of the parts that a journal's objects are split into. Ignore damaged lists of parts."""
     parts: list[str] = []
     for key in objects.list_keys(f"{JOURNALS_FOLDER}{run_id}/"):
         stored = objects.get(key)

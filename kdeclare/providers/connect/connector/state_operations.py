@@ -152,7 +152,7 @@ class DeleteConnectorOffsets(ConnectorOperationType):
         return {EXISTS: find_connector(op, live) is not None}
 
     def expected_state(self, op: Operation) -> View:
-        """Return the same view, because the connector still exists."""
+        """Return the view from before the operation, because the connector still exists."""
         return op.expect
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:

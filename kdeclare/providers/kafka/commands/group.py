@@ -78,7 +78,7 @@ def register(app: typer.Typer) -> None:
     command(group, "reset-offsets", epilog=_RESET_EPILOG)(reset_offsets)
     command(group, "delete-offsets", epilog=_DELETE_OFFSETS_EPILOG)(delete_offsets)
     command(group, "delete", epilog=_DELETE_EPILOG)(delete)
-    app.add_typer(group, name="group", help="List, describe, reset and delete groups of consumers.")
+    app.add_typer(group, name="group", help="List, describe and delete groups, and reset their offsets.")
 
 
 def list_groups(
