@@ -148,7 +148,8 @@ def _find_docstrings(
                 yield node, above
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield from _find_docstrings(statement, _format_declaration(statement, scope))
-        above = _shorten(ast.unparse(statement))
+            case ast.Assign() | ast.AnnAssign():
+                above = _shorten(ast.unparse(statement))
 
 
 def _format_declaration(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, scope: ast.AST) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset
 from jsonschema import Draft202012Validator
 
 from kdeclare.providers.kafka.client import connect
@@ -68,6 +69,17 @@ class FleetFolder:
         options = ("--out", out, "--format", "json", *arguments)
         printed = self.kdeclare("fleet", command, file, *options, code=code, **variables)
         return parse_valid_output(f"fleet-{command}", printed)
+
+    def read_summary(self) -> dict[str, Any]:
+        """Return the summary of the latest audit."""
+        summary: dict[str, Any] = json.loads((self.folder / "audits" / "summary.json").read_text())
+        return summary
+
+    def read_findings(self, audit_id: str, out: str = "audits") -> list[dict[str, Any]]:
+        """Return the findings of an audit, which any tool that reads Parquet sees like this."""
+        table = pyarrow.dataset.dataset(self.folder / out / "findings", partitioning="hive")
+        rows = table.to_table(filter=pyarrow.dataset.field("audit_id") == audit_id).to_pylist()
+        return [row | {"labels": dict(row["labels"] or ())} for row in rows]
 
     @contextmanager
     def open_other_client(self, cluster: str) -> Iterator["OtherClient"]:

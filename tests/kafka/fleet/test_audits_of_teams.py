@@ -5,12 +5,10 @@ The tests continue each other in the order of this file. They delete all topics 
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-import pyarrow.dataset
 import pytest
 
 from kdeclare.sandbox import GroupSettings
@@ -22,6 +20,8 @@ from tests.kafka.fleet.fleet_folder import (
     parse_valid_output,
     write_document,
 )
+from tests.unit.fleet.test_incremental_audits import list_unchanged
+from tests.webhooks import Hook, make_handler
 
 pytestmark = pytest.mark.kafka
 
@@ -40,22 +40,18 @@ fi
 
 @dataclass
 class Teams(FleetFolder):
-    """The projects of the teams, and the messages that their webhook received."""
+    """The projects of the teams, and their webhook."""
 
-    hook: str = ""
-    messages: list[dict[str, Any]] = field(default_factory=list)
+    hook: Hook = field(default_factory=Hook)
 
-    def declare(self, project: str, **manifests: dict[str, Any]) -> None:
-        """Write all manifests of a project. The names of topics have underscores instead of dots."""
-        documents = (
-            dump_manifest(name.replace("__", "/").replace("_", "."), spec, project)
-            for name, spec in manifests.items()
-        )
+    def declare(self, project: str, manifests: Mapping[str, dict[str, Any]]) -> None:
+        """Write all manifests of a project."""
+        documents = (dump_manifest(name, spec, project) for name, spec in manifests.items())
         (self.folder / project / "manifests" / "all.yaml").write_text("---\n".join(documents))
 
     def audit(self, *arguments: str, out: str = "audits", code: int = 0) -> dict[str, Any]:
         """Audit the fleet."""
-        return self.fleet("audit", out, *arguments, code=code, HOOK_URL=self.hook)
+        return self.fleet("audit", out, *arguments, code=code, HOOK_URL=self.hook.url)
 
     def refuse(self, *arguments: str) -> str:
         """Run `fleet apply`, which must refuse to start. Return the code of its error."""
@@ -63,16 +59,9 @@ class Teams(FleetFolder):
         (diagnostic,) = json.loads(self.kdeclare(*line, code=3))["diagnostics"]
         return str(diagnostic["code"])
 
-    def read_findings(self, summary: dict[str, Any], out: str = "audits") -> list[dict[str, Any]]:
-        """Read the findings of an audit with pyarrow."""
-        table = pyarrow.dataset.dataset(self.folder / out / "findings", partitioning="hive")
-        is_of_audit = pyarrow.dataset.field("audit_id") == summary["audit_id"]
-        rows: list[dict[str, Any]] = table.to_table(filter=is_of_audit).to_pylist()
-        return rows
-
     def find(self, summary: dict[str, Any]) -> dict[tuple[str, str, str], dict[str, Any]]:
         """Return the findings of an audit by entry, resource and kind of finding."""
-        rows = self.read_findings(summary)
+        rows = self.read_findings(summary["audit_id"])
         found = {(row["cluster"], f"{row['kind']}/{row['name']}", row["finding"]): row for row in rows}
         assert len(found) == len(rows)
         return found
@@ -93,37 +82,19 @@ def teams(clusters: GroupSettings, tmp_path_factory: pytest.TempPathFactory) -> 
     check.write_text(CHECK.replace("PYTHON", sys.executable))
     check.chmod(0o755)
     (teams.folder / "pause-before").write_text("never")
-
-    class Hook(BaseHTTPRequestHandler):
-        def respond(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            teams.messages.append(json.loads(body))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with serve(Hook, ("POST",)) as url:
-        teams.hook = f"{url}/services/a-secret"
+    with serve(make_handler(teams.hook), ("POST",)) as url:
+        teams.hook.url = f"{url}/services/a-secret"
         yield teams
 
 
 def write_fleet(teams: Teams, **more: Any) -> None:
     """Write the fleet file: two projects in one cluster, one in another, and a cluster without a project."""
-    projects = {
-        "eu-1": ("payments", "eu-1"),
-        "eu-1-checkout": ("checkout", "eu-1"),
-        "eu-2": ("payments", "eu-2"),
-    }
-    entries: list[dict[str, Any]] = [
-        {"name": name, "project": f"{project}/kdeclare.yaml", "env": env}
-        for name, (project, env) in projects.items()
+    entries = [
+        {"name": "eu-1", "project": "payments/kdeclare.yaml", "env": "eu-1"},
+        {"name": "eu-1-checkout", "project": "checkout/kdeclare.yaml", "env": "eu-1"},
+        {"name": "eu-2", "project": "payments/kdeclare.yaml", "env": "eu-2"},
+        {"name": "lab", "bootstrapServers": teams.bootstrap("lab"), "manifests": ["lab/manifests"]},
     ]
-    entries.append(
-        {"name": "lab", "bootstrapServers": teams.bootstrap("lab"), "manifests": ["lab/manifests"]}
-    )
     health = {"checks": {"offline-partitions": 0}, "command": ["./check.sh"], "timeout": "30s"}
     rollout = {"health": health, "batchSize": 1}
     notification = {"name": "platform", "url": "${env.HOOK_URL}", "format": "json"}
@@ -134,20 +105,14 @@ def write_fleet(teams: Teams, **more: Any) -> None:
 def declare_all(teams: Teams) -> None:
     """Both teams declare the topic events, differently, and the same quota."""
     quota = {"entity": {"user": "app"}, "limits": {"producer_byte_rate": 1_000_000}}
-    teams.declare(
-        "payments",
-        orders=build_topic_spec(retention_ms=WEEK),
-        refunds=build_topic_spec(retention_ms=WEEK),
-        events=build_topic_spec(retention_ms=WEEK),
-        ClientQuota__app=quota,
-    )
-    teams.declare(
-        "checkout",
-        carts=build_topic_spec(retention_ms=WEEK),
-        events=build_topic_spec(retention_ms=DAY),
-        ClientQuota__app=quota,
-    )
-    teams.declare("lab", experiment=build_topic_spec(retention_ms=DAY))
+    payments = {name: build_topic_spec(retention_ms=WEEK) for name in ("orders", "refunds", "events")}
+    teams.declare("payments", payments | {"ClientQuota/app": quota})
+    teams.declare("checkout", build_checkout_topics() | {"ClientQuota/app": quota})
+    teams.declare("lab", {"experiment": build_topic_spec(retention_ms=DAY)})
+
+
+def build_checkout_topics() -> dict[str, dict[str, Any]]:
+    return {"carts": build_topic_spec(retention_ms=WEEK), "events": build_topic_spec(retention_ms=DAY)}
 
 
 def test_rollout_is_paused_by_its_health_command_and_continues(teams: Teams) -> None:
@@ -193,13 +158,13 @@ def test_resources_of_two_projects_are_contested(teams: Teams) -> None:
 
 def test_contradiction_within_a_project_is_found(teams: Teams) -> None:
     moved = {"partitions": [{"topic": "experiment", "partition": 0, "replicas": [1, 2]}]}
-    experiment = build_topic_spec(retention_ms=DAY)
-    teams.declare("lab", experiment=experiment, Reassignment__grow=moved)
+    experiment = {"experiment": build_topic_spec(retention_ms=DAY)}
+    teams.declare("lab", experiment | {"Reassignment/grow": moved})
     found = teams.find(teams.audit("--fail-on", "severity>=high and contested", code=2))
     conflict = found["lab", "Topic/experiment", "contested"]
     assert conflict["severity"] == "high"
     assert conflict["message"].startswith("Topic/experiment conflicts with Reassignment/grow")
-    teams.declare("lab", experiment=experiment)
+    teams.declare("lab", experiment)
 
 
 def test_unchanged_clusters_are_not_compared_again(teams: Teams) -> None:
@@ -217,13 +182,8 @@ def test_unchanged_clusters_are_not_compared_again(teams: Teams) -> None:
     full = teams.audit("--snapshot", "snapshots", "--full", "--engine", "spark", out="full")
     assert list_unchanged(full) == []
     assert incremental["found"] == full["found"]
-    assert list_comparable(teams.read_findings(incremental)) == list_comparable(
-        teams.read_findings(full, "full")
-    )
-
-
-def list_unchanged(summary: dict[str, Any]) -> list[str]:
-    return [cluster["name"] for cluster in summary["clusters"] if cluster["unchanged"]]
+    carried_over = teams.read_findings(incremental["audit_id"])
+    assert list_comparable(carried_over) == list_comparable(teams.read_findings(full["audit_id"], "full"))
 
 
 def list_comparable(rows: list[dict[str, Any]]) -> list[str]:
@@ -234,16 +194,11 @@ def list_comparable(rows: list[dict[str, Any]]) -> list[str]:
 
 def test_recreated_topic_is_found(teams: Teams) -> None:
     """Its configs are those of its manifest, so that a plan would not change it."""
-    found = teams.find(read_summary(teams))
+    found = teams.find(teams.read_summary())
     recreated = found["eu-2", "Topic/orders", "changed"]
     assert (recreated["severity"], recreated["path"], recreated["op"]) == ("high", "topicId", None)
     assert "The records of the deleted topic are gone." in recreated["message"]
     assert found["eu-2", "Topic/refunds", "changed"]["path"] == RETENTION
-
-
-def read_summary(teams: Teams) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads((teams.folder / "audits" / "summary.json").read_text())
-    return summary
 
 
 def test_snapshots_differ_by_what_happened_between_them(teams: Teams) -> None:
@@ -278,15 +233,15 @@ def test_history_names_the_run_that_changed_a_topic(teams: Teams) -> None:
 
 
 def test_webhook_receives_new_findings_once(teams: Teams) -> None:
-    assert teams.messages == []
+    assert teams.hook.messages == []
     teams.audit("--notify")
-    (message,) = teams.messages
+    (message,) = teams.hook.messages
     assert message["headline"] == "Fleet shop: 2 fixed."
     fixed = {(f["cluster"], f["name"], f["path"]) for f in message["fixed"]}
     assert fixed == {("eu-2", "orders", "topicId"), ("eu-2", "refunds", RETENTION)}
     assert message["open"] == {"high": 3, "medium": 2}
     teams.audit("--notify")
-    assert len(teams.messages) == 1
+    assert len(teams.hook.messages) == 1
 
 
 def test_accepted_drift_comes_back_when_it_expires(teams: Teams) -> None:
@@ -309,10 +264,8 @@ def test_accepted_drift_comes_back_when_it_expires(teams: Teams) -> None:
 
 def test_deletes_of_all_projects_are_limited_together(teams: Teams) -> None:
     """Both projects delete the same quota. The plan of the second one is stale then."""
-    teams.declare("payments", events=build_topic_spec(retention_ms=WEEK))
-    teams.declare(
-        "checkout", events=build_topic_spec(retention_ms=DAY), carts=build_topic_spec(retention_ms=WEEK)
-    )
+    teams.declare("payments", {"events": build_topic_spec(retention_ms=WEEK)})
+    teams.declare("checkout", build_checkout_topics())
     plan = teams.fleet("plan", "plans", "--allow-deletes")
     assert [c["summary"]["delete"] for c in plan["clusters"]] == [3, 1, 3, 0]
     options = ("--yes", "--skip-health-checks", "--max-failures", "1")

@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import pyarrow.dataset
 import pytest
 from playwright.sync_api import Browser
 
@@ -79,10 +78,7 @@ class Story(FleetFolder):
 
     def apply(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         """Run ``fleet apply``; the JSON that it printed."""
-        more = ("--out", "plans", "--yes", "--batch-size", "1", "--format", "json", *arguments)
-        return parse_valid_output(
-            "fleet-apply", self.kdeclare("fleet", "apply", "fleet.yaml", *more, code=code)
-        )
+        return self.fleet("apply", "plans", "--yes", "--batch-size", "1", *arguments, code=code)
 
     def each(self, *arguments: str) -> None:
         """Run a command of one cluster for all of them at once; ``{}`` is the cluster's name."""
@@ -263,13 +259,6 @@ def _make_drift_of_lab(story: Story, hand: OtherClient) -> None:
     story.expected.append(build_finding("lab", "s.dropped", "orphaned", None, "delete"))
 
 
-def read_findings(story: Story, audit_id: str) -> list[dict[str, Any]]:
-    """The findings of an audit as any tool reads them."""
-    table = pyarrow.dataset.dataset(story.folder / "audits" / "findings", partitioning="hive")
-    found = table.to_table(filter=pyarrow.dataset.field("audit_id") == audit_id).to_pylist()
-    return [row | {"labels": dict(row["labels"] or ())} for row in found]
-
-
 def convert_row(row: Mapping[str, Any]) -> Finding:
     """A row as it is expected."""
     values = {name: row[name] for name in ("cluster", "kind", "name", "finding", "path", "op")}
@@ -284,9 +273,9 @@ def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
 
 def expect_findings(story: Story, summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The table has what is expected and nothing else, and the summary says the same; the rows."""
-    found = read_findings(story, summary["audit_id"])
+    found = story.read_findings(summary["audit_id"])
     assert sort_findings(map(convert_row, found)) == sort_findings(story.expected)
-    assert summary == json.loads((story.folder / "audits" / "summary.json").read_text())
+    assert summary == story.read_summary()
     assert summary["found"] == Counter(f.finding for f in story.expected)
     for cluster in summary["clusters"]:
         assert cluster["found"] == Counter(f.finding for f in story.expected if f.cluster == cluster["name"])
@@ -324,7 +313,7 @@ def test_fleet_audit_of_snapshot_tells_new_from_fixed(story: Story) -> None:
     """Nothing but a manifest has changed since the audit before, which read the clusters."""
     record = story.fleet("snapshot", "snapshots")
     assert [c["error"] for c in record["clusters"]] == [None] * 3
-    first = json.loads((story.folder / "audits" / "summary.json").read_text())
+    first = story.read_summary()
     story.specials["s.grown"] = build_topic_spec(3)
     story.declare()
     story.expected = [f for f in story.expected if f.name != "s.grown"]
@@ -338,7 +327,7 @@ def test_fleet_audit_of_snapshot_tells_new_from_fixed(story: Story) -> None:
     assert summary["since"] | counts == summary["since"]
     assert [point["audit_id"] for point in summary["trend"]] == [first["audit_id"]]
     assert sort_findings(convert_row(row) for row in found if row["status"] == "new") == sort_findings(more)
-    times = {repr(convert_row(row)): row["first_seen"] for row in read_findings(story, first["audit_id"])}
+    times = {repr(convert_row(row)): row["first_seen"] for row in story.read_findings(first["audit_id"])}
     known = [row for row in found if row["status"] == "known"]
     assert all(row["first_seen"] == times[repr(convert_row(row))] for row in known)
     assert "s.grown" in (story.folder / "audits" / "report.md").read_text()
@@ -402,7 +391,7 @@ def test_fleet_apply_stops_at_stale_plan_unless_failures_allowed(story: Story) -
 
 
 def test_fleet_audit_reports_unreachable_clusters(story: Story) -> None:
-    before = json.loads((story.folder / "audits" / "summary.json").read_text())
+    before = story.read_summary()
     sandbox.stop(story.settings.members[CLUSTERS.index("lab")].folder)
     with story.open_other_client("eu-1") as hand:
         alter_topics(story, "eu-1", hand, range(3, 1_900, 83))
@@ -427,13 +416,13 @@ def test_fleet_audit_reports_unreachable_clusters(story: Story) -> None:
     assert [c["name"] for c in summary["clusters"] if c["error"]] == ["lab", "us-1"]
     assert summary["seconds"] < before["seconds"] + 300, "it costs its time-out"
     earlier = {
-        convert_row(row)[:5] for row in read_findings(story, before["audit_id"]) if row["cluster"] != "lab"
+        convert_row(row)[:5] for row in story.read_findings(before["audit_id"]) if row["cluster"] != "lab"
     }
     assert summary["since"]["mended"] == len(earlier - {f[:5] for f in story.expected})
 
 
 def test_fleet_report_shows_all_findings(story: Story, desktop: WatchedPage) -> None:
-    summary = json.loads((story.folder / "audits" / "summary.json").read_text())
+    summary = story.read_summary()
     page = desktop.open(story.folder / "audits" / "report.html")
     assert page.locator("h1").inner_text() == "Drift in 2 of 4 clusters of shop, 2 not read."
     assert desktop.read_count() == f"{len(story.expected)} of {len(story.expected)} findings"
