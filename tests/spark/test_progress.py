@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from pyspark import SparkJobInfo, SparkStageInfo, StatusTracker
 from pyspark.sql import SparkSession
 
 from kdeclare.fleet.spark.progress import report_progress
@@ -25,6 +26,40 @@ def test_progress_counts_all_tasks(spark: SparkSession) -> None:
     assert len(heard) > 2
     assert heard == sorted(heard)
     assert {total for _, _, total in heard} == {8}
+
+
+class LateStatusTracker(StatusTracker):
+    """Spark's status tracker, whose last events arrive only after some more requests."""
+
+    def __init__(self, tracker: StatusTracker, late_requests: int) -> None:
+        self._tracker = tracker
+        self._late_requests = late_requests
+
+    def getJobIdsForGroup(self, jobGroup: str | None = None) -> list[int]:  # noqa: N802, N803
+        return self._tracker.getJobIdsForGroup(jobGroup)
+
+    def getJobInfo(self, jobId: int) -> SparkJobInfo | None:  # noqa: N802, N803
+        info = self._tracker.getJobInfo(jobId)
+        if info is None or info.status == "RUNNING" or not self._late_requests:
+            return info
+        self._late_requests -= 1
+        return info._replace(status="RUNNING")
+
+    def getStageInfo(self, stageId: int) -> SparkStageInfo | None:  # noqa: N802, N803
+        info = self._tracker.getStageInfo(stageId)
+        if info is None or not self._late_requests:
+            return info
+        return info._replace(numCompletedTasks=min(info.numCompletedTasks, info.numTasks - 1))
+
+
+def test_last_report_waits_for_late_events(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = spark.sparkContext
+    late = LateStatusTracker(context.statusTracker(), late_requests=5)
+    monkeypatch.setattr(context, "statusTracker", lambda: late)
+    heard: list[tuple[str, int, int]] = []
+    with report_progress(spark, lambda *told: heard.append(told), "Reading"):
+        context.parallelize(range(8), 8).count()
+    assert heard[-1] == ("Reading", 8, 8)
 
 
 def test_progress_ignores_skipped_stages(spark: SparkSession) -> None:

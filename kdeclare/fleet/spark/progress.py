@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -16,6 +17,7 @@ from kdeclare.fleet.spark.settings import is_connect_session
 _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.3
+_LAST_EVENTS_SECONDS = 5.0
 _GROUP = "spark.jobGroup.id"
 _DESCRIPTION = "spark.job.description"
 
@@ -103,12 +105,16 @@ def _poll_progress(
 ) -> None:
     """Report progress until ``finished`` is set, and one last time afterwards.
 
-    Without the last report, a job that starts and ends between two polls would never be reported.
+    Without the last report, a job that starts and ends between two polls would never be reported. Spark
+    returns the result of a job before its own listeners have handled the end of the last tasks, so the last
+    report waits for them.
     """
     last_counts = (-1, -1)
     while True:
         is_finished = finished.wait(_POLL_SECONDS)
         try:
+            if is_finished:
+                _await_ends_of_jobs(tracker, group)
             counts = _count_tasks(tracker, group)
             if counts != last_counts and counts[1]:
                 progress(text, *counts)
@@ -118,6 +124,16 @@ def _poll_progress(
         if is_finished:
             return
         last_counts = counts
+
+
+def _await_ends_of_jobs(tracker: StatusTracker, group: str) -> None:
+    """Wait until Spark counts no job of the group as running, for a few seconds at most."""
+    deadline = time.monotonic() + _LAST_EVENTS_SECONDS
+    while time.monotonic() < deadline:
+        infos = map(tracker.getJobInfo, tracker.getJobIdsForGroup(group))
+        if not any(info is not None and info.status == "RUNNING" for info in infos):
+            return
+        time.sleep(_POLL_SECONDS / 10)
 
 
 def _count_tasks(tracker: StatusTracker, group: str) -> tuple[int, int]:
