@@ -24,7 +24,7 @@ from tests.shared_servers import SharedServers
 from tests.startup_cache import BROKER, WORKER, archive_options
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
     from kdeclare.providers.kafka.client import KafkaCluster
     from kdeclare.sandbox import SandboxSettings, SandboxStatus
@@ -441,18 +441,46 @@ def chromium() -> "Iterator[Browser]":
 
 @pytest.fixture(scope="module")
 def desktop_window(chromium: "Browser") -> "Iterator[WatchedPage]":
-    """A wide window, for one module: Chromium would start processes for a window of each test."""
+    """A window, for one module: Chromium would start processes for a window of each test."""
     from tests.browser.watched import WatchedPage
 
-    context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme="light")
+    context = chromium.new_context()
     yield WatchedPage(context.new_page())
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def phone_window(chromium: "Browser") -> "Iterator[WatchedPage]":
+    """The window of a phone, for one module."""
+    from tests.browser.watched import WatchedPage
+
+    context = chromium.new_context(is_mobile=True)
+    yield WatchedPage(context.new_page())
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def scriptless_window(chromium: "Browser") -> "Iterator[Page]":
+    """A window that runs no scripts, for one module."""
+    context = chromium.new_context(java_script_enabled=False)
+    yield context.new_page()
     context.close()
 
 
 @pytest.fixture
 def desktop(desktop_window: "WatchedPage") -> "Iterator[WatchedPage]":
     """A wide window that is empty. Fails at the end if the page logged to the console or sent a request."""
-    desktop_window.clear()
-    yield desktop_window
-    assert desktop_window.messages == []
-    assert [url for url in desktop_window.requests if not url.startswith(("file:", "data:"))] == []
+    yield from _lend_window(desktop_window, 1440, 1000)
+
+
+@pytest.fixture
+def phone(phone_window: "WatchedPage") -> "Iterator[WatchedPage]":
+    """The window of a phone, which is empty. Fails at the end like `desktop`."""
+    yield from _lend_window(phone_window, 390, 844)
+
+
+def _lend_window(window: "WatchedPage", width: int, height: int) -> "Iterator[WatchedPage]":
+    window.clear(width, height)
+    yield window
+    assert window.messages == []
+    assert [url for url in window.requests if not url.startswith(("file:", "data:"))] == []

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Browser
-
 from tests.browser.watched import WatchedPage
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
@@ -26,24 +24,20 @@ class Picture:
     opened: str | None = None
 
 
-def take_picture(chromium: Browser, page_file: Path, picture: Picture) -> None:
+def take_picture(desktop: WatchedPage, page_file: Path, picture: Picture) -> None:
     """Open a page as in the picture; it fits the window, has the theme, and logs no errors.
 
     KDECLARE_UPDATE_GOLDEN=1 writes the picture into the docs.
     """
-    size = {"width": picture.width, "height": picture.height}
-    context = chromium.new_context(viewport=size, color_scheme=picture.scheme)  # type: ignore[arg-type]
-    watched = WatchedPage(context.new_page())
-    page = watched.open(page_file, picture.link)
+    desktop.resize(picture.width, picture.height)
+    desktop.page.emulate_media(color_scheme=picture.scheme)
+    page = desktop.open(page_file, picture.link)
     if picture.opened:
         page.locator(".toggle").and_(page.get_by_role("button", name=picture.opened)).click()
-    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == _BACKGROUNDS[picture.scheme]
+    assert page.evaluate("document.documentElement.scrollWidth") == picture.width
     image = page.screenshot()
-    context.close()
-    assert background == _BACKGROUNDS[picture.scheme]
-    assert wide == picture.width
-    assert watched.messages == []
+    assert desktop.messages == []
     if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
         # only here, because the size also depends on the fonts of a machine
         assert len(image) < MOST_BYTES, f"{picture.name} has {len(image):,} bytes"

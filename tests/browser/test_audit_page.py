@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -242,9 +243,9 @@ def test_audit_row_opens_for_every_shape_of_finding(desktop: WatchedPage, tmp_pa
     audit = build_audit_of_every_shape()
     made = tmp_path / "report.html"
     made.write_text(render_audit_page(audit), encoding="utf-8")
-    page, left = desktop.open(made), {item.name: item for item in audit.rows}
+    page = desktop.open(made, f"#open={','.join(map(str, range(len(audit.rows))))}")
+    left = {item.name: item for item in audit.rows}
     while True:
-        page.evaluate(_OPEN_ALL)
         details = page.locator("tr.detail").all_inner_texts()
         names = page.locator("tr.finding .c-resource .clip").evaluate_all("all => all.map(one => one.title)")
         for name, detail in zip(names, details, strict=True):
@@ -262,13 +263,6 @@ def test_audit_row_opens_for_every_shape_of_finding(desktop: WatchedPage, tmp_pa
             break
         following.click()
     assert not left
-
-
-_OPEN_ALL = """() => {
-  const toggles = () => document.querySelectorAll(".toggle");
-  for (let n = 0; n < toggles().length; n++) toggles()[n].click();
-}"""
-"""Click in a script, because the page renders its rows again after each click, and a pointer would wait."""
 
 
 def _format_json(value: str) -> str:
@@ -349,46 +343,50 @@ def test_audit_page_without_findings_says_so(desktop: WatchedPage, tmp_path: Pat
     expect(page.locator(".nothing")).to_have_text("There are no findings.")
 
 
-@pytest.mark.parametrize("width", [320, 390, 760, 1024])
-def test_audit_page_fits_narrow_windows(chromium: Browser, file: Path, width: int) -> None:
-    context = chromium.new_context(viewport={"width": width, "height": 844}, is_mobile=width < 760)
-    page = context.new_page()
-    page.goto(file.as_uri())
+@pytest.mark.parametrize(("window", "widths"), [("phone", (320, 390)), ("desktop", (760, 1024))])
+def test_audit_page_fits_narrow_windows(
+    request: pytest.FixtureRequest, file: Path, window: str, widths: tuple[int, ...]
+) -> None:
+    """The page is loaded in the narrowest window, which then becomes wider."""
+    watched: WatchedPage = request.getfixturevalue(window)
+    watched.resize(widths[0], 844)
+    page = watched.open(file)
     page.locator("tr.finding").first.click()
     page.locator("tr.finding", has_text="assignments").or_(page.locator("tr.finding").nth(40)).first.click()
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    if width < 760:
+    for width in widths:
+        watched.resize(width, 844)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    if window == "phone":
         page.locator("#f-sort").select_option("cluster desc")
         assert "sort=cluster&dir=desc" in page.evaluate("location.hash")
-    context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_audit_page_text_has_enough_contrast(chromium: Browser, small_file: Path, scheme: str) -> None:
+def test_audit_page_text_has_enough_contrast(
+    desktop: WatchedPage, small_file: Path, scheme: Literal["light", "dark"]
+) -> None:
     """Every text has the contrast that WCAG AA requires, 4.5 to 1."""
-    context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme=scheme)  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto(f"{small_file.as_uri()}#kind=changed&open=2")
-    weak = find_weak_texts(page)
-    context.close()
-    assert weak == []
+    desktop.page.emulate_media(color_scheme=scheme)
+    page = desktop.open(small_file, "#kind=changed&open=2")
+    assert find_weak_texts(page) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_audit_page_prints_whole_charts_in_light_colors(chromium: Browser, file: Path, scheme: str) -> None:
-    context = chromium.new_context(viewport={"width": 1000, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto(file.as_uri())
+def test_audit_page_prints_whole_charts_in_light_colors(
+    desktop: WatchedPage, file: Path, scheme: Literal["light", "dark"]
+) -> None:
+    desktop.resize(1000, 800)
+    desktop.page.emulate_media(color_scheme=scheme)
+    page = desktop.open(file)
     heat = page.locator("#heat")
     assert heat.evaluate("one => one.scrollHeight > one.clientHeight")
-    page.emulate_media(media="print", color_scheme=scheme)  # type: ignore[arg-type]
+    page.emulate_media(media="print", color_scheme=scheme)
     assert heat.evaluate("one => one.scrollHeight <= one.clientHeight + 1")
     for hidden in (".toolbar", ".pager", "#heat-note .screen-only"):
         expect(page.locator(hidden)).to_be_hidden()
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == "rgb(255, 255, 255)"
     assert find_weak_texts(page) == []
-    context.close()
 
 
 def test_audit_page_has_counts_severe_findings_and_findings_in_this_order(
@@ -425,12 +423,12 @@ def test_audit_page_counts_severe_findings_that_are_not_listed(
     assert desktop.read_count().startswith(f"{len(high) + 3:,} of ")  # and three clusters
 
 
-def test_audit_page_has_a_table_of_unused_topics(chromium: Browser, tmp_path: Path) -> None:
+def test_audit_page_has_a_table_of_unused_topics(
+    desktop: WatchedPage, scriptless_window: Page, tmp_path: Path
+) -> None:
     file = tmp_path / "report.html"
     file.write_text(render_audit_page(build_unused_audit()), encoding="utf-8")
-    for enabled in (True, False):
-        context = chromium.new_context(java_script_enabled=enabled)
-        page = context.new_page()
+    for page in (desktop.page, scriptless_window):
         page.goto(file.as_uri())
         rows = page.locator("#unused tbody tr").all_inner_texts()
         assert [row.split("\t") for row in rows] == [
@@ -440,7 +438,6 @@ def test_audit_page_has_a_table_of_unused_topics(chromium: Browser, tmp_path: Pa
             ["eu-1", "Topic/empty", "0", "0 B", "never written, first found 2026-01-19", "0"],
         ]
         expect(page.locator("#unused .note")).to_have_text("4 resources, 6 MiB")
-        context.close()
 
 
 def test_audit_page_copies_the_id(chromium: Browser, small_file: Path) -> None:
@@ -454,35 +451,32 @@ def test_audit_page_copies_the_id(chromium: Browser, small_file: Path) -> None:
     context.close()
 
 
-def test_audit_page_shows_findings_without_scripts(chromium: Browser, small_file: Path) -> None:
-    context = chromium.new_context(java_script_enabled=False)
-    page = context.new_page()
+def test_audit_page_shows_findings_without_scripts(scriptless_window: Page, small_file: Path) -> None:
+    page = scriptless_window
     page.goto(small_file.as_uri())
     rows = page.locator("#static-findings tbody tr")
     assert rows.count() == len(build_small_audit().rows)
     expect(rows.nth(2)).to_contain_text("1000 (1 s) → 604800000 (7 d)")
     expect(page.locator("#static-severe")).to_contain_text("retention.ms 1000 (1 s) → 604800000 (7 d)")
     assert page.locator("main section:visible").count() == 0  # no empty boxes
-    context.close()
 
 
-def test_audit_page_truncates_nothing_at_794_pixels(chromium: Browser, small_file: Path, file: Path) -> None:
+def test_audit_page_truncates_nothing_at_794_pixels(
+    desktop: WatchedPage, small_file: Path, file: Path
+) -> None:
+    desktop.resize(794, 1123)
     for made in (small_file, file):
-        context = chromium.new_context(viewport={"width": 794, "height": 1123})
-        page = context.new_page()
-        page.goto(made.as_uri())
+        page = desktop.open(made)
         assert find_truncated_texts(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") == 794
-        context.close()
 
 
-def test_audit_page_prints_rows_of_all_pages_with_messages(chromium: Browser, tmp_path: Path) -> None:
+def test_audit_page_prints_rows_of_all_pages_with_messages(desktop: WatchedPage, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     audit = build_big_audit(700, 40)
     file.write_text(render_audit_page(audit), encoding="utf-8")
-    context = chromium.new_context(viewport={"width": 794, "height": 1123})
-    page = context.new_page()
-    page.goto(file.as_uri())
+    desktop.resize(794, 1123)
+    page = desktop.open(file)
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("tr.finding").count() == 500
@@ -496,7 +490,6 @@ def test_audit_page_prints_rows_of_all_pages_with_messages(chromium: Browser, tm
     page.emulate_media(media="screen")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("tr.finding").count() == PAGE
-    context.close()
 
 
 def test_audit_page_of_unused_topics_fits_phones(chromium: Browser, tmp_path: Path) -> None:

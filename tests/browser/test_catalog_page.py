@@ -1,9 +1,10 @@
 """The page of the catalog in a real browser: search, links, hostile names, and no scripts."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Page, expect
 
 from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.report.catalog.catalog import Catalog, CatalogEntry, sort_entries
@@ -67,14 +68,12 @@ def test_search_hides_rows_and_owners(desktop: WatchedPage, page_file: Path) -> 
     assert page.locator(".owner tbody tr:visible").count() == 9
 
 
-def test_catalog_is_complete_without_scripts(chromium: Browser, page_file: Path) -> None:
-    context = chromium.new_context(java_script_enabled=False)
-    page = context.new_page()
+def test_catalog_is_complete_without_scripts(scriptless_window: Page, page_file: Path) -> None:
+    page = scriptless_window
     page.goto(page_file.as_uri())
     assert page.locator(".owner tbody tr").count() == 9
     assert page.locator(".owner tbody tr").first.is_visible()
     assert not page.locator("#q").is_visible()
-    context.close()
 
 
 def test_hostile_texts_are_shown_as_text(desktop: WatchedPage, tmp_path: Path) -> None:
@@ -93,12 +92,11 @@ def test_hostile_texts_are_shown_as_text(desktop: WatchedPage, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_have_enough_contrast(chromium: Browser, page_file: Path, scheme: str) -> None:
-    context = chromium.new_context(color_scheme=scheme)  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto(page_file.as_uri())
-    assert find_weak_texts(page) == []
-    context.close()
+def test_texts_have_enough_contrast(
+    desktop: WatchedPage, page_file: Path, scheme: Literal["light", "dark"]
+) -> None:
+    desktop.page.emulate_media(color_scheme=scheme)
+    assert find_weak_texts(desktop.open(page_file)) == []
 
 
 @pytest.mark.parametrize(
@@ -110,14 +108,13 @@ def test_texts_have_enough_contrast(chromium: Browser, page_file: Path, scheme: 
     ],
     ids=lambda picture: picture.name,
 )
-def test_catalog_fits_each_window(chromium: Browser, page_file: Path, picture: Picture) -> None:
-    take_picture(chromium, page_file, picture)
+def test_catalog_fits_each_window(desktop: WatchedPage, page_file: Path, picture: Picture) -> None:
+    take_picture(desktop, page_file, picture)
 
 
-def test_nothing_is_cut_off_in_print(chromium: Browser, page_file: Path) -> None:
-    context = chromium.new_context(viewport={"width": 794, "height": 1123})
-    page = context.new_page()
-    page.goto(page_file.as_uri())
+def test_nothing_is_cut_off_in_print(desktop: WatchedPage, page_file: Path) -> None:
+    desktop.resize(794, 1123)
+    page = desktop.open(page_file)
     page.emulate_media(media="print")
     assert not page.locator("#q").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 794
@@ -125,4 +122,3 @@ def test_nothing_is_cut_off_in_print(chromium: Browser, page_file: Path) -> None
         "cells => cells.filter(cell => cell.scrollWidth > cell.clientWidth + 1).map(cell => cell.textContent)"
     )
     assert cut == []
-    context.close()

@@ -1,7 +1,6 @@
 """The pages of a plan and a run in a real browser: realistic ones, 5,000 changes, and hostile names."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,10 +74,9 @@ def big_file(big_sample: Plan, folder: Path) -> Path:
 
 
 @pytest.fixture(params=["light", "dark"])
-def themed_page(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
-    context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme=request.param)
-    yield context.new_page()
-    context.close()
+def themed_page(request: pytest.FixtureRequest, desktop: WatchedPage) -> Page:
+    desktop.page.emulate_media(color_scheme=request.param)
+    return desktop.page
 
 
 def list_resources(page: Page) -> list[str]:
@@ -192,21 +190,18 @@ def test_plan_page_shows_texts_side_by_side(desktop: WatchedPage, text_file: Pat
     assert page.locator("details.texts[open]").count() == 3
 
 
-def test_plan_page_shows_texts_without_scripts(chromium: Browser, text_file: Path) -> None:
-    context = chromium.new_context(java_script_enabled=False)
-    page = context.new_page()
+def test_plan_page_shows_texts_without_scripts(scriptless_window: Page, text_file: Path) -> None:
+    page = scriptless_window
     page.goto(text_file.as_uri())
     expect(page.locator("#sections h2")).to_have_text("Text changes")
     expect(page.locator("#sections li.lost")).to_have_text("- line 41 removed")
     expect(page.locator("details.texts").first.locator("td.old").first).to_be_visible()
-    context.close()
 
 
 @pytest.mark.parametrize("width", [320, 390, 760])
-def test_plan_page_stacks_texts_in_narrow_windows(chromium: Browser, text_file: Path, width: int) -> None:
-    context = chromium.new_context(viewport={"width": width, "height": 844}, is_mobile=True)
-    page = context.new_page()
-    page.goto(text_file.as_uri())
+def test_plan_page_stacks_texts_in_narrow_windows(phone: WatchedPage, text_file: Path, width: int) -> None:
+    phone.resize(width, 844)
+    page = phone.open(text_file)
     row = page.locator("tr.changed").first
     old, new = row.locator("td.old").bounding_box(), row.locator("td.new").bounding_box()
     assert old is not None
@@ -215,13 +210,11 @@ def test_plan_page_stacks_texts_in_narrow_windows(chromium: Browser, text_file: 
     equal = page.locator("details.texts").first.locator("tr.equal").first
     assert equal.locator("td").evaluate_all("all => all.filter(one => one.offsetWidth).length") == 2
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    context.close()
 
 
-def test_plan_page_prints_all_texts(chromium: Browser, text_file: Path) -> None:
-    context = chromium.new_context(viewport={"width": 1000, "height": 800})
-    page = context.new_page()
-    page.goto(text_file.as_uri())
+def test_plan_page_prints_all_texts(desktop: WatchedPage, text_file: Path) -> None:
+    desktop.resize(1000, 800)
+    page = desktop.open(text_file)
     page.emulate_media(media="print")
     assert page.locator("details.texts:not([open])").count() == 2
     for box in page.locator(".texts-box").all():
@@ -229,7 +222,6 @@ def test_plan_page_prints_all_texts(chromium: Browser, text_file: Path) -> None:
         assert box.evaluate("one => one.scrollHeight <= one.clientHeight + 1")
     marked = page.locator("tr.changed del").first.evaluate("one => getComputedStyle(one).textDecorationLine")
     assert marked == "line-through"
-    context.close()
 
 
 def test_plan_page_texts_have_enough_contrast(themed_page: Page, text_file: Path) -> None:
@@ -470,25 +462,25 @@ def test_plan_page_opens_every_sample_plan(desktop: WatchedPage, folder: Path, n
         assert "null" not in said
 
 
-@pytest.mark.parametrize("width", [320, 390, 760, 1024])
 @pytest.mark.parametrize("page_of", ["plan", "run", "big"])
+@pytest.mark.parametrize(("window", "widths"), [("phone", (320, 390)), ("desktop", (760, 1024))])
 def test_plan_page_fits_narrow_windows(
-    chromium: Browser, plan_file: Path, run_file: Path, big_file: Path, page_of: str, width: int
+    request: pytest.FixtureRequest, window: str, widths: tuple[int, ...], page_of: str
 ) -> None:
-    file = {"plan": plan_file, "run": run_file, "big": big_file}[page_of]
-    context = chromium.new_context(viewport={"width": width, "height": 844}, is_mobile=width < 760)
-    watched = WatchedPage(context.new_page())
-    page = watched.open(file)
+    """The page is loaded in the narrowest window, which then becomes wider."""
+    watched: WatchedPage = request.getfixturevalue(window)
+    watched.resize(widths[0], 844)
+    page = watched.open(request.getfixturevalue(f"{page_of}_file"))
     page.locator("#list .toggle").first.click()
     page.locator("#list .toggle").nth(2).click()
     page.locator("#graph-panel .node").first.press("Enter")
-    box = page.locator("#drawer").bounding_box()
-    assert box is not None
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= width
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    context.close()
-    assert watched.messages == []
+    for width in widths:
+        watched.resize(width, 844)
+        box = page.locator("#drawer").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_plan_page_text_has_enough_contrast(themed_page: Page, plan_file: Path, run_file: Path) -> None:
@@ -514,8 +506,10 @@ def test_plan_heat_map_without_racks_shows_only_brokers(
     assert page.locator("#by button").count() == 0
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-def test_plan_page_shows_all_risks_without_scrollbar(chromium: Browser, folder: Path, width: int) -> None:
+@pytest.mark.parametrize("window", ["phone", "desktop"])
+def test_plan_page_shows_all_risks_without_scrollbar(
+    request: pytest.FixtureRequest, folder: Path, window: str
+) -> None:
     """The list of risks used to have its own scrollbar, which hid the last rows: on phones, the deletion."""
     stay = FieldChange("partitions", FieldOp.CHANGE, 1, 2, None, Risk.IRREVERSIBLE, "They stay.")
     go = FieldChange("configs.retention.ms", FieldOp.SET, "9", "1", None, Risk.DESTRUCTIVE, "They go.")
@@ -523,9 +517,8 @@ def test_plan_page_shows_all_risks_without_scrollbar(chromium: Browser, folder: 
     grown = [Change(id_, Action.UPDATE, Reason.CHANGED, Risk.IRREVERSIBLE, (stay, go)) for id_ in ids]
     gone = Change(ResourceId("Topic", "zz-gone"), Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE)
     sample = replace(SAMPLES["no-changes"], changes=(*grown, gone))
-    context = chromium.new_context(viewport={"width": width, "height": 844}, is_mobile=width < 760)
-    page = context.new_page()
-    page.goto(write_page(folder, f"risks-{width}", render_plan_page(sample)).as_uri())
+    watched: WatchedPage = request.getfixturevalue(window)
+    page = watched.open(write_page(folder, f"risks-{window}", render_plan_page(sample)))
     items = page.locator("#risky-list > li")
     assert items.count() == 251
     assert "Topic/zz-gone" in items.first.inner_text()
@@ -538,7 +531,6 @@ def test_plan_page_shows_all_risks_without_scrollbar(chromium: Browser, folder: 
     assert list_resources(page)[0] == "Topic/zz-gone"
     tags = page.locator("#list .row").nth(1).locator(".risks .tag").all_text_contents()
     assert tags == ["irreversible", "destructive"]
-    context.close()
 
 
 def test_plan_page_has_risks_changes_replicas_and_order_in_this_order(
@@ -582,11 +574,10 @@ def test_plan_page_copies_the_whole_id(chromium: Browser, plan: Plan, folder: Pa
 
 
 def test_plan_page_shows_changes_without_scripts(
-    chromium: Browser, plan_file: Path, run_file: Path, plan: Plan
+    scriptless_window: Page, plan_file: Path, run_file: Path, plan: Plan
 ) -> None:
+    page = scriptless_window
     for file in (plan_file, run_file):
-        context = chromium.new_context(java_script_enabled=False)
-        page = context.new_page()
         page.goto(file.as_uri())
         rows = page.locator(".static tbody tr")
         assert rows.count() == len(plan.changes)
@@ -594,29 +585,25 @@ def test_plan_page_shows_changes_without_scripts(
         expect(page.locator("tr", has_text="Topic/checkout.orders")).to_contain_text("partitions 5 → 12")
         clipped = "one => one.scrollHeight > one.clientHeight + 1"
         assert not page.locator("#static-risks").evaluate(clipped)
-        context.close()
 
 
 @pytest.mark.parametrize("page_of", ["plan", "run"])
 def test_plan_page_truncates_nothing_at_794_pixels(
-    chromium: Browser, plan_file: Path, run_file: Path, page_of: str
+    desktop: WatchedPage, plan_file: Path, run_file: Path, page_of: str
 ) -> None:
-    context = chromium.new_context(viewport={"width": 794, "height": 1123})
-    page = context.new_page()
-    page.goto({"plan": plan_file, "run": run_file}[page_of].as_uri())
+    desktop.resize(794, 1123)
+    page = desktop.open({"plan": plan_file, "run": run_file}[page_of])
     assert find_truncated_texts(page) == []
     assert not [text for text in page.locator("svg text").all_text_contents() if "…" in text]
-    context.close()
 
 
 @pytest.mark.parametrize("page_of", ["plan", "run", "long"])
 def test_plan_page_prints_all_rows(
-    chromium: Browser, plan_file: Path, run_file: Path, folder: Path, page_of: str
+    desktop: WatchedPage, plan_file: Path, run_file: Path, folder: Path, page_of: str
 ) -> None:
     long_file = write_page(folder, "long", render_plan_page(big_plan(LONG)))
-    context = chromium.new_context(viewport={"width": 794, "height": 1123})
-    page = context.new_page()
-    page.goto({"plan": plan_file, "run": run_file, "long": long_file}[page_of].as_uri())
+    desktop.resize(794, 1123)
+    page = desktop.open({"plan": plan_file, "run": run_file, "long": long_file}[page_of])
     before = page.locator("#list .row").count()
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -631,8 +618,7 @@ def test_plan_page_prints_all_rows(
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("#list .row").count() == before
     assert page.locator("#list .detail").count() == 0
-    context.close()
 
 
-def test_plan_page_picture_of_five_thousand_changes(chromium: Browser, big_file: Path) -> None:
-    take_picture(chromium, big_file, Picture("plan-5000", 1440, 1120))
+def test_plan_page_picture_of_five_thousand_changes(desktop: WatchedPage, big_file: Path) -> None:
+    take_picture(desktop, big_file, Picture("plan-5000", 1440, 1120))

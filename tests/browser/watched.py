@@ -17,9 +17,11 @@ class WatchedPage:
         page.on("dialog", lambda dialog: self.messages.append(f"dialog: {dialog.message}"))
         page.on("request", lambda request: self.requests.append(request.url))
 
-    def clear(self) -> None:
-        """Leave the page that a test opened, and forget what it logged."""
+    def clear(self, width: int, height: int) -> None:
+        """Leave the page of the last test, forget its log, and set the size (in pixels) and light colors."""
         self.page.goto("about:blank")
+        self.page.emulate_media(media="screen", color_scheme="light")
+        self.resize(width, height)
         self.messages.clear()
         self.requests.clear()
 
@@ -27,6 +29,10 @@ class WatchedPage:
         """Open a file, with the state in the URL's fragment."""
         self.page.goto(f"{file.as_uri()}{hash_}")
         return self.page
+
+    def resize(self, width: int, height: int) -> None:
+        """Give the window this size, in CSS pixels."""
+        self.page.set_viewport_size({"width": width, "height": height})
 
     def list_labels(self) -> list[str]:
         """Return the labels of the listed findings, in order."""

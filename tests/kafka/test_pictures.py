@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from kdeclare.cli.main import main
 from kdeclare.core.exit_codes import ExitCode
@@ -264,6 +264,6 @@ def read_tile(page: Page, name: str) -> str:
     ],
     ids=lambda picture: picture.name,
 )
-def test_plan_and_run_pictures(chromium: Browser, release: Release, picture: Picture) -> None:
+def test_plan_and_run_pictures(desktop: WatchedPage, release: Release, picture: Picture) -> None:
     page_file = release.run_page if picture.name.startswith("run") else release.plan_page
-    take_picture(chromium, page_file, picture)
+    take_picture(desktop, page_file, picture)

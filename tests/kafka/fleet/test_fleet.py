@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pytest
-from playwright.sync_api import Browser
 
 from kdeclare import sandbox
 from kdeclare.sandbox import GroupSettings
@@ -445,5 +444,5 @@ def test_fleet_report_shows_all_findings(story: Story, desktop: WatchedPage) -> 
     ],
     ids=lambda picture: picture.name,
 )
-def test_fleet_report_pictures(story: Story, chromium: Browser, picture: Picture) -> None:
-    take_picture(chromium, story.folder / "audits" / "report.html", picture)
+def test_fleet_report_pictures(story: Story, desktop: WatchedPage, picture: Picture) -> None:
+    take_picture(desktop, story.folder / "audits" / "report.html", picture)
