@@ -22,7 +22,7 @@ their time on garbage collection.
 """
 
 _QUIET = 0.75
-"""Brokers count as idle if together they use fewer cores than this (half a core with 5,000 topics)."""
+"""Brokers count as idle if together they use fewer cores. With 5,000 topics, idle brokers use half a core."""
 _LIMIT_S = 180
 
 
@@ -71,7 +71,7 @@ def cluster(given: str | None = None, brokers: int = 3) -> Iterator[Bench]:
 
 @contextmanager
 def secured_broker() -> Iterator[Bench]:
-    """Yield a temporary sandbox with one broker that has an authorizer, at its address without TLS."""
+    """Yield a temporary sandbox with one broker that has an authorizer. Its address needs no TLS."""
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as folder:
         settings = SandboxSettings(Path(folder) / "sandbox", 1, 1, free_port(secure=True), secure=True)
         try:
@@ -90,7 +90,7 @@ def secured_broker() -> Iterator[Bench]:
 
 
 def free_port(*, secure: bool = False) -> int:
-    """Return the first port of a free block for a sandbox."""
+    """Return the first port of a block of free ports for a sandbox."""
     while True:
         port = random.randrange(20_000, 32_000, 10)
         settings = SandboxSettings(Path("sandbox"), port=port, secure=secure)

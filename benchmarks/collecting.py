@@ -54,7 +54,7 @@ class Round:
 
 @contextmanager
 def clusters(count: int, topics: int) -> Iterator[Sequence[str]]:
-    """Yield the addresses of temporary clusters with one broker and this number of topics."""
+    """Yield the addresses of temporary clusters, each with one broker and ``topics`` topics."""
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as folder:
         settings = GroupSettings(Path(folder) / "sandbox", count, 1, 1, _free_port(count))
         try:
@@ -69,7 +69,7 @@ def clusters(count: int, topics: int) -> Iterator[Sequence[str]]:
 
 
 def measured(addresses: Sequence[str], topics: int, rounds: int) -> list[Round]:
-    """Read the clusters from processes that already run, like Spark's workers after their first task."""
+    """Read the clusters from running processes, like Spark's workers after their first task."""
     spawned = multiprocessing.get_context("spawn")
     done = []
     with ExitStack() as stack:
@@ -128,7 +128,7 @@ def _free_port(count: int) -> int:
 
 
 def main() -> None:
-    """Measure and print. Return exit code 1 if a figure misses its target."""
+    """Measure and print. Exit with code 1 if a figure misses its target."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.collecting", description=__doc__)
     parser.add_argument("--clusters", type=int, default=2, metavar="N")
     parser.add_argument("--topics", type=int, default=5000, metavar="N", help="topics per cluster")

@@ -1,4 +1,4 @@
-"""Measure commands whose HTTP requests are counted, in a project with a sandbox of its own."""
+"""Measure commands and count their HTTP requests, in a project that has its own sandbox."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from kdeclare.sandbox import SandboxSettings, SandboxStatus, reset, start
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """An HTTP request. text: the method and the path. status: None without a response."""
+    """An HTTP request. text: the method and the path. status: None if there was no response."""
 
     text: str
     is_change: bool
@@ -40,18 +40,18 @@ class Bench:
         return self.folder / "project"
 
     def write_manifest(self, file: str, kind: str, name: str, spec: Mapping[str, object]) -> None:
-        """Write a manifest, and replace an existing one."""
+        """Write a manifest. An existing file is replaced."""
         document = {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
         (self.project / "manifests" / f"{file}.yaml").write_text(json.dumps(document))
 
     def write_project(self, environment: Mapping[str, object]) -> None:
-        """Write the project file. environment: the settings of its environment, apart from the brokers."""
+        """Write the project file. environment: the settings of its environment, except the brokers."""
         (self.project / "manifests").mkdir(parents=True)
         everything = {"bootstrapServers": self.sandbox.bootstrap, **environment}
         self.write_manifest("../kdeclare", "Project", "benchmark", {"environments": {"default": everything}})
 
     def run_bare(self, what: str, arguments: Sequence[str]) -> Cost:
-        """Run a program that only sends the requests. arguments: its module, and its arguments."""
+        """Run a program that only sends the requests. arguments: its module and arguments."""
         return report(what, run(arguments, self.folder, self.env))
 
     def run_counted(
@@ -69,7 +69,7 @@ class Bench:
 
 @contextmanager
 def open_bench(make_settings: Callable[[Path], SandboxSettings]) -> Iterator[Bench]:
-    """Start a sandbox in a temporary folder, and remove both after the block.
+    """Start a sandbox in a temporary folder. After the block, stop the sandbox and delete the folder.
 
     make_settings: returns the settings of the sandbox in a folder.
     """

@@ -1,4 +1,4 @@
-"""Run kdeclare, and write the HTTP requests that it sends: ``counted_requests FILE ARGUMENT…``."""
+"""Run kdeclare, and write its HTTP requests to a file: ``counted_requests FILE ARGUMENT…``."""
 
 import json
 import sys

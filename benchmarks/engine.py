@@ -20,7 +20,7 @@ from benchmarks.topics import HOUR_MS, write_manifests, write_project
 PLAN, DRIFT, CREATE = "plan, nothing to do", "plan, 1 % drifted", "apply, create all"
 ALTER, UNALTER, UNCREATE = "apply, alter all", "rollback of the alteration", "rollback of the creation"
 _ENDS = {DRIFT: 2}
-"""Expected exit codes other than 0."""
+"""The expected exit codes other than 0, by job."""
 
 
 @dataclass

@@ -1,8 +1,8 @@
-"""``python -m benchmarks.impact``: what a plan costs more with the impact of its destructive changes.
+"""``python -m benchmarks.impact``: measure how much longer a plan takes with the impact of its changes.
 
-The project has 1,000 topics on three brokers, and the cluster has 50 groups that read them. Ten topics
-hold records and change, so that everything about the impact is read: records that Kafka deletes, groups,
-producers, samples of records, moves and outages. Plans with and without the impact alternate.
+The project has 1,000 topics on three brokers. Ten topics contain records, are read by 50 groups, and are
+changed, so that kdeclare determines all parts of an impact: records that Kafka deletes, groups, producers,
+samples of records, moves and outages. Plans with and without the impact alternate.
 """
 
 import argparse
@@ -36,7 +36,7 @@ _CHANGES: tuple[tuple[str, str] | None, ...] = (
     ("replicationFactor: 2", "replicationFactor: 3"),
     None,
 )
-"""The changes of a manifest, each as a text and its replacement; None deletes the topic."""
+"""The edit of each topic's manifest: a text and its replacement. None deletes the manifest."""
 
 _CODES = {
     "deletable-records",
@@ -47,7 +47,7 @@ _CODES = {
     "copied-bytes",
     "not-writable",
 }
-"""Some of the observations that the plan must contain."""
+"""Codes of observations that the plan must contain."""
 _PREFIX = "impact"
 _PLAN = ["kdeclare", "plan", "--allow-deletes"]
 
@@ -101,7 +101,7 @@ def _write_changes(project: Path, topics: list[str]) -> None:
 
 
 def _check_codes(output: str) -> None:
-    """Fail unless the plan contains all types of observations, and all of them could be determined."""
+    """Fail unless the plan contains all observations in `_CODES`, and no observation is undetermined."""
     codes = {item["code"] for item in json.loads(output)["observations"]}
     assert codes >= _CODES, f"the plan has no {', '.join(sorted(_CODES - codes))}"
     assert "not-determined" not in codes, "the plan has unknown observations"

@@ -1,6 +1,6 @@
-"""``python -m benchmarks.moving``: time and memory of large reassignments that are done in batches.
+"""``python -m benchmarks.moving``: measure the time and memory of large reassignments in batches.
 
-Each size runs in a process of its own, with the cluster in memory, so that only kdeclare's own work is
+Each size runs in a separate process with an in-memory cluster, so that only kdeclare's own work is
 measured. Every partition moves to another broker, in batches under a throttle.
 """
 
@@ -37,9 +37,9 @@ _CLUSTER_WORK = {Controller: ("tick", "moves"), RequestHandler: ("_handle_read",
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one size. Seconds of CPU time, and megabytes at the peak of the whole process.
+    """The CPU times and the peak memory of the process for one size.
 
-    apply_cpu_s: without the time of the simulated cluster.
+    apply_cpu_s: without the time of the in-memory cluster. base_mb: the peak before planning.
     """
 
     topics: int
@@ -87,7 +87,10 @@ def measure(topics: int) -> Figures:
 
 @contextmanager
 def _measure_cluster() -> Iterator[list[float]]:
-    """Collect the CPU times of the simulated cluster, whose steps and responses look at everything in it."""
+    """Collect the CPU times of the in-memory cluster, so that they can be subtracted.
+
+    In each step and response, the cluster examines all of its data.
+    """
     times: list[float] = []
     active_threads: set[int] = set()
 
@@ -124,7 +127,7 @@ def _read_peak_mb() -> float:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Measure each size in a process of its own, and print a table."""
+    """Measure each size in a separate process, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.moving", description=__doc__)
     parser.add_argument("--topics", type=int, nargs="+", default=[5_000, 10_000, 20_000])
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)

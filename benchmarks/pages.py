@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _scroll(chromium: str, page: str) -> None:
-    """Print a second table: scrolling the page at the width of a desktop and of a phone."""
+    """Print a table of the scrolling speed of the page, at the width of a desktop and of a phone."""
     from benchmarks.scrolling import browser, scrolled  # Playwright only if a browser is requested
 
     print("\n| width | px per second | frames per second | 95 % within ms | main thread ms per frame |")

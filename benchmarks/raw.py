@@ -17,7 +17,7 @@ Numbered = list[tuple[int, str]]
 def main(bootstrap: str, prefix: str, count: str, *steps: str) -> None:
     """Connect, run the steps one after another, and print the seconds of each step.
 
-    A step is a key of `STEPS`. ``alter=MS`` sets the shortest retention time in milliseconds.
+    A step is a key of `STEPS`. ``alter=MS`` sets retention times of at least MS milliseconds.
     """
     client = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
     topics = list(enumerate(names(prefix, int(count))))

@@ -99,7 +99,7 @@ def _rotation_s(workers: ConnectWorkers, file: str) -> float:
 
 
 def _shown(workers: ConnectWorkers) -> set[str]:
-    """Connect to each worker, and return the fingerprints of their certificates, which differ."""
+    """Connect to each worker, and return the fingerprints of the certificates that the workers present."""
     found = (workers.read_served_certificate(url) for url in workers.urls)
     return {certificate.sha256 for certificate in found if certificate is not None}
 

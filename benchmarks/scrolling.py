@@ -11,7 +11,7 @@ from typing import Any
 from playwright.sync_api import Browser, sync_playwright
 
 _SECONDS = 10
-"""The maximum seconds of one measurement."""
+"""The maximum duration of one measurement, in seconds."""
 
 _SCROLL = """([speed, seconds]) => new Promise((done) => {
   const frames = [];

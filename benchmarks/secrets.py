@@ -33,7 +33,7 @@ def _secret_of(item: DesiredResource) -> Secret:
 
 
 def brokers(count: int, salt: str) -> list[DesiredResource]:
-    """Return one password per broker."""
+    """Return the configs of ``count`` brokers, each with one password."""
     kind = KINDS["BrokerConfig"]
     found = []
     for number in range(count):

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.starting``: measure short commands, from the start of the process."""
+"""``python -m benchmarks.starting``: measure short commands, including the start of the process."""
 
 import argparse
 import statistics

@@ -1,13 +1,14 @@
-"""Build the files of a release: wheel, source distribution, SBOM, their checksums and, if asked, the image.
+"""Build the files of a release: wheel, source distribution, SBOM, their checksums and, on request, the image.
 
 The wheel contains the compiled plug-in for Connect workers, so that users need no Java compiler. Building a
 release therefore needs JDK 17, and downloads the jars of Kafka Connect the first time.
 
 ``python -m scripts.release`` (``make dist``) builds the current commit from a clean copy, so that no local
 file gets into a release. The tag of the commit, such as ``v0.2.0``, ``kdeclare/version.py`` and the heading
-in the changelog must agree. ``--untagged`` builds without these checks, to try the build.
+in the changelog must agree. ``--untagged`` skips these checks, to test the build.
 
-The files are written to ``dist``. The same commit and the same build tools give the same wheel.
+The files are written to ``dist``. Building the same commit with the same build tools produces the
+same wheel.
 """
 
 import argparse
@@ -33,11 +34,11 @@ _VERSION = re.compile(r'^VERSION = "([^"]+)"$', re.MULTILINE)
 
 
 class ReleaseError(Exception):
-    """Raised if the commit is not a release. The message says what to change."""
+    """Raised if the release cannot be built. The message contains the reason."""
 
 
 def check_tag(version: str, tags: Sequence[str], changelog: str) -> None:
-    """Check that the commit has the tag of the version, and that the changelog has a date for it.
+    """Check that the commit has the tag of the version, and that the changelog has a date for the version.
 
     Raises ReleaseError.
     """
@@ -71,7 +72,7 @@ def export_commit(repository: Path, folder: Path) -> None:
 
 
 def build_plugin(source: Path) -> None:
-    """Compile the plug-in for Connect workers into the package, with the source code itself.
+    """Compile the plug-in for Connect workers into the package, with the kdeclare in ``source``.
 
     Raises ReleaseError.
     """
@@ -117,7 +118,7 @@ def _read_git(repository: Path, *arguments: str) -> str:
 
 
 def make_release(repository: Path, out: Path, *, is_tagged: bool = True, image: str | None = None) -> str:
-    """Build all files of a release into a folder, which is emptied before. Return the version.
+    """Build all files of a release into ``out``, which is emptied first. Return the version.
 
     is_tagged: whether the commit must have the tag of its version. image: the name of the image to build;
     None for no image. Raises ReleaseError.
@@ -145,7 +146,7 @@ def make_release(repository: Path, out: Path, *, is_tagged: bool = True, image: 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Build a release as the arguments say, and return the exit code."""
+    """Build a release according to the arguments, and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m scripts.release", description=(__doc__ or "").split("\n")[0]
     )

@@ -1,1 +1,1 @@
-"""Measure access control: ACLs, SCRAM users and client quotas, and what another client notices of it."""
+"""Measure changes to ACLs, SCRAM users and client quotas, and how much they slow other clients down."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.access``: compare kdeclare with the bare requests, beside another client."""
+"""``python -m benchmarks.access``: compare kdeclare with bare requests, while other clients are active."""
 
 import argparse
 import json
@@ -28,12 +28,15 @@ from benchmarks.measure import Cost, environment, run
 NEW, CREATE, NOTHING = "plan, create all", "apply, create all", "plan, nothing to do"
 UNDO, TENTH = "rollback of the creation", "apply, delete a tenth"
 _LONGEST_ROLLBACK = 10_000
-"""Deleting takes time quadratic in the number of bindings. Of more bindings, only a tenth is deleted."""
+"""The maximum number of bindings that are all deleted. If there are more, only a tenth is deleted.
+
+The time to delete all bindings grows with the square of their number.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One job. The latencies are those of other clients during the job."""
+    """The figures of one job, and the latencies of the other clients during the job."""
 
     kind: str
     count: int
@@ -46,7 +49,7 @@ class Row:
 
 @dataclass
 class Measurement:
-    """The jobs with ``count`` resources of one kind, on one broker, first bare and then with kdeclare."""
+    """Measures all jobs with ``count`` resources of one kind: first bare requests, then kdeclare."""
 
     bench: Bench
     folder: Path
@@ -63,7 +66,7 @@ class Measurement:
         return self.kind == resources.ACL and self.count > _LONGEST_ROLLBACK
 
     def run_bare(self) -> None:
-        """Measure the bare requests. Each job connects again."""
+        """Measure the bare requests. Each job opens a new connection."""
         deleted = self.count // 10 if self._is_partial else self.count
         for job, steps in (
             (NEW, ["read"]),
@@ -103,7 +106,7 @@ class Measurement:
         _report(job, cost, latency)
 
     def settle(self) -> None:
-        """Wait until the broker is idle, and then for some seconds more, which count as idle."""
+        """Wait until the broker is idle, and then record a few more seconds as a period without jobs."""
         self.bench.settle()
         begun = time.time()
         time.sleep(IDLE_S / 4)
@@ -133,7 +136,7 @@ def _describe(latencies: Mapping[str, Latency]) -> str:
 
 
 def measure(kind: str, count: int) -> tuple[list[Row], Mapping[str, Latency]]:
-    """Measure all jobs. Return their rows, and the latencies of the other clients without them."""
+    """Measure all jobs. Return their rows, and the latencies of the other clients between jobs."""
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as temporary, secured_broker() as bench:
         folder = Path(temporary)
         env = {

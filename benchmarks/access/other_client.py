@@ -1,7 +1,7 @@
 """Two other clients of the same broker: ``other_client BOOTSTRAP FILE``.
 
 One sends a record every 20 ms on average, and waits for its acknowledgement. The other changes a topic config
-every 100 ms. The broker forwards this change to the controller, which also handles changes of ACLs. Appends
+every 100 ms. The broker forwards this change to the controller, which also handles changes to ACLs. Appends
 to FILE one line per request: the client, the time and the latency in seconds.
 """
 
@@ -23,7 +23,10 @@ from benchmarks.clusters import Bench
 
 PRODUCE, ALTER = "produce", "alter"
 IDLE_S = 15.0
-"""How long the clients run before a measurement. Meanwhile, the broker compiles the code for requests."""
+"""How long the clients run before a measurement, in seconds.
+
+During this time, the JVM of the broker compiles the code that handles requests.
+"""
 
 _TOPIC = "topic-of-another-client"
 _INTERVALS_S = {PRODUCE: 0.02, ALTER: 0.1}
@@ -52,7 +55,7 @@ def read_latencies(file: Path, periods: Iterable[tuple[float, float]]) -> dict[s
 
 @contextmanager
 def run_other_clients(bench: Bench, file: Path, env: Mapping[str, str]) -> Iterator[Path]:
-    """Run the other clients for as long as the block lasts, and yield the file with their latencies."""
+    """Run the other clients until the ``with`` block ends, and yield the file with their latencies."""
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.access.other_client", bench.bootstrap, str(file)], env=env
     )
@@ -72,7 +75,7 @@ def _summarize(latencies: Sequence[float]) -> Latency:
 
 
 def main(bootstrap: str, file: str) -> None:
-    """Send until the process is terminated."""
+    """Send requests until the process is terminated, and append the latencies to ``file``."""
     client = connect(bootstrap)
     client.create_topics([NewTopic(_TOPIC, 1, 1)])
     producer = KafkaProducer(**get_connection(bootstrap))

@@ -1,8 +1,9 @@
-"""``python -m benchmarks.access.pace``: how deletions of ACLs slow other clients down, for several targets.
+"""``python -m benchmarks.access.pace``: measure how much deletions of ACLs slow other clients down.
 
-Slots of three seconds without deletions alternate with slots in which ACLs are deleted as `kdeclare` does, so
-that all figures are measured under the same load of the machine. ``--command`` measures a whole ``kdeclare
-rollback`` instead, which is stopped (SIGSTOP) for three seconds after every ``--slot`` seconds.
+The deletions are measured for several values of `deletion_pace.TARGET_S`. Slots of three seconds without
+deletions alternate with slots in which ACLs are deleted in the same way as by kdeclare, so that all figures
+are measured under the same load of the machine. ``--command`` measures a whole ``kdeclare rollback`` instead,
+which is stopped (SIGSTOP) for three seconds after every ``--slot`` seconds.
 """
 
 import argparse
@@ -27,11 +28,11 @@ _SLOT_S = 3.0
 _PER_CALL = 50
 IDLE, START, RUNNING = "no deletions", "start of the command", "deletions of the command"
 _GRACE_S = 0.3
-"""How long the controller may still handle a request of a stopped command."""
+"""How long the controller may still handle a request after the command was stopped, in seconds."""
 
 
 def list_bindings(count: int) -> list[Binding]:
-    """Return the bindings of `benchmarks.access`."""
+    """Return the same bindings as `resources.list_bindings`, as `Binding` objects."""
     return [
         Binding(type_, name, LITERAL, principal, ANY_HOST, operation, ALLOW)
         for principal, type_, name, operation in resources.list_bindings(count)
@@ -39,7 +40,7 @@ def list_bindings(count: int) -> list[Binding]:
 
 
 def delete_for(cluster: KafkaCluster, bindings: list[Binding], seconds: float) -> int:
-    """Delete bindings from the end of the list, and return their number."""
+    """Delete bindings from the end of the list until the time is up. Return the number of deletions."""
     end, before = time.monotonic() + seconds, len(bindings)
     while bindings and time.monotonic() < end:
         results = cluster.delete_acls(bindings[-_PER_CALL:])
@@ -49,7 +50,10 @@ def delete_for(cluster: KafkaCluster, bindings: list[Binding], seconds: float) -
 
 
 def measure(bench: Bench, latencies: Path, count: int, targets: Sequence[float], rounds: int) -> None:
-    """Create the bindings, delete them in slots, and print a row of a table for each target."""
+    """Create the bindings, delete them in slots, and print a table with a row for each target.
+
+    targets: the values of `deletion_pace.TARGET_S`.
+    """
     assert bench.client is not None
     # Each target has its own client, and so its own pace.
     clusters = {target: connect(bench.bootstrap, read_properties(bench.client)) for target in targets}
@@ -75,7 +79,7 @@ def measure(bench: Bench, latencies: Path, count: int, targets: Sequence[float],
 def measure_command(
     bench: Bench, folder: Path, latencies: Path, env: Mapping[str, str], count: int, slot_s: float
 ) -> None:
-    """Create the bindings with a command, roll them back in slots, and print a table."""
+    """Create the bindings with ``kdeclare apply``, roll them back in slots, and print a table."""
     assert bench.client is not None
     project = folder / "project"
     resources.write_project(project, resources.ACL, count, bench.client, bench.bootstrap)

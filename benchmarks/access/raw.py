@@ -30,13 +30,13 @@ from kdeclare.sandbox.security import ADMIN, get_password
 
 BATCH = 500
 DELETED_ACLS = 50
-"""Filters per deletion. Each takes the time of a scan of all ACLs."""
+"""The number of filters in one deletion request. For each filter, the controller scans all ACLs."""
 _ITERATIONS = 6144
-"""The average of the random iterations that kdeclare chooses."""
+"""The average of the random numbers of iterations that kdeclare chooses for passwords."""
 
 
 def get_connection(bootstrap: str) -> dict[str, Any]:
-    """Return the arguments of kafka-python's clients for the admin."""
+    """Return the arguments with which kafka-python's clients connect as the user ``admin``."""
     return {
         "bootstrap_servers": bootstrap,
         "security_protocol": "SASL_PLAINTEXT",
@@ -47,7 +47,7 @@ def get_connection(bootstrap: str) -> dict[str, Any]:
 
 
 def connect(bootstrap: str) -> Any:
-    """Connect as the admin."""
+    """Connect as the user ``admin``."""
     return KafkaAdminClient(**get_connection(bootstrap), request_timeout_ms=120_000)
 
 
@@ -114,7 +114,7 @@ class ScramRequests:
         self._client.describe_user_scram_credentials()
 
     def create(self) -> None:
-        """Set a password of each user. kafka-python hashes the passwords."""
+        """Set a password for each user. kafka-python hashes the passwords."""
         for batch in _batches(self._users, BATCH):
             self._client.alter_user_scram_credentials(
                 [

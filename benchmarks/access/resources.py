@@ -1,10 +1,10 @@
-"""The measured resources of each kind, as manifests and as items of bare requests."""
+"""The resources that the benchmark creates, as manifests and as items of bare requests."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 PER_MANIFEST = 100
-"""Bindings per Acl. Each Acl is about one principal."""
+"""The number of bindings in each ``Acl`` manifest. Each manifest is for one principal."""
 ACL, SCRAM, QUOTA = "Acl", "ScramUser", "ClientQuota"
 PASSWORD_VARIABLE = "BENCHMARK_PASSWORD"
 LIMITS = {"producer_byte_rate": 1_000_000, "consumer_byte_rate": 2_000_000}
@@ -45,7 +45,7 @@ spec:
 
 
 def list_environment(count: int) -> Mapping[str, str]:
-    """Return the environment variables with a different password for each user."""
+    """Return environment variables with a different password for each user."""
     return {f"{PASSWORD_VARIABLE}_{number}": f"password-{number}" for number in range(count)}
 
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.connectors``: compare plans and one change of many connectors with bare requests."""
+"""``python -m benchmarks.connectors``: compare kdeclare with bare requests, for many connectors."""
 
 import argparse
 import os
@@ -41,7 +41,7 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One run of a job, and of the bare requests right before it. bare: None if there are none."""
+    """One run of a job, and of the bare requests right before it. bare: None if the job has none."""
 
     ours: Cost
     requests: Requests
@@ -50,7 +50,7 @@ class Sample:
 
 @dataclass
 class Measurement:
-    """The jobs with ``count`` connectors, half of them sources and half sinks."""
+    """Measures all jobs with ``count`` connectors, half of them sources and half sinks."""
 
     bench: Bench
     count: int
@@ -68,7 +68,7 @@ class Measurement:
             self.declare(number)
 
     def declare(self, number: int) -> None:
-        """Write the manifest of a connector. Sources have an empty file, so no records flow."""
+        """Write the manifest of a connector. Sources read an empty file, so no records flow."""
         name = f"connector-{number:04}"
         file = self.bench.folder / "data" / name
         if number % 2 == 0:
@@ -97,7 +97,7 @@ class Measurement:
             self._add(CHANGE_ONLY, "apply", "--yes", "--no-wait", bare=bare)
 
     def settle(self) -> None:
-        """Wait until brokers and workers are idle, or for 45 s: consumers always do some work."""
+        """Wait until brokers and workers are idle, but at most 45 s: consumers are never quite idle."""
         limit = time.monotonic() + _IDLE_LIMIT_S
         while time.monotonic() < limit:
             before = self._cpu_s()

@@ -1,1 +1,1 @@
-"""Compare three methods of diffing a fleet from Parquet files to Parquet files: Spark, a loop, and DuckDB."""
+"""Compare three methods of diffing the Parquet tables of a fleet: Spark, a loop, and DuckDB."""

@@ -15,7 +15,7 @@ _PARTS = ("warm", "memory", "cold")
 
 
 def main() -> None:
-    """Measure and print. Return exit code 1 if a figure misses its target."""
+    """Measure and print. Exit with code 1 if a figure misses its target."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
     parser.add_argument(
         "--data", type=Path, required=True, metavar="DIR", help="folder of the generated fleets"

@@ -1,6 +1,6 @@
 """``python -m benchmarks.fleet.engines``: audit fleets of several sizes with both engines.
 
-Each audit runs in a new process, because for small fleets most of the time goes into the start.
+Each audit runs in a new process, because starting the process takes most of the time for small fleets.
 """
 
 import argparse

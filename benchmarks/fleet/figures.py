@@ -16,7 +16,7 @@ from benchmarks.synthetic_fleet import Planted, write
 
 SPARK, LOOP, DUCKDB = "spark", "loop", "duckdb"
 _ALONE = "local-cluster[2,1,2048]"
-"""Executors in separate processes, so that the driver's memory can be measured."""
+"""A Spark master that runs executors in separate processes, to measure the driver's memory alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Figure:
 
 
 def prepared(folder: Path, clusters: int, topics: int, changed: float, unmanaged_keys: float) -> Data:
-    """Generate the fleets that do not exist yet. changed, unmanaged_keys: see `write`."""
+    """Generate the fleets that do not exist yet. For the parameters, see `synthetic_fleet.write`."""
     small, large, skewed = (folder / name for name in ("small", "large", "skewed"))
     write(small, clusters, topics // 10, changed, unmanaged_keys)
     planted = write(large, clusters, topics, changed, unmanaged_keys)
@@ -54,7 +54,7 @@ def prepared(folder: Path, clusters: int, topics: int, changed: float, unmanaged
 
 
 def warm(data: Data, out: Path, rounds: int, *, unmanaged_keys: bool) -> Iterator[Figure]:
-    """Yield the times of all methods and their ratios. Check that all methods have the same findings."""
+    """Yield the times of all methods and their ratios. Check that all methods produce the same findings."""
     with ExitStack() as stack:
         names = (SPARK, LOOP, DUCKDB)
         ways = {n: stack.enter_context(opened(n, unmanaged_keys=unmanaged_keys)) for n in names}

@@ -14,7 +14,7 @@ from kdeclare.fleet.findings import Finding
 from kdeclare.fleet.tables.rows import FINDING, FINDINGS
 
 SCHEMA = pa.schema(list(FINDINGS)[: FINDINGS.get_field_index("first_seen")])
-"""The columns that the comparison of a cluster fills. Audits add the columns after them afterwards."""
+"""The columns that the comparison of a cluster fills. Audits fill the remaining columns later."""
 
 _AT_ONCE = 50_000
 """The maximum number of rows in memory."""
@@ -23,7 +23,7 @@ Key = tuple[str, str, str]
 """The cluster, kind and name of a resource."""
 
 Row = tuple[str, str, str | None, str | None, str | None, str | None, str | None]
-"""The kind, name, declared state, owned state, live state and error of a resource, and its cluster's body."""
+"""A resource: its kind, name, declared state, owned state, live state and error, and its cluster's body."""
 
 
 class LabelColumn:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.fleet.policies``: compare a fleet on Spark with and without policies."""
+"""``python -m benchmarks.fleet.policies``: diff a fleet on Spark, with and without policies."""
 
 import argparse
 import shutil

@@ -1,7 +1,7 @@
-"""``python -m benchmarks.fleet.policy_audits``: compare whole audits on Spark with and without policies.
+"""``python -m benchmarks.fleet.policy_audits``: measure whole audits on Spark, with and without policies.
 
 The audits read real manifests, states and policies. Only the rows of the clusters come from generated files.
-`benchmarks.fleet.policies` compares the tables alone.
+`benchmarks.fleet.policies` measures only the comparison of the tables.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The measurements of both revisions, pair by pair, and their ratio with its uncertainty."""
+"""The measurements of both revisions, pair by pair, and their ratio with a confidence interval."""
 
 import random
 import statistics
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from benchmarks.measure import Cost
 
 LIMIT = 1.1
-"""The upper limit of the confidence interval of a ratio."""
+"""The target: the confidence interval of a ratio must not extend above this value."""
 _RESAMPLES = 10_000
 
 Pair = tuple[float, float]
-"""A value of the base revision, and the same value of the new revision."""
+"""A figure of the base revision, and the same figure of the new revision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Comparison:
         self._requests.setdefault(job, {})[revision] = counts
 
     def rows(self) -> Iterable[Row]:
-        """Yield the jobs in the order in which they were first measured."""
+        """Yield the figures of each job, in the order in which the jobs were first measured."""
         for job, values in self.values.items():
             pairs = list(zip(values["base"], values["new"], strict=True))
             ratios = [new / base for base, new in pairs]

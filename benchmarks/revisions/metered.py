@@ -1,7 +1,7 @@
 """``python metered.py FILE COMMAND…``: run a command, and write the cost of the command to FILE.
 
-The cost includes child processes. This script uses only the standard library, so its memory is smaller than
-the memory of the command, which is forked from this process.
+The cost includes child processes. The command is forked from this process, so its peak memory cannot be less
+than the memory of this process. To keep this memory small, the script uses only the standard library.
 """
 
 import ctypes

@@ -31,7 +31,7 @@ class Revision:
     def run(self, arguments: Sequence[str], folder: Path, expected: Collection[int] = (0,)) -> Cost:
         """Run ``python -m ARGUMENTS``, and measure the process with all its child processes.
 
-        The memory is that of the largest process. Raises RuntimeError unless the exit code is ``expected``.
+        The memory is that of the largest process. Raises RuntimeError for an exit code not in ``expected``.
         """
         measured = self.folder / "cost.json"
         command = [sys.executable, "-I", str(_METERED), str(measured), sys.executable, "-m", *arguments]
@@ -55,7 +55,7 @@ def open_revisions(commit: str) -> Iterator[tuple[Revision, Revision]]:
 
 
 def describe(commit: str) -> str:
-    """Return the short hash of a commit, with a mark if the tree has uncommitted changes."""
+    """Return the short hash of a commit. For HEAD, append ``+changes`` if there are uncommitted changes."""
     changed = _git("status", "--porcelain", "--untracked-files=no") if commit == "HEAD" else ""
     return _git("rev-parse", "--short", commit) + ("+changes" if changed else "")
 

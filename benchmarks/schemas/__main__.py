@@ -1,4 +1,4 @@
-"""``python -m benchmarks.schemas``: compare plans and changes of many schemas with bare requests."""
+"""``python -m benchmarks.schemas``: compare kdeclare with bare requests, for many schemas."""
 
 import argparse
 import os
@@ -21,7 +21,7 @@ _LEVEL_OF_HALF = "BACKWARD"
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The HTTP requests of one command. changes: methods and paths. reads: their number."""
+    """The HTTP requests of one command. reads: how many read. changes: methods and paths of the others."""
 
     reads: int
     changes: tuple[str, ...]
@@ -38,7 +38,7 @@ class Sample:
 
 @dataclass
 class Measurement:
-    """The jobs with ``count`` subjects, half of which have a compatibility level of their own."""
+    """Measures all jobs with ``count`` subjects, half of which have their own compatibility level."""
 
     bench: Bench
     count: int
@@ -55,7 +55,7 @@ class Measurement:
         (self.bench.folder / "bare-names").write_text("\n".join(f"bare-{name}" for name in names))
 
     def declare(self, number: int) -> None:
-        """Write the manifest of a subject. Twenty fields, as in a typical record."""
+        """Write the manifest of a subject. The schema has twenty fields, like a typical record."""
         fields: list[object] = [
             {"name": f"field_{i}", "type": ["null", "string"], "default": None, "doc": f"The field {i}."}
             for i in range(20)

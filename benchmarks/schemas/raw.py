@@ -1,8 +1,9 @@
 """Send bare requests to a schema registry, for comparison: ``raw URL NAMES_FILE ACTION [SUBJECT]``.
 
-The action ``read`` reads the latest version and the level of each subject, and then registers a version of
-SUBJECT, if it is named. ``create`` registers a version of each subject, and ``purge`` deletes all of them for
-good. Like kdeclare, the process sends eight requests at the same time.
+NAMES_FILE lists subjects. The action ``read`` reads the latest version and the compatibility level of each
+subject, ``create`` registers a version of each subject, and ``purge`` deletes all subjects permanently. If
+SUBJECT is named, a version of it is registered afterwards. Like kdeclare, the process sends eight requests at
+the same time.
 """
 
 import json
@@ -52,7 +53,7 @@ class Client:
         return self.send("POST", path, {"schema": json.dumps(schema)}) != _ABSENT
 
     def purge(self, subject: str) -> bool:
-        """Delete a subject for good."""
+        """Delete a subject permanently."""
         self.send("DELETE", f"/subjects/{subject}")
         return self.send("DELETE", f"/subjects/{subject}?permanent=true") != _ABSENT
 

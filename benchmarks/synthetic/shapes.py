@@ -44,7 +44,7 @@ _BY_HAND: Sequence[tuple[str, str]] = (
 class Shape:
     """A declared topic without its name.
 
-    edited: the same configs with a different value of one key.
+    edited: the same configs with a different value for one key.
     by_hand: additional overrides. A live topic can have one of these overrides.
     """
 
@@ -57,7 +57,7 @@ class Shape:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return the configs in the form of a manifest."""
+        """The labels of the topic."""
         return {"team": self.team, "tier": "gold" if self.partitions >= 12 else "silver"}
 
 

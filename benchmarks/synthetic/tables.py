@@ -64,7 +64,7 @@ def declared_table(place: Place, topics: Sequence[Drawn], made: Templates) -> pa
 
 
 def live_table(place: Place, topics: Sequence[Drawn], made: Templates, rng: Random) -> pa.Table:
-    """Return the rows of a cluster and its topics (also internal topics) in the table of live objects."""
+    """Return the rows of a cluster and its topics, even internal topics, in the table of live objects."""
     there = [topic for topic in topics if topic.live is not None]
     at = [
         made.live_at[topic.shape, topic.live, topic.extra, _placement(topic)] for topic in there if topic.live

@@ -57,7 +57,7 @@ Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
 
 
 WRITE_MANIFEST = "--write-manifest"
-"""The option with which an ad hoc command also writes its change into the manifests."""
+"""The option that makes an ad hoc command also write its change to the manifests."""
 
 
 def confirm_always(plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
@@ -157,7 +157,7 @@ def apply_saved(workspace: Workspace, file: PlanFile, apply_options: ApplyOption
             *_recover(workspace, connections, apply_options),
         )
         secrets = ProjectSecrets(workspace.project, workspace.environ)
-        if plan.observations:  # they are old, and neither the id nor a signature covers them
+        if plan.observations:  # not current, and not covered by the id or a signature
             apply_options.progress("Reading the impact", 0, 0)
             plan = add_current_impact(plan, connections, workspace.store.read())
         return confirm_and_apply(

@@ -186,7 +186,10 @@ def find_openers(
 def is_left_out(
     name: str, connection_type: AnyConnectionType, project: Project, surroundings: ConnectionContext
 ) -> bool:
-    """Return whether the environment configures other systems but not the system of provider ``name``."""
+    """Return whether the environment configures other systems but not the system of provider ``name``.
+
+    Return False if only some commands need the system, or if the command line has connection options.
+    """
     other_systems = project.environment.providers.keys() - {name}
     if not connection_type.is_always_needed or not other_systems or surroundings.options:
         return False

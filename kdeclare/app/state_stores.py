@@ -23,7 +23,7 @@ LEASE_OPTION = "lease"
 """The option that sets the duration of the lease, in seconds, in the query string of a location."""
 
 ENCRYPT_OPTION = "encrypt"
-"""The option with the encryption keys of the state: ``env.NAME`` or ``file.PATH``, comma-separated."""
+"""The option that names the encryption keys of the state: ``env.NAME`` or ``file.PATH``, comma-separated."""
 
 MIN_LEASE_S, MAX_LEASE_S = 5.0, 3600.0
 
@@ -157,7 +157,7 @@ def _open_plain_storage(
 
 
 def _resolve_keys(location: StateLocation, context: StorageContext) -> dict[str, str]:
-    """Resolve the encryption keys. Return each key by its reference. Raises KdeclareError."""
+    """Resolve the references to encryption keys. Return each key by its reference. Raises KdeclareError."""
     option = location.options.get(ENCRYPT_OPTION)
     if option is None:
         return {}

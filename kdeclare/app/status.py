@@ -24,7 +24,7 @@ _RUNS_WITH_LATE_REQUESTS = 3
 """Number of recent runs in which the status searches for requests that may have arrived late."""
 
 StatusReport = tuple[StatusView, tuple[Diagnostic, ...]]
-"""The status, and notices of recovery and cleanup."""
+"""The status, and the notices from recovery and cleanup."""
 
 
 def watch_status(workspace: Workspace, *, clean_up: bool) -> Iterator[StatusReport]:

@@ -126,7 +126,7 @@ def _run_reporting_errors(console: Console, call_command: Callable[[], ExitCode]
 def build_internal_error(exception: Exception) -> Any:
     """Build the error for an unexpected exception.
 
-    If the code of a provider raised the exception, the error names the provider. If an optional package is
+    If a provider's code raised the exception, the error names the provider. If an optional package is
     missing, the error names the extra that installs it.
     """
     if isinstance(exception, ImportError):

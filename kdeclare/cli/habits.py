@@ -81,7 +81,7 @@ class Suggestion:
 def suggest_command(root: Any, arguments: Sequence[str]) -> Suggestion | None:
     """Suggest what to type instead of a command line of another tool; None for any other command line.
 
-    root: the Click group of all commands, or of the one command that the command line names.
+    root: a Click group with all commands, or with only the command that the command line names.
     """
     name = next(iter(arguments), "")
     rest = list(arguments[1:])

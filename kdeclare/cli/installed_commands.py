@@ -69,8 +69,8 @@ def find_commands(reserved: frozenset[str], group: str = GROUP) -> InstalledComm
     """Find the installed commands without importing them.
 
     reserved: names that installed packages cannot use, because they belong to kdeclare's own commands. The
-    names of commands of kdeclare's own providers are reserved, too. If several other packages register a
-    command with the same name, none of these commands is usable.
+    command names of kdeclare's own providers are reserved, too. If several other packages register a command
+    with the same name, none of these commands is usable.
     """
     commands = (InstalledCommand(point) for point in dict.fromkeys(find_entry_points(group)))
     usable: dict[str, InstalledCommand] = {}
@@ -122,7 +122,7 @@ def build_command(
         _register(installed, command_app)
         adapt(command_app)
         commands = typer.main.get_group(command_app).commands
-    except Exception as cause:  # the code of a provider can raise anything
+    except Exception as cause:  # provider code can raise any exception
         raise KdeclareError(
             _build_broken_command_error(installed, f"{type(cause).__name__}: {cause}")
         ) from cause

@@ -178,7 +178,7 @@ def build_application(command_name: str = "", *, is_listing: bool = False) -> Ap
 
 
 def _keep_options(app: typer.Typer) -> None:
-    """Leave an application unchanged. The default for ``adapt``, which can change the commands."""
+    """Do nothing. Used in place of `remove_options` if the commands keep their options."""
 
 
 def _build_root(modules: Iterable[str], adapt: Callable[[typer.Typer], None] = _keep_options) -> Any:

@@ -28,7 +28,7 @@ _MANIFESTS_UNCHANGED = (
 
 @dataclass(frozen=True, slots=True)
 class ApplyFlags:
-    """The options of a run from the command line. A timeout of None means the default timeout."""
+    """The command-line options of a run. A timeout of None means the default timeout."""
 
     fail_fast: bool = False
     wait: bool = True

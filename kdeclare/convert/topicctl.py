@@ -67,7 +67,7 @@ def _convert_document(node: MappingNode, findings: Findings, acls: AclCollector)
         return
     meta.ignore("name")
     labels = meta.take_labels("labels")
-    for field in _ADDRESS:  # labels keep what --selector can use
+    for field in _ADDRESS:  # kept as labels, for --selector
         value = meta.take_text(field)
         if value:
             labels.setdefault(field, value)
@@ -88,7 +88,7 @@ def _convert_topic(spec: Section, name: str, labels: dict[str, str], findings: F
         places["configs", "retention.ms"] = minutes_place
     more = _take_placement(spec.take_section("placement"))
     if "assignments" in more:
-        partitions = replication_factor = None  # both follow from the assignments
+        partitions = replication_factor = None  # the assignments determine both numbers
     spec.report("migration", "Set the pace of moves in the project file, under reassignments.")
     findings.add(
         build_topic(

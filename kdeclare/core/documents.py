@@ -160,7 +160,7 @@ def _build_schema(document_type: type, *, name_enums: bool) -> JsonSchemaValue:
 def _resolve_references(
     schema: JsonSchemaValue, references: Mapping[str, JsonSchemaValue]
 ) -> JsonSchemaValue:
-    """Replace each ``$ref`` with the schema that it refers to.
+    """Replace each ``$ref`` with its entry in ``references``.
 
     Also add a title to each property that does not refer to another schema.
     """

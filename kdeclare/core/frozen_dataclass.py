@@ -64,7 +64,7 @@ def _make_frozen_dataclass(cls: type) -> type:
         "__dataclass_fields__": all_fields,
         "__slots__": tuple(name for name in field_names if name not in inherited_slots),
     }
-    if own_members.get("__hash__") is None:  # Python sets it to None in a class with ``__eq__``
+    if own_members.get("__hash__") is None:  # Python sets ``__hash__`` to None if a class has ``__eq__``
         members["__hash__"] = _compile_hash
     # Remove members that belong to the original class, and defaults, because defaults conflict with slots.
     for name in ("__dict__", "__weakref__", *field_names):

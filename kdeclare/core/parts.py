@@ -142,7 +142,7 @@ class SharedReads:
         self._values: dict[type[object], object] = {}
 
     def get(self, part_type: type[_Part], create: Callable[[], _Part]) -> _Part:
-        """Return the only instance of this class, and create it on the first call."""
+        """Return the instance of ``part_type``. On the first call, create the instance and keep it."""
         part = self._values.get(part_type)
         if isinstance(part, part_type):
             return part

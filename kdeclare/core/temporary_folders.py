@@ -15,7 +15,7 @@ _folders: "weakref.WeakSet[tempfile.TemporaryDirectory[str]]" = weakref.WeakSet(
 
 
 def create_temporary_folder(prefix: str) -> "tempfile.TemporaryDirectory[str]":
-    """Create a temporary folder, which is deleted when the command exits, at the latest. Raises OSError."""
+    """Create a temporary folder that is deleted when the command exits, if not before. Raises OSError."""
     import tempfile  # imported here, because few commands need it
 
     folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)

@@ -124,7 +124,7 @@ _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 
 
 def parse_duration(value: object) -> float:
-    """Convert ``10s``, ``1h30m`` or ``500ms`` to seconds. Raises ValueError for any other value."""
+    """Convert a duration such as ``1h30m`` or ``500ms`` to seconds. Raises ValueError for other values."""
     if not isinstance(value, str):
         raise ValueError("Write a duration with its unit, such as 30s, 10m or 1h30m")
     number_unit_pairs = _DURATION.findall(value)

@@ -48,7 +48,7 @@ def list_unmanaged(
 
 def _list_keys(resource: KnownResource) -> Iterator[LiveKey]:
     yield from list_live_keys(resource.id, resource.body, resource.owned)
-    if not is_set_like(resource.id.kind):  # the object that a changed manifest declares now
+    if not is_set_like(resource.id.kind):  # also the object that the manifest now declares
         yield from list_live_keys(resource.id, resource.body, None)
 
 

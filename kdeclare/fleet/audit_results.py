@@ -88,7 +88,7 @@ def build_cluster_summary(
 
     cluster_row: the row about the whole cluster in the table `rows.DECLARED`, as a mapping by column name.
     declared: the number of declared resources.
-    notice: the notice about policies that could not be evaluated, or None.
+    notice: the notice about checks that could not be completed, or None.
     """
     failed_count = live.failed - len(live.unread)
     partial_note = f"{failed_count:,} of its resources could not be read." if failed_count else None

@@ -121,7 +121,7 @@ class ClusterFindings:
 
 
 def find_in_cluster(cluster: ClusterTables, evaluator: ClusterEvaluator | None) -> ClusterFindings:
-    """Evaluate policies, and compare resources whose differences depend on other resources.
+    """Evaluate policies, find unused objects, and compare resources that depend on other resources.
 
     Resources that the selector excludes are not evaluated or compared. Exceptions that occur while objects
     are decoded or compared are not caught.

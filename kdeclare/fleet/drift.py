@@ -313,7 +313,7 @@ def _find_unmanaged_fields(
 ) -> Iterator[Finding]:
     rules = find_audit_rules(resource.kind)
     for field in rules.list_unmanaged(resource, difference.unmanaged, live) if difference.unmanaged else ():
-        # without a declared value, the key was set on top of the value that would apply otherwise
+        # As if the key were declared as unset: the live value overrides the inherited value.
         removal = FieldChange(field.path, FieldOp.DELETE, field.value, None)
         yield Finding(
             FindingKind.UNMANAGED,

@@ -49,7 +49,7 @@ ACTIONABLE_KINDS = frozenset({FindingKind.CHANGED, FindingKind.PENDING, FindingK
 
 
 UNDECLARED_KINDS = frozenset({FindingKind.UNMANAGED, FindingKind.POLICY})
-"""The kinds of findings about objects that no project declares or owns.
+"""The kinds of findings that can be about objects that no project declares or owns.
 
 If such an object cannot be read, the audit does not report it. A declared resource that cannot be read is
 reported.

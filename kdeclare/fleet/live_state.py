@@ -79,7 +79,7 @@ def _is_readable(codec: LiveCodec, cluster: str) -> bool:
 
 @cache
 def get_plan_context(codec: LiveCodec) -> PlanContext:
-    """Return the plan context for the comparison of a single resource."""
+    """Return the `PlanContext` for comparing a single resource. codec: the codec of its live object."""
     return PlanContext(*codec.context)
 
 

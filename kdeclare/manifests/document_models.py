@@ -65,7 +65,7 @@ class Metadata(BaseModel):
 
 
 class ManifestMetadata(Metadata):
-    """``metadata`` of a manifest that declares a resource or a rule."""
+    """``metadata`` of a manifest that declares a resource, a policy or defaults."""
 
     owner: Annotated[str | None, RawText(), Field(min_length=1)] = None
     description: Annotated[str | None, RawText(), Field(min_length=1)] = None
@@ -94,7 +94,7 @@ class ManifestMetadata(Metadata):
 
 
 class Declarable(Protocol):
-    """A kind of resource or rule, reduced to the attributes that are needed to read its documents."""
+    """A kind of manifest (resource, policy or `Defaults`), with only the attributes for reading documents."""
 
     name: str
     spec: type[BaseModel]
@@ -129,7 +129,7 @@ def build_envelope_model(kind: Declarable) -> type[Envelope]:
     """Return the model of a complete document of this kind."""
     version: Any = Literal[find_api_version(kind.name)]
     name: Any = Literal[kind.name]
-    is_resource = hasattr(kind, "record")  # rules are not generated
+    is_resource = hasattr(kind, "record")  # policies and Defaults are not generated
     return create_model(
         kind.name,
         __base__=ResourceEnvelope if is_resource else Envelope,

@@ -159,9 +159,9 @@ def build_overlay_schema(manifests: JsonSchemaValue) -> JsonSchemaValue:
 
 
 class DefaultsSchemaKind(DefaultsKind):
-    """A `DefaultsKind` whose model describes the fields of each kind for the schema.
+    """A `DefaultsKind` for the JSON Schema. Its model describes the fields of each kind.
 
-    The model is sometimes too strict to validate documents.
+    The model is not used to validate documents, because it is too strict for some valid documents.
     """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:

@@ -137,9 +137,9 @@ def load_project_manifests(
 def load_rules(
     project: Project, rules: Mapping[str, Declarable], environ: Mapping[str, str]
 ) -> tuple[tuple[DesiredResource, ...], tuple[Diagnostic, ...]]:
-    """Return the rules of the whole project and their problems, without loading the manifests.
+    """Return the rules of the whole project, such as policies, and the problems with these rules.
 
-    Without a project file, there are no rules.
+    Manifests are not loaded. Without a project file, there are no rules.
     """
     with pause_garbage_collection():
         loader = _Loader(project, {}, environ, rules, {})
@@ -253,7 +253,7 @@ class _Loader:
         self._generator.diagnostics.clear()
 
     def search(self) -> None:
-        """Find the rules in the files that are not loaded, and report only the problems of rules."""
+        """Find rules, such as policies, in the files that are not loaded. Report only problems with rules."""
         given = {os.path.realpath(file) for file in self._rule_files}
         for file in self._other_files:
             if given and os.path.realpath(file) in given:
@@ -262,13 +262,14 @@ class _Loader:
                 self._load_document(document)
 
     def sort_rules(self) -> tuple[DesiredResource, ...]:
-        """Return the rules, sorted by id, so that the order does not depend on the order of the files."""
+        """Return the rules, such as policies, sorted by id. The order of the files does not matter."""
         return tuple(sorted(self._rules, key=lambda rule: rule.id))
 
     def all_overlays(self, *, rules_only: bool = False) -> None:
         """Read the overlays of the environment. Call this method before manifests are loaded.
 
-        rules_only: whether to only check that no overlay is for a rule, because rules cannot have overlays.
+        rules_only: whether to only check that no overlay is for a rule, such as a policy. Rules cannot have
+            overlays.
         """
         for path in self._project.environment.overlays:
             files = FileFinder(self._project.file, stated=self._project.stated)
@@ -302,7 +303,10 @@ class _Loader:
                     self.diagnostics += self.defaults.add(root, self._reader)
 
     def _compose_file(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
-        """Yield each nonempty document of a file, and whether the file names any kind of rule."""
+        """Yield each nonempty document of a file, and whether the file contains the name of a kind of rule.
+
+        A rule is a document that applies to the whole project, such as a policy.
+        """
         data = self._contents.of(file, self.diagnostics)
         if data is None or (rules_only and not self._rule_filter.passes(data)):
             return

@@ -59,8 +59,8 @@ _CONNECTION_FIELDS = frozenset({"bootstrapServers", "clientConfig", "clientConfi
 class Environment:
     """The selected environment, with its references resolved. The repr omits values that can be secrets.
 
-    plan_settings: the plan settings, by field name. For each field, the settings of the environment come
-        first, then those of the project.
+    plan_settings: the values of the fields that providers add to project files, by field name. For each
+        field, the value in the environment comes first, then the value in the project.
     request_deadline_s: the time in seconds for which the system may work on a request that has no timeout, or
         None if not set.
     providers: the connection settings of systems other than Kafka, by provider name.
@@ -149,7 +149,7 @@ def open_project(
     offline: whether to omit the settings for connecting to the cluster and the state, so that the secrets in
         these settings are not needed.
     variables: values of variables that take precedence over those in the project file.
-    Raises KdeclareError with all problems of the file, or if the environment does not exist.
+    Raises KdeclareError with all problems in the file, or if the environment does not exist.
     """
     path = _find_project_file(file)
     if path is None:
@@ -253,7 +253,7 @@ class ProjectDocument:
         """Return the project in one environment, with references resolved.
 
         env, offline, variables: see `open_project`.
-        Raises KdeclareError with all problems of the file, or if the environment does not exist.
+        Raises KdeclareError with all problems in the file, or if the environment does not exist.
         """
         name = _choose_environment(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
         # variables that only other environments need might not be set, so their references are not resolved
@@ -285,7 +285,7 @@ class ProjectDocument:
 def read_project(file: Path) -> ProjectDocument:
     """Read a project file without choosing an environment.
 
-    Raises KdeclareError with all problems of the file.
+    Raises KdeclareError with all problems in the file.
     """
     root = load_document(file, "Project", PROJECT_READ_HINT)
     manifest = validate_document(_choose_model(root), root, NodeReader(context=None))

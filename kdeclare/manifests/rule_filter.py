@@ -30,7 +30,10 @@ _OVERLAY_ERRORS = {
         "Change the defaults themselves, or make an overlay for the resource.",
     )
 }
-"""The code, summary and hint of the error for a rule in an overlay, by the kind of the rule."""
+"""The code, summary and hint of the error for an overlay that contains a rule, by the kind of the rule.
+
+A rule is a document that applies to the whole project, such as a policy.
+"""
 
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _KIND_PATTERN = re.compile(rb"""kind["']?\s*:\s*["']?([^\s"',{}#]*(?:\{[^\s"',{}]*\})?)""")
@@ -39,7 +42,10 @@ _NOT_PLAIN = re.compile(rb"[$*&!|>\\]")
 
 
 class RuleFilter:
-    """Distinguishes rules from other documents. The filter is falsy if there are no kinds of rules."""
+    """Distinguishes rules from other documents. The filter is falsy if there are no kinds of rules.
+
+    A rule is a document that applies to the whole project, such as a policy.
+    """
 
     def __init__(self, kinds: Iterable[str], reader: NodeReader) -> None:
         self.kinds = frozenset(kinds)
@@ -56,7 +62,7 @@ class RuleFilter:
         return any(map(data.__contains__, self._spellings))
 
     def passes(self, data: bytes) -> bool:
-        """Return whether a file could contain a rule, including a rule whose kind is misspelled."""
+        """Return whether a file could contain a rule, such as a policy, even if its kind is misspelled."""
         if not self.kinds:
             return False
         return (
@@ -76,7 +82,7 @@ class RuleFilter:
         return is_candidate
 
     def find_rule_kind(self, root: Node) -> str | None:
-        """Return the kind of a document if the document is a rule; otherwise None."""
+        """Return the kind of a document if the document is a rule, such as a policy; otherwise None."""
         if not self.kinds:
             return None
         for node in _find_kind_nodes(root):
@@ -86,7 +92,9 @@ class RuleFilter:
         return None
 
     def hidden(self, kind: str, root: Node, *, seen: bool) -> Iterator[Diagnostic]:
-        """Yield an error if a rule's kind is not written literally, because a search would not find the rule.
+        """Yield an error if the kind of a rule, such as a policy, is not written literally in the file.
+
+        Files are searched for the names of such kinds, so the search would not find the rule.
 
         seen: whether the file contains the name of any kind of rule.
         """
@@ -113,7 +121,7 @@ class RuleFilter:
                 yield from shapes.unknown(text, root)
 
     def check_overlaid_rules(self, documents: Iterable[Node]) -> Iterator[Diagnostic]:
-        """Yield an error for each rule in an overlay, because overlays cannot change rules."""
+        """Yield an error for each rule, such as a policy, in an overlay. Overlays cannot change rules."""
         for root in documents:
             kind = self.find_rule_kind(root)
             if kind is not None:

@@ -53,7 +53,7 @@ Each function takes the context of the error.
 
 @dataclass(frozen=True, slots=True)
 class MaskedScalar:
-    """A secret scalar, of which messages show only the type.
+    """A secret scalar. Messages show only its type.
 
     what: the description of the type, such as "a number".
     """

@@ -187,7 +187,10 @@ _AS_WRITTEN = frozenset({"string", "duration", "size"})
 
 
 def _is_amount(key: str) -> Callable[[Any], bool]:
-    """Return a predicate that is true for an amount with a unit, a whole number, and -1 (unlimited)."""
+    """Return a predicate that is true for amounts with a unit, whole numbers, and -1 (unlimited).
+
+    key: a config key that determines the allowed units, such as ``retention.ms``.
+    """
     return lambda value: (
         isinstance(value, str)
         and (_NUMBER.fullmatch(value) is not None or parse_amount(key, value) is not None)

@@ -75,7 +75,7 @@ def find_bad_patterns(names: Iterable[str], kind: str = TOPIC) -> Iterator[tuple
 
 
 def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
-    """Return the problem of a selector's kind, or None if the kind is valid.
+    """Return the problem with the kind in a policy's selector, or None if the kind is valid.
 
     kind: the kind in the selector.
     topics: the topic names in the selector, which are allowed only for the kind Topic.

@@ -373,7 +373,10 @@ class PlainSubjects:
         return self.subject.policy_words
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, PlainDeclaredSubject]:
-        """Return ``desired`` as a subject, by its name; empty if ``desired`` is of a different kind."""
+        """Return a mapping from the name of ``desired`` to ``desired`` as a subject of policies.
+
+        The mapping is empty if ``desired`` is of a different kind.
+        """
         if desired.id.kind != self.kind.name:
             return {}
         values = self.subject.describe_declared(desired)

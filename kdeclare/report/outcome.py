@@ -195,7 +195,7 @@ def format_planned_counts(plan: Plan) -> str:
 def _format_denied_subjects(plan: Plan) -> str:
     """Format the number of topics or other objects with denied changes, such as ``2 topics denied``.
 
-    The topics or objects of a resource whose changes were all denied are not counted.
+    If all changes of a resource were denied, its topics or objects are not counted.
     """
     names = set().union(*find_denied_subjects(plan).values())
     noun = "resource" if any("/" in name for name in names) else "topic"
@@ -293,7 +293,7 @@ def _format_denials(run: ApplyResult) -> str:
 
 
 def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
-    """Return the topics or other objects with denied changes, by the resource that would change them.
+    """Return the topics or other objects with denied changes, by the resource that the changes belong to.
 
     Resources whose changes were all denied are omitted.
     """

@@ -182,7 +182,7 @@ FINGERPRINT_KEY = "kdeclare/v1"
 """The key of fingerprints in ``partialFingerprints``. GitHub ignores ``fingerprints``."""
 VALIDATION_CATEGORY = "kdeclare/validate/"
 PROBLEM_CATEGORY = "kdeclare/problem/"
-"""Categories of logs (SARIF 2.1.0, section 3.17.3).
+"""The default category for the log of a failed command (SARIF 2.1.0, section 3.17.3).
 
 A code host closes the results of an older log if a newer log of the same category does not contain them.
 """

@@ -157,7 +157,7 @@ class GitBranchObjects:
         return True
 
     def _build_message(self, blobs: Mapping[str, str | None]) -> str:
-        """Return the message of a commit. Because of its last line, GitHub and GitLab start no CI jobs."""
+        """Return the message of a commit. Its last line tells GitHub and GitLab not to start CI jobs."""
         verb = "Write" if any(blobs.values()) else "Delete"
         what = next(iter(blobs)) if len(blobs) == 1 else f"{len(blobs)} objects"
         revision = self._context.environ.get(REVISION_VARIABLE, "")

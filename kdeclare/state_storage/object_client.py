@@ -51,8 +51,8 @@ _NO_CACHE = {"Cache-Control": "no-store"}  # Google serves public objects from a
 def open_client(settings: ObjectSettings, timeout_s: float) -> Client:
     """Create the client of a service. The client reads the credentials from the environment.
 
-    A single request takes at most half of ``timeout_s``. The client repeats no request after three quarters
-    of ``timeout_s``.
+    A single request takes at most half of ``timeout_s``. The client does not repeat a request once three
+    quarters of ``timeout_s`` have passed.
     """
     for name in SECRET_VARIABLES:
         SCRUBBER.register(os.environ.get(name, ""))

@@ -1,10 +1,10 @@
 """Look for known vulnerabilities in the pinned packages, with pip-audit.
 
-``python -m scripts.dependencies.audit`` is a part of ``make check``. A known vulnerability fails. A machine
-without access to a vulnerability service, or with a package registry that has no data about
-vulnerabilities, can still run ``make check``: the audit then prints a warning and does not fail.
+``python -m scripts.dependencies.audit`` is a part of ``make check``. It fails if a package has a known
+vulnerability. A machine without access to a vulnerability service, or with a package registry that has no
+data about vulnerabilities, can still run ``make check``: the audit then prints a warning and does not fail.
 
-pip-audit asks PyPI. To ask another service, set pip-audit's own variables, for example
+pip-audit queries PyPI. To query another service, set pip-audit's own variables, for example
 ``PIP_AUDIT_VULNERABILITY_SERVICE=osv``.
 """
 
@@ -25,7 +25,10 @@ CONSTRAINTS = ROOT / "constraints.txt"
 CACHE = Path(sys.prefix) / "dependency-audit.json"
 
 _MAX_AGE_S = {True: 24 * 3600.0, False: 3600.0}
-"""How long a result is used again, by whether all packages were checked. Vulnerabilities are never cached."""
+"""How long a cached result is valid, in seconds, by whether all packages were checked.
+
+A result with vulnerabilities is never cached.
+"""
 
 _UNREACHABLE = re.compile(
     r"ServiceError|ConnectionError|ConnectTimeout|ReadTimeout|HTTPError|SSLError|ProxyError|Could not connect"
@@ -65,7 +68,11 @@ def read_accepted(file: Path = ROOT / "pyproject.toml") -> Mapping[str, str]:
 
 
 def audit(constraints: Path, accepted: Mapping[str, str], environ: Mapping[str, str]) -> AuditResult:
-    """Ask the service about each pinned package. Raises RuntimeError if pip-audit cannot read the pins."""
+    """Query the vulnerability service for all pinned packages.
+
+    If the service does not respond, the result contains a warning. Raises RuntimeError if pip-audit cannot
+    read the pins.
+    """
     ignored = [option for name in accepted for option in ("--ignore-vuln", name)]
     command = [sys.executable, "-m", "pip_audit", "-r", str(constraints), *_OPTIONS, *ignored]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(environ), check=False)
@@ -100,7 +107,7 @@ def _read_result(dependencies: list[dict[str, object]]) -> AuditResult:
 def audit_cached(
     constraints: Path, accepted: Mapping[str, str], environ: Mapping[str, str], cache: Path, now: float
 ) -> AuditResult:
-    """Return the result of an earlier audit of the same packages, if it is recent; otherwise audit."""
+    """Return the result of an earlier audit of the same packages, if it is recent; otherwise, audit."""
     service = sorted((key, value) for key, value in environ.items() if key.startswith("PIP_AUDIT_"))
     subject = json.dumps([constraints.read_text(), dict(accepted), service])
     digest = hashlib.sha256(subject.encode()).hexdigest()

@@ -1,9 +1,10 @@
 """Write the software bill of materials (SBOM) of an installed kdeclare, as CycloneDX JSON.
 
 ``python -m scripts.dependencies.sbom FILE`` (``make sbom``) lists every package that ``pip install kdeclare``
-installs, with the versions in constraints.txt, and as optional components those of its extras. Each component
-has the license in its metadata. pip reports the hashes of the files that it would install for this platform;
-without a package registry, the SBOM has no hashes, and the command prints a warning.
+installs, with the versions in constraints.txt. The packages of the extras are optional components. Each
+component has the license from the metadata of its package. pip reports the hashes of the files that it would
+install for this platform; without a package registry, the SBOM has no hashes, and the command prints a
+warning.
 """
 
 import json
@@ -28,9 +29,9 @@ from packaging.requirements import Requirement
 
 PACKAGE = "kdeclare"
 EXTRAS = ("compression", "fleet", "msk-iam", "object-storage", "policies", "spark-connect")
-"""The extras for users, whose packages are optional components.
+"""The extras whose packages the SBOM lists as optional components.
 
-The extra ``kerberos`` is missing, because pip compiles its packages on each machine.
+The extra ``kerberos`` is left out, because pip compiles its packages on each machine.
 """
 
 _TIMEOUT_S = 600
@@ -69,7 +70,7 @@ def _list_requirements(package: Distribution, extras: Iterable[str]) -> Iterator
 
 
 def normalize_name(name: str) -> str:
-    """Return the name of a package as package registries compare it (PEP 503)."""
+    """Normalize the name of a package, so that equivalent names are equal (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -132,7 +133,7 @@ def _read_licenses(package: Distribution) -> list[License]:
 def read_hashes(pins: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return the hashes of the files that pip would install for these versions.
 
-    Raises RuntimeError, with pip's reason, if pip cannot find out.
+    Raises RuntimeError, with pip's reason, if pip cannot determine the files.
     """
     with tempfile.TemporaryDirectory(prefix="kdeclare-sbom-") as folder:
         file, report = Path(folder, "pins.txt"), Path(folder, "report.json")

@@ -40,7 +40,10 @@ def _sections(app: Any, shared: Collection[tuple[str, str]]) -> Iterator[str]:
 
 
 def _commands(commands: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield each command and the words to call it. Groups, which only contain commands, are omitted."""
+    """Yield the words of each command, such as ``kdeclare topic list``, and the command.
+
+    Groups that cannot be run themselves are omitted.
+    """
     for name, command in commands.items():
         subcommands = getattr(command, "commands", {})
         is_group = subcommands and not command.invoke_without_command

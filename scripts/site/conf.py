@@ -32,7 +32,7 @@ html_copy_source = False
 
 
 QUICK = "quick"
-"""The tag of a build for tests: only the start page has a sidebar. The sidebars take half of the time."""
+"""The tag of a build for tests: only the start page has a sidebar. Sidebars take half of the build time."""
 
 
 def setup(app: Sphinx) -> None:

@@ -1,1 +1,1 @@
-"""Use cases of ad hoc commands: the commands with which users change resources without a manifest."""
+"""Use cases for ad hoc commands, which change resources without a manifest."""

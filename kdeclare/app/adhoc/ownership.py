@@ -43,7 +43,7 @@ class ResourceOwnership:
         return tuple(replace(item, labels=self._find_labels(str(item.id))) for item in desired)
 
     def protected(self, removals: Iterable[ResourceId]) -> frozenset[ResourceId]:
-        """Return the ``removals`` whose manifests set ``preventDestroy``, even if not applied yet."""
+        """Return the ``removals`` whose manifests set ``preventDestroy``, even if this is not applied yet."""
         return frozenset(id_ for id_ in removals if self._encode_declared(str(id_)).get("preventDestroy"))
 
     def _find_labels(self, resource: str) -> Mapping[str, str]:

@@ -227,7 +227,7 @@ def _write_manifests(workspace: Workspace, result: AdhocResult) -> AdhocResult:
 def _report_unwritten_manifests(
     result: AdhocResult, written_resources: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Report each resource that was changed only in part, so that its manifest was not written.
+    """Report each resource whose manifest was not written, because the resource was changed only in part.
 
     At least one operation on the resource succeeded, and at least one did not.
     """

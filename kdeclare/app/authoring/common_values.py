@@ -19,7 +19,7 @@ from kdeclare.manifests.syntax.nodes import find_node
 
 _MIN_COUNT = 3
 _MAX_FIELD_SETS = 100
-"""The maximum number of combinations of fields to try. Most clusters use only a few combinations."""
+"""The maximum number of combinations of fields to try. Most clusters have far fewer."""
 
 _REFERENCE = "${"
 _COMMENT_IN_SPEC = re.compile(r"^ +#", re.MULTILINE)
@@ -72,8 +72,8 @@ def choose_common_values(
 
     fields_by_name: the fields of each resource of a kind, by the name of the resource.
     kept: the fields that must stay in the manifests.
-    If some resources lack a field with a common value, return only the combination of values whose removal
-    shortens the manifests by the most lines. Return None if there are no common values.
+    If some resources lack a field with a common value, return only the combination of values that removes the
+    most fields from the manifests. Return None if there are no common values.
     """
     total = len(fields_by_name)
     counts = Counter(

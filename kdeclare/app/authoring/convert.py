@@ -104,7 +104,7 @@ def _remove_refused(resources: Sequence[ConvertedResource], gaps: list[Gap]) -> 
             place = resource.places.get(path, resource.place)
             gaps.append(Gap(place, f"{resource.id} {_format_path(path)}", _explain(paths[path])))
             spec = _remove(spec, path)
-        if not (spec and spec.keys() <= _EMPTY):  # otherwise all of its parts have been reported
+        if not (spec and spec.keys() <= _EMPTY):  # otherwise, each removed part is in ``gaps``
             places = _move_places(resource.places, paths)
             kept.append(replace(resource, spec=spec, places=places) if paths else resource)
     return kept

@@ -68,9 +68,9 @@ def move_common_values(
 ) -> DefaultsImport:
     """Move the common values of imported manifests to one `Defaults` manifest per kind.
 
-    The project declares the same resources as with ``imported``. The new `Defaults` select resources by name,
-    so they do not apply to any other resource.
-    folder: the folder for the manifests. The new `Defaults` get names whose files do not exist in it.
+    With the returned manifests, the project declares the same resources as with ``imported``. The new
+    `Defaults` select resources by name, so they do not apply to any other resource.
+    folder: the folder for the manifests. The new `Defaults` get names for which it has no file yet.
     Raises KdeclareError if the project cannot be read.
     """
     existing_defaults = _read_defaults(workspace.project)
@@ -196,9 +196,9 @@ def _find_kept_fields(
 ) -> Iterator[FieldPath]:
     """Yield the fields that must stay in the manifests of a kind.
 
-    These are the fields that an import never moves to `Defaults`, and the fields that existing `Defaults` of
-    the project set or that cannot be combined with a field that they set. If the manifest had no value, the
-    value of the existing `Defaults` could apply.
+    These are the fields that an import never moves to `Defaults`, the fields that the ``existing`` `Defaults`
+    set, and the fields that cannot be combined with a field of the ``existing`` `Defaults`. If the manifest
+    had no value for such a field, the ``existing`` `Defaults` could apply.
     """
     individual_fields = find_individual_fields(KINDS.get(kind))
     exclusive = find_exclusive_fields(KINDS.get(kind))

@@ -58,7 +58,7 @@ def validate(
 
 
 def _check_statically(manifests: LoadedManifests) -> Iterator[Diagnostic]:
-    """Yield the problems that a plan would report for any cluster; none if the manifests have errors."""
+    """Yield the problems that a plan would report for every cluster; none if the manifests have errors."""
     if has_mistakes(manifests):
         return
     for resource in manifests.desired:

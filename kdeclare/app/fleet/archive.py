@@ -110,7 +110,8 @@ class _ArchiveContents:
 
     def fleet(self, fleet: Fleet) -> None:
         """Add the fleet file, with the files and variables that tasks need."""
-        self._is_first_visit((fleet.file, fleet.folder))  # it is also the project file of inline clusters
+        # the fleet file is also the project file of inline clusters
+        self._is_first_visit((fleet.file, fleet.folder))
         self.add(fleet.file)
         self._add_references(list_task_texts(fleet.file), fleet.folder)
 

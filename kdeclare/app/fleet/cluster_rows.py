@@ -102,7 +102,7 @@ def _find_known_resources(workspace: Workspace, kinds: Collection[str]) -> list[
     except KdeclareError:
         if paths:
             raise
-        # Without such resources, a snapshot does not depend on the state. Audits report the error.
+        # If no manifest declares such resources, a snapshot needs no state. Audits report the error.
         return []
     owned = {id_: record for id_, record in _find_owned_records(state).items() if id_.kind in kinds}
     desired: Sequence[DesiredResource] = ()

@@ -24,7 +24,7 @@ def choose_engine(
     """Return the engine with which the command starts.
 
     With ``auto``, this is the local engine if all folders are local, the command line contains no option for
-    Spark, and the settings of Spark select no master.
+    Spark, and Spark's own settings do not select a master.
 
     snapshot_folder: the folder of the snapshot that the command also reads, or None.
     """

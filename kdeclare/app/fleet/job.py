@@ -53,7 +53,7 @@ class FleetOptions:
 
     clusters, selector: the names and the labels of the selected clusters; all clusters if both are empty.
     master: the Spark master. If None, it is the master in Spark's own settings or else this machine.
-    conf: settings of Spark.
+    conf: Spark settings.
     shared_folders: whether local folders are mounted on every Spark executor at the same path.
     """
 

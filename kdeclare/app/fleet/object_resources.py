@@ -64,7 +64,7 @@ def build_subject(
 def find_by_records(key: LiveKey, records: Mapping[ResourceId, Sequence[OwnedRecord]]) -> ObjectResources:
     """Return the resources that manage an object according to ownership records.
 
-    Records of resources of other kinds are ignored.
+    Records of other kinds of resources are ignored.
     """
     found = {
         id_: [is_object_of(id_, key, record) for record in some]

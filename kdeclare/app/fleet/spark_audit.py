@@ -109,9 +109,9 @@ def _build_tables(
 class _Remembered:
     """The findings of a stored audit.
 
-    found: the table ``findings``. every: these findings, and findings of still earlier audits that the stored
+    found: the table ``findings``. every: these findings, and the findings of earlier audits that the stored
         audit did not check again.
-    fingerprints: the fingerprint of the findings of each cluster.
+    fingerprints: the hash of each cluster's findings.
     """
 
     found: "DataFrame"

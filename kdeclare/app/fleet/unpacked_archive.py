@@ -1,8 +1,8 @@
 """The files of a fleet on other machines, unpacked from the archive that `archive.pack` has built.
 
-A Python process of a Spark executor unpacks the archive once, in the same layout as on the driver, into a
-temporary folder of Spark. The folder is deleted when this process ends, for any reason. Spark ends its
-processes when the application ends, and idle ones after a minute.
+Each Python process of a Spark executor unpacks the archive once, in the same layout as on the driver, into
+one of Spark's temporary folders. The folder is deleted when this process ends, for any reason. Spark ends
+these processes when the application ends, or when they have been idle for a minute.
 """
 
 import atexit

@@ -116,7 +116,7 @@ def push_state(
 
     text: the document. name: the name of the document in error messages.
     force: whether to accept a document of another lineage or cluster, and one that is older than the state.
-        kdeclare then uses the document unchanged, without adding the effects of later runs.
+        kdeclare then replaces only the serial of the document, and does not add the effects of later runs.
     Raises KdeclareError if the document is not a state, or if it is refused.
     """
     store = workspace.store

@@ -49,7 +49,7 @@ def prune_runs(
 ) -> PrunedRuns:
     """Remove runs if ``confirm`` accepts them. Return the runs, and whether they were removed.
 
-    Raises KdeclareError if the state is missing, because its journals are then the only record of ownership.
+    Raises KdeclareError if the state is missing, because the journals are then the only record of ownership.
     """
     store = workspace.store
     with store.lock(command, progress):

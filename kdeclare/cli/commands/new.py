@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    group.callback()(lambda: None)  # without a callback, typer turns a group of one command into this command
+    group.callback()(lambda: None)  # without a callback, typer replaces a group with its only command
     add_commands(group, NEW_GROUP)
     app.add_typer(group, name="new", help="Create a manifest.")
 

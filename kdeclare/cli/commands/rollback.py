@@ -83,8 +83,8 @@ def rollback(
     has changed a value since, rollback reports the value and leaves it unchanged. Resources that the run
     created are deleted. If they have ids, rollback deletes them by id, so that a resource that was created
     later with the same name is kept. A rollback is also a run and can be rolled back. Revert the
-    manifests as well, or the next apply makes the same changes again: in version control, or with
-    --write-manifest. If a manifest cannot be edited, --write-manifest reports the reason and changes nothing.
+    manifests as well (in version control, or with --write-manifest), or the next apply makes the same changes
+    again. If a manifest cannot be edited, --write-manifest reports the reason and changes nothing.
     """
     import os
 

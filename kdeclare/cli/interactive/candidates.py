@@ -50,7 +50,7 @@ def make_plain_rule(
 _LOG = logging.getLogger(__name__)
 
 GROUP = "kdeclare.completions"
-"""The entry point group for the functions with which providers complete parameters of their commands."""
+"""The entry point group for functions that complete the parameters of provider commands."""
 
 ProviderCompletion = Callable[[CursorContext, Names], CompletionOffer | None]
 """A provider's completion function. It returns None for commands and parameters that it does not complete."""

@@ -242,7 +242,10 @@ class OperationType(Protocol):
     If the labels are empty, reports omit the operations. None means that reports use the name of the type.
     """
     cleanup_label: str | None = None
-    """The phrase for operations of this type in reports about cleanup; None to omit the operations."""
+    """The phrase for operations of this type in reports about cleanup.
+
+    None means that reports name the resource (``cleaned up Topic/orders``).
+    """
     validates: bool = False
     """Whether the system can validate an operation without executing it (validate-only)."""
     completion: Completion | None = None

@@ -46,7 +46,8 @@ class RetryPolicy:
     A quota violation (one of ``quota_errors``) does not count as a failed attempt. The request is sent again
     until the system accepts it, or until the system has accepted nothing for ``quota_patience_s``.
 
-    attempts: the maximum number of attempts, including the first attempt.
+    attempts: the maximum number of attempts, including the first attempt. If it is 1, nothing is retried, not
+        even after a quota violation.
     jitter: returns random numbers from 0 to 1.
     """
 

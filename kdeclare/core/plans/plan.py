@@ -123,7 +123,8 @@ class Plan:
     ownership: the changes to ownership records in the state, including changes that need no operation.
     unmanaged_configs: keys that are set but neither declared nor owned, by resource.
     undoes: the id of the run that this plan undoes, if the plan is a rollback.
-    labels: topic labels that the state does not contain, but that apply needs to evaluate policies again.
+    labels: labels that the state does not contain, but that apply needs to evaluate policies again, by the
+        name of the topic or the id of any other resource.
     racks: the racks of brokers, for display; empty if no operation assigns replicas.
     max_deletes: the maximum number of deletions, as set by the user (``25`` or ``10%``); None means the
         default.

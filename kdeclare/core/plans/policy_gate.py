@@ -17,7 +17,10 @@ Override = Callable[[Verdict], str | None]
 """A function that returns the reason for overriding a denial, or None if the denial is not overridden."""
 
 Labels = Mapping[str, Mapping[str, str]]
-"""The labels of the resources that policies evaluate, by the name of the resource."""
+"""The labels of the resources that policies evaluate.
+
+The key is the name of a topic, or the id of any other resource.
+"""
 
 
 @dataclass(frozen=True, slots=True)

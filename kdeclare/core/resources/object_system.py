@@ -48,7 +48,7 @@ class SystemObjects:
     _by_kind: Mapping[str, Mapping[str, Fields]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Computed in advance, because a plan gets the objects of a kind for each resource.
+        # Computed in advance, because planning calls `get_kind` for each resource.
         by_kind: dict[str, dict[str, Fields]] = {}
         for id_, fields in self.objects.items():
             by_kind.setdefault(id_.kind, {})[id_.name] = fields
@@ -103,7 +103,7 @@ class ObjectSystem:
         connection = connections.get(self.connection)
         with self._acquire_turn():
             if not validate_only:
-                check_send_permit()  # after the wait for the turn, which can take a long time
+                check_send_permit()  # after waiting for other threads, which can take a long time
             return connection.write(writes, validate_only=validate_only)
 
     def _acquire_turn(self) -> AbstractContextManager[object]:

@@ -47,10 +47,10 @@ class SharesSettings(Protocol):
 
 @runtime_checkable
 class AffectsResources(Protocol):
-    """A kind whose resources change other resources of the same or a different kind."""
+    """A kind whose resources, when applied, change other resources of the same or a different kind."""
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
-        """Return the other resources that a resource with this body changes, declared or not."""
+        """Return the other resources that change when a resource with this body is applied."""
 
 
 @runtime_checkable
@@ -166,7 +166,7 @@ class PlansBlockedChanges(Protocol):
 
 @runtime_checkable
 class Replaceable(Protocol):
-    """A kind whose objects one plan can delete and create again under the same name (``--replace``)."""
+    """A kind whose objects can be deleted and re-created under the same name in one plan (``--replace``)."""
 
     def remove_from_live(self, resource: ResourceId, live: LiveState) -> LiveState:
         """Return the live state without the object of a resource, as if it had been deleted."""
@@ -279,7 +279,7 @@ def list_exclusive_settings(desired: DesiredResource) -> Mapping[str, JsonValue]
 
 
 def find_affected(kind: object, body: object) -> Collection[ResourceId]:
-    """Return the other resources that a resource of this kind changes, according to its body."""
+    """Return the other resources that change when a resource of this kind, with this body, is applied."""
     return kind.find_affected(body) if isinstance(kind, AffectsResources) else ()
 
 

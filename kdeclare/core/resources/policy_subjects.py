@@ -320,7 +320,7 @@ class ReviewInputs:
 
     subjects: the names of the resources, by action.
     live: the live state that was already read for ``selections``; None if nothing was read.
-    labels: the future labels of all resources by name, even of resources that are not evaluated.
+    labels: the future labels of all resources by name, including resources that are not evaluated.
     applied: the labels that resources had when they were last applied, by name.
     desired: the declared resources by name.
     owned: the ownership records by name.
@@ -388,8 +388,8 @@ class HasPolicyWords(Protocol):
 class PolicySubject(HasPolicyWords, Protocol):
     """A kind with resources that policies can evaluate.
 
-    The state of a resource is a mapping by field name. Values that are or might be secrets are left out.
-    `OperationType.fields` returns the changes that an operation makes to a state.
+    The state of a resource is a mapping by field name. Values that are or might be secrets are masked or left
+    out. `OperationType.fields` returns the changes that an operation makes to a state.
     """
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:

@@ -38,7 +38,7 @@ class ObjectConflict(Exception):
 class ConditionalObjects(Protocol):
     """The objects of one project in one environment. Thread-safe.
 
-    Keys are relative paths of lowercase names, such as ``journals/20261128T101500Z-1a2b3c4d/000001.jsonl``.
+    Keys are relative paths, such as ``journals/20261128T101500Z-1a2b3c4d/000001.json``.
 
     Reads are linearizable: they return the last write that any process completed. A write is durable when the
     method returns. All methods raise KdeclareError if the storage does not respond, refuses access, or is not

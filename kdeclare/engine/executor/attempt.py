@@ -227,7 +227,8 @@ class Attempt:
         If a member of the system might have repeated the request (`OperationType.is_forwarded`), and the view
         is exactly what the operation was to produce, the operation succeeded. Its result has no id, because
         it is not certain that this run created the object. The result of any other operation is that another
-        client made the change. An operation whose view has not changed since planning has no result.
+        client made the change. An operation whose view has not changed since planning has no result, unless
+        it was refused because the object exists: the system might not show the object yet.
         """
         faults = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
         causes = {id_: _find_cause(op, faults[id_]) for op in operations if (id_ := op.id) in faults}

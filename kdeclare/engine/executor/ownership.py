@@ -58,7 +58,7 @@ def update_cleanup(
 def compute_next_state(
     plan: Plan, results: Mapping[str, OperationResult], state: State | None
 ) -> State | None:
-    """Return the state to write after a run; None if the run had no effect.
+    """Return the state to write after a run; None if a state exists and the run had no effect.
 
     The serial also increases if the run only reverted drift, so that a later plan with the same operations is
     based on a different state and gets a different id.

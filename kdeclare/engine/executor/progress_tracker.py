@@ -69,7 +69,7 @@ class ProgressTracker:
         self._not_awaited: set[str] = set()
         self._released: set[str] = set()
         self._mismatch_counts: dict[str, int] = {}
-        self._ends: dict[str, tuple[OperationResult, float]] = {}  # with the time since which they are shown
+        self._ends: dict[str, tuple[OperationResult, float]] = {}  # with the time when first seen
         self._live: LiveState | None = None
 
     @property

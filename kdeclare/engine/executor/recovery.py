@@ -45,8 +45,8 @@ _MIN_OBSERVE_S = 1.0
 class RecoveryResult:
     """One unfinished run, and the outcomes of the operations that it began.
 
-    open_until: the time until which brokers can still execute operations that show no effect yet. None if all
-        outcomes are known; only then is the run closed.
+    open_until: the time until which brokers can still execute operations that show no effect yet. The run is
+        not closed before this time. None if the run is closed.
     """
 
     run_id: str
@@ -142,7 +142,7 @@ def replay_missed_runs(store: StateStore) -> ReplayedRuns:
     """Update an outdated state from the journals of the runs that it does not include.
 
     The caller holds the lock. Journals record every outcome, so all ownership records are restored, except
-    those of damaged runs. Damage in one run does not prevent the update from the other runs.
+    those of damaged runs. If a run is damaged, the state is still updated from the other runs.
     """
     missed_runs, damaged_runs = _find_missed_runs(store)
     replayed_runs: list[str] = []

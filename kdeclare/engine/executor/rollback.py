@@ -201,7 +201,7 @@ def _build_steps(
     overlay: dict[str, JsonValue] = {}
     steps: list[_UndoStep] = []
     replacements = find_replacements(begun_operations)
-    emptied: set[str] = set()  # the deletions whose objects exist again, until the rollback deletes them
+    emptied: set[str] = set()  # deletions whose objects the run re-created and the rollback deletes
     hidden_objects, live = observation.pending | observation.unsettled, observation.live
     for op in reversed(begun_operations):
         operation_type = get_operation_type(op)

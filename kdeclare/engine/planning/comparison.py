@@ -45,7 +45,7 @@ def compare_resources(
     for id_, desired, owned in _list_in_scope(request):
         difference, absent_record = None, None
         if id_ not in request.scope.forget:
-            # The manifest of a resource that was never applied says where the resource would be.
+            # If the resource was never applied, only its manifest shows in which system it would be.
             declared = desired if owned is not None else desired or absent.get(id_)
             difference = next(filter(None, (h.withhold(id_, declared, owned) for h in hooks)), None)
         if difference is None:

@@ -54,7 +54,7 @@ def _find_reading_problems(comparison: ComparedRequest, item: ResourceComparison
     unread = [d for d in problems if d.code == ENDPOINT_UNREACHABLE]
     if unread or item.difference.change is not None:
         return unread
-    # The hooks of a provider withhold a resource that the principal is not allowed to describe.
+    # `PlanHooks.withhold` excludes a resource that the principal is not allowed to describe.
     is_withheld = item.desired is not None and item.difference.owned == item.owned
     return [d for d in problems if d.severity is Severity.DENIED] if is_withheld else ()
 
@@ -73,7 +73,7 @@ def _find_resource_drift(item: ResourceComparison, live: LiveState) -> ResourceD
 def _is_missing(item: ResourceComparison, live: LiveState) -> bool:
     change = item.change
     if item.desired is not None and change is not None and change.action is Action.CREATE:
-        return change.reason is not Reason.CHANGED  # a resource without any settings is never missing
+        return change.reason is not Reason.CHANGED  # applied without any settings, so not missing
     if is_set_like(item.id.kind) or (item.desired is not None and not item.difference.drifted):
         return False
     body = None if item.desired is None else item.desired.body

@@ -268,7 +268,7 @@ class _KeyIndex:
 class _TouchIndex:
     """An index of operations by the objects that they touch, for one type of access, such as creation.
 
-    The index finds an operation by the type and the exact key of the object.
+    The index contains only objects with an exact key, but `find` also matches prefixes and patterns.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ from kdeclare.engine.planning.operation_graph import is_deletion_of_used_object
 BATCH_SIZE = 2000
 """The maximum number of operations per batch.
 
-A provider splits a batch into requests, and does not have to wait for one response before the next request.
+A provider splits a batch into requests, and can send a request before the previous one is answered.
 """
 
 

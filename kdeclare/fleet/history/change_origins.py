@@ -127,7 +127,7 @@ def _find_write(field: FieldTurn, all_fields: Iterable[FieldTurn], writes: Seque
                 return write
             return _UNKNOWN if value == SENSITIVE_MASK else nothing
         if field.before is None and field.path.startswith("assignments."):
-            # the brokers of new partitions are chosen by Kafka, so the plan contains only their number
+            # Kafka chooses the brokers of new partitions, so the plan contains only the partition count.
             count = next((other for other in all_fields if other.path == "partitions"), None)
             if count is not None and _is_equal(write.values.get("partitions"), count.after):
                 return write

@@ -128,7 +128,7 @@ def require_unaltered(live: Iterable[Row], clusters: Sequence[SnapshotCluster], 
 def find_all(tables: LocalTables, make_evaluator: MakeEvaluator) -> tuple[list[Row], dict[str, str]]:
     """Return the findings with the columns of `FINDINGS`, and the notices by cluster name.
 
-    The notices are about policies that could not be evaluated. Raises KdeclareError.
+    The notices are about checks that could not be completed. Raises KdeclareError.
     """
     live_clusters = {row["cluster"]: row for row in tables.live if row["kind"] == CLUSTER}
     declared_clusters = {row["cluster"]: row for row in tables.declared if row["kind"] == CLUSTER}

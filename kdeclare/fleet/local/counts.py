@@ -102,7 +102,7 @@ def build_cluster_summaries(
     """Return a summary of each cluster of an audit, sorted by name.
 
     counts_by_cluster: the number of findings by kind, by cluster name.
-    notices: the notices about policies that could not be evaluated, by cluster name.
+    notices: the notices about checks that could not be completed, by cluster name.
     """
     declared_counts = count_declared_resources(declared)
     live_clusters = {cluster.name: cluster for cluster in summarize_snapshot_clusters(live)}

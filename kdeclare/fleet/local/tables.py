@@ -181,7 +181,7 @@ def _read_file(file: Path, schema: pa.Schema, cluster: str | None) -> list[Row]:
 
 def _read_arrow(file: Path, schema: pa.Schema) -> pa.Table:
     try:
-        # Versions 0.1 wrote times with Spark as INT96, which has no time zone and means UTC.
+        # Version 0.1 wrote times with Spark as INT96, which has no time zone. They are in UTC.
         table = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
         columns = [
             table[field.name].cast(field.type)

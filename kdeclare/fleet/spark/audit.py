@@ -91,10 +91,10 @@ The row about the whole cluster sorts last.
 def find_in_whole_clusters(
     declared: DataFrame, live: DataFrame, overview: FleetOverview, make_evaluator: MakeEvaluator
 ) -> DataFrame:
-    """Return the findings that depend on several resources of a cluster, and the policy violations.
+    """Return policy violations, unused objects, and the findings that depend on several resources.
 
     The result has the columns `CLUSTER_FINDINGS_SCHEMA`, and also contains notices (see `read_notices`).
-    Clusters that have neither policies nor such resources are skipped.
+    Clusters that have no policies, no unused objects, and no interdependent resources are skipped.
 
     declared, live: the tables `rows.DECLARED` and `rows.LIVE`. overview: the clusters of both tables.
     """
@@ -153,7 +153,7 @@ def select_findings(cluster_findings: DataFrame) -> DataFrame:
 
 
 def read_notices(cluster_findings: DataFrame) -> dict[str, str]:
-    """Return the notices about policies that could not be evaluated, by cluster name.
+    """Return the notices about checks that could not be completed, by cluster name.
 
     Raises KdeclareError.
     """
@@ -251,7 +251,7 @@ class WrittenFindings:
     """Results of `write_findings` that are not in the tables.
 
     groups: the counts of all findings.
-    notices: the notices about policies that could not be evaluated, by cluster name.
+    notices: the notices about checks that could not be completed, by cluster name.
     unseen: the number of earlier findings that were not checked again.
     unseen_counts: the number of these findings by kind, without accepted findings.
     """

@@ -238,7 +238,7 @@ def open_java_virtual_machine(
 ) -> Iterator[JavaGateway]:
     """Provide a JVM for the block, and stop the JVM at the end of the block.
 
-    Raises KdeclareError if Java 17 is missing, or if Spark does not start.
+    Raises KdeclareError if there is no Java 17 or later, or if Spark does not start.
 
     master: the Spark master; None for the master in Spark's settings.
     conf: the user's settings, including settings that the JVM needs at startup, such as memory and packages.

@@ -73,7 +73,7 @@ def build_session_defaults(master: str) -> Mapping[str, str]:
             "spark.redaction.regex": SECRET_KEY_PATTERN,
             "spark.python.worker.reuse": "true",
             # In object stores, a rename copies the file. Version 1 renames each file twice, version 2 once.
-            # Partial files after a failure, its disadvantage, do no harm: kdeclare counts the rows it reads.
+            # Version 2 can leave partial files. They do no harm: kdeclare counts the rows that it reads.
             "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
         }
     )

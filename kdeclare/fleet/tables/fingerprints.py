@@ -73,8 +73,8 @@ def hash_finding_row(row: Row) -> int:
 def is_repeatable(row: Row) -> bool:
     """Whether another comparison of the same rows would result in the same finding.
 
-    Findings about rules that were too slow are not repeatable, because they depend on the machine. row: a row
-    of the table `FINDINGS`.
+    A finding about a policy rule that took too long is not repeatable, because it depends on the machine.
+    row: a row of the table `FINDINGS`.
     """
     return row["finding"] != str(FindingKind.POLICY) or RULE_TOO_SLOW not in (row["message"] or "")
 

@@ -65,7 +65,7 @@ def _read_index(storage: Storage, folder: str) -> tuple[str, ...]:
 def require_same_fleet(storage: Storage, fleet: str) -> None:
     """Raise KdeclareError if the newest snapshot or audit belongs to a different fleet.
 
-    Records that cannot be read are ignored.
+    Damaged records are ignored.
     """
     for folder in (SNAPSHOTS, AUDITS):
         record_ids = list_record_ids(storage, folder)

@@ -101,7 +101,9 @@ def format_nested_flow(steps: Sequence[str | int], value: EditValue, style: str 
 
 
 def format_nested_block(steps: Sequence[str | int], value: EditValue, column: int, width: int) -> list[str]:
-    """Format a value and its keys, each key on its own line. A mapping in a list is on its own line, too.
+    """Format a value and its keys, each key on its own line.
+
+    If the value is a list that contains mappings, each element of the list is on its own line, too.
 
     column: the indentation of the first line in spaces.
     width: the number of spaces by which each line is indented more than the line before it.

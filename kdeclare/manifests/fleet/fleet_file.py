@@ -128,7 +128,7 @@ def _collect_provider_settings(spec: ClusterSpec) -> dict[str, BaseModel]:
 
 
 def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
-    """Yield the problems of a fleet file that the Pydantic model does not detect."""
+    """Yield the problems in a fleet file that the Pydantic model does not detect."""
     if not spec.clusters:
         yield error(
             "no-clusters",
@@ -274,7 +274,7 @@ def list_task_texts(file: Path) -> list[str]:
 def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
     """Read a fleet file without opening the projects of its clusters.
 
-    Raises KdeclareError with all problems of the file. A missing environment variable or file is not an error
+    Raises KdeclareError with all problems in the file. A missing environment variable or file is not an error
     yet, because the cluster that refers to it might not be selected. See ``ClusterEntry.unresolved``.
     """
     root = load_document(file, "Fleet", _READ_HINT)

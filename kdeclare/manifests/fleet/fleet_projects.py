@@ -33,7 +33,7 @@ def open_cluster_project(
     *,
     offline: bool = False,
 ) -> Project:
-    """Return the project of one cluster. Raises KdeclareError with all problems of the project.
+    """Return the project of one cluster. Raises KdeclareError with all problems in the project.
 
     read_file: a function that reads a project file. If many clusters share a project file, pass a function
         that caches the result.
@@ -122,7 +122,10 @@ def _require_document(document: ProjectDocument | KdeclareError) -> ProjectDocum
 
 
 def _relate_to_fleet_file(problem: Diagnostic, entry: ClusterEntry) -> Diagnostic:
-    """Return a problem, with a position or hint for the fleet file if users must fix the problem there."""
+    """Return a problem with a cluster's project, extended if users must fix it in the fleet file.
+
+    It is extended with a position in the fleet file, or with a hint that refers to the fleet file.
+    """
     no_environment = problem.code == "unknown-environment"
     if no_environment and entry.env is None:
         hint = f"Set 'defaultEnvironment' in this file, or 'env' of '{entry.name}' at {entry.source}."

@@ -48,7 +48,7 @@ class NotificationSpec(BaseModel):
 
 
 def check_notifications(specs: Sequence[NotificationSpec], root: Node) -> Iterator[Diagnostic]:
-    """Yield the problems of ``spec.notifications`` that the Pydantic model does not detect."""
+    """Yield the problems in ``spec.notifications`` that the Pydantic model does not detect."""
     first_positions: dict[str, SourcePosition] = {}
     for n, spec in enumerate(specs):
         yield from _check_name(spec, n, root, first_positions)

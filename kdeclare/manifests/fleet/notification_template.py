@@ -1,4 +1,4 @@
-"""Templates of messages: texts in which names in braces are replaced by values.
+"""Message templates: strings in which names in braces are replaced with values.
 
 A template has no conditions, loops or calls. Values are escaped for the media type of the message, and names
 in the values are not replaced, so that no topic name can change the structure of a message.
@@ -13,7 +13,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.suggestions import format_suggestion
 
 ContentType = Literal["application/json", "text/plain"]
-"""The media types of messages from templates."""
+"""The media types of messages that are created from templates."""
 
 PLACEHOLDERS = (
     "headline",

@@ -37,7 +37,7 @@ class RolloutSpec(BaseModel):
 
 
 def check_rollout(spec: RolloutSpec, labels: Sequence[Mapping[str, str]], root: Node) -> Iterator[Diagnostic]:
-    """Yield the problems of ``spec.rollout`` that the Pydantic model does not detect.
+    """Yield the problems in ``spec.rollout`` that the Pydantic model does not detect.
 
     labels: the labels of all clusters.
     """

@@ -114,7 +114,7 @@ class Generator:
             yield from self._generate(template, items, pair[0])
 
     def describe(self, problem: Diagnostic, origin: ManifestOrigin | None) -> Diagnostic | None:
-        """Return a problem of a generated document, extended with the item that the document is based on.
+        """Return a problem in a generated document, extended with the item that the document is based on.
 
         Return None if the problem was already reported: a problem in the text that all items share is
         reported for the first item only. If the document was not generated, the problem is not changed.

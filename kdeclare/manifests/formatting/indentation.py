@@ -274,7 +274,7 @@ def _choose_comment_column(line: str, number: int, count: int, plan: _Plan) -> i
 
 
 def _find_item_column(plan: _Plan, line: int) -> _Block:
-    """Return the outermost block that begins on a line, possibly with the dash before a key."""
+    """Return the outermost block that begins on a line. It can begin with the dash before a key."""
     new_text = plan.prefixes[line].text
     new_column = len(new_text) - len(new_text.lstrip(" "))
     return next(block for block in plan.blocks[line] if block[1] == new_column)

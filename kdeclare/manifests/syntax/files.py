@@ -187,7 +187,7 @@ def read_file(file: str, diagnostics: list[Diagnostic]) -> bytes | None:
 
 
 class FileContents:
-    """Reads files, or returns replacements for their contents. No file is read twice.
+    """Reads files, or returns replacements for their contents. A file that was read ahead is not read again.
 
     replacements: the contents to use instead of those on disk, by file; None for a deleted file.
     """

@@ -214,7 +214,7 @@ class NodeReader:
 
     context: resolves references; if None, references are left as written.
     modes: the default modes for reading documents.
-    problems: the problems of all documents that were read since the list was last cleared.
+    problems: the problems in all documents that were read since the list was last cleared.
     broken: whether the data contains an unreadable scalar. Unreadable scalars in string fields do not count,
         because the data omits them.
     shows: a function that returns whether messages may quote the scalar of a node. By default, messages quote
@@ -252,7 +252,7 @@ class NodeReader:
         return self._read_aside(node, modes)
 
     def check_node(self, node: Node) -> list[Diagnostic]:
-        """Return the problems of a node, without adding them to ``problems``."""
+        """Return the problems in a node, without adding them to ``problems``."""
         return self._read_aside(node, self._modes)[1]
 
     def find_duplicate_keys(self, node: Node) -> list[Diagnostic]:

@@ -3,7 +3,8 @@
 """Find the files and folders that match a path pattern, such as ``manifests/**/topics-*.yaml``.
 
 ``*``, ``?`` and ``[…]`` match within a name, and ``**`` matches any number of folders. Names that begin with
-a dot match only a pattern that begins with a dot. Unlike `glob`, links to parent folders are not followed.
+a dot match only a pattern that begins with a dot. Unlike `glob`, this module does not follow links
+to parent folders.
 """
 
 import os

@@ -178,7 +178,7 @@ class _SizeEstimator:
 MAX_COST = 5_000_000
 """The maximum cost of all calls to ``matches`` in a rule. The unit is arbitrary.
 
-Each loop is assumed to have a fixed, large number of iterations.
+Each call is assumed to be evaluated a fixed number of times, which is larger for calls in loops.
 """
 
 _MAX_PATTERN_COST = 200_000  # RE2 rejects larger patterns
@@ -318,7 +318,7 @@ def _find_compared_texts(name: str, pieces: Sequence[Token], begin: int, end: in
 def _find_searched_texts(pieces: Sequence[Token]) -> Iterator[Token]:
     """Yield the string literals that a rule searches for in the list ``changed``.
 
-    For example, ``'a' in changed``, and comparisons in loops over ``changed``.
+    A rule can search with ``'a' in changed``, or with a comparison in a loop over ``changed``.
     """
     for index, token in enumerate(pieces):
         if token.text != "changed" or (index and pieces[index - 1].text == "."):

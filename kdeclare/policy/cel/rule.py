@@ -42,7 +42,7 @@ class RuleInputs:
 class Bindings:
     """A cache of the values of variables, for all rules that are evaluated for the same request.
 
-    Each value is read from the request only once.
+    Each value is read from the request only once, except a mapping from which a rule reads only some keys.
     """
 
     def __init__(self) -> None:

@@ -44,7 +44,7 @@ _RULES_MODULE = "kdeclare.policy.rules"
 class UnusablePolicy(Exception):
     """Raised if a policy class cannot be loaded.
 
-    problems: the problems of the class. Their paths begin with ``class`` or ``config``.
+    problems: the problems with the class. Their paths begin with ``class`` or ``config``.
     """
 
     def __init__(self, *problems: SpecProblem) -> None:

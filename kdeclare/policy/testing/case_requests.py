@@ -211,7 +211,7 @@ class CaseRequest:
     withholding: UnavailableTracker = field(default_factory=UnavailableTracker, compare=False)
 
     def __post_init__(self) -> None:
-        """Make both states keep track of missing fields in the ``withholding`` of the request."""
+        """Make both states record missing fields in the ``withholding`` tracker of the request."""
         for name in ("pre_request_state", "post_request_state"):
             state: CaseState | None = getattr(self, name)
             if state is not None:

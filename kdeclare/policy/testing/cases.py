@@ -1,4 +1,4 @@
-"""Load test cases from PolicyTest manifests, and report the problems of the files."""
+"""Load test cases from PolicyTest manifests, and report problems in the files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -60,7 +60,11 @@ class Case:
 
 
 class PolicyTestKind:
-    """Reads PolicyTest manifests. A body is a list of test cases. Defaults are merged into their requests."""
+    """Reads PolicyTest manifests.
+
+    The body of a manifest contains its test cases. For each test case, it also contains the request, merged
+    with the defaults of the manifest.
+    """
 
     name = POLICY_TEST
     spec: type[BaseModel] = PolicyTestSpec

@@ -92,7 +92,10 @@ class PatchWorkers(OperationType):
         return Explanation()
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the resource is a ConnectWorkerConfig, whose manifest contains the URLs of the workers."""
+        """Whether the resource of the operation is a ConnectWorkerConfig.
+
+        The name of the resource is not checked, because it does not identify the workers.
+        """
         return op.resource.kind == "ConnectWorkerConfig"
 
     def select(self, op: Operation) -> Selections:

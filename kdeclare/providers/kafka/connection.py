@@ -128,11 +128,11 @@ _STORE_LOCATIONS = re.compile(r"ssl\.(truststore|keystore)\.location")
 
 SERVERS_OPTION = "bootstrap-server"
 CONFIG_OPTION = "command-config"
-"""The command-line options for the cluster address and for a client properties file."""
+"""The command-line option for a client properties file."""
 
 
 class KafkaSettings(BaseModel):
-    """The cluster settings of an environment, with a resolved path of the client properties file."""
+    """The cluster settings of an environment. The path of the client properties file is already resolved."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     bootstrap_servers: str | None = Field(None, alias="bootstrapServers")

@@ -35,9 +35,9 @@ from kdeclare.providers.kafka.topic.spec import TopicBody
 
 _REFUSED = ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
 _PROBED_KEY = "retention.ms"
-"""The config key in the validate-only deletions that test permissions. Every broker supports the key.
+"""The config that kdeclare deletes in validate-only requests, to test permissions on topics.
 
-The deletion succeeds even if the key is not set.
+Every broker supports this key. The request succeeds even if the key is not set.
 """
 _TESTED = frozenset({"DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "CREATE"})
 """The ACL operations that kdeclare tests on topics that do not exist."""
@@ -135,7 +135,7 @@ def _check_topics(
             for operation in right.operations:
                 missing.add(TOPIC, name, operation, is_granted=operation in declared.granted[name])
     for name in declared.missing:
-        # ALTER is not tested on these topics, so a manifest about them also contains ALTER.
+        # ALTER is not tested on these topics. Add ALTER to the manifest if another permission is missing.
         if name in present and not declared.granted[name] >= _TESTED:
             missing.add(TOPIC, name, "ALTER", is_granted=False)
 

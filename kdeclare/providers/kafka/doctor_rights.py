@@ -28,9 +28,9 @@ from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuer
 _MAX_NAMED = 3
 """The maximum number of topics or groups in the result of one check."""
 _PROBED_KEY = "consumer.session.timeout.ms"
-"""The config key in the validate-only deletions that test permissions on groups.
+"""The config that kdeclare deletes in validate-only requests, to test permissions on groups.
 
-Every broker with group configs supports the key. The deletion succeeds even if the key is not set.
+Every broker with group configs supports this key. The request succeeds even if the key is not set.
 """
 
 

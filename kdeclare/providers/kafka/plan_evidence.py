@@ -49,7 +49,7 @@ def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
 
 
 def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> Set[str]:
-    """Return the fields that differ between the change and the operations for a known reason."""
+    """Return the fields of a topic that may differ between the change and the operations."""
     shown_values, operation_values = evidence.shown, evidence.done
     if action is Action.CREATE:
         # The counts are determined by the assignments.

@@ -96,7 +96,7 @@ class KafkaPlanning(PlanHooks):
         return {partition.topic for partition in self._live.moves if str(partition) not in own_moves}
 
     def prepare(self) -> PlacementContext:
-        """Return one function that places the replicas of all resources by the total load of brokers."""
+        """Create the placer that all resources share, so that it considers the total load of brokers."""
         if self._inputs.shows_impact:  # before policies use the reader
             self._share_impact_reader()
         self._shared_load = LoadAwarePlacer(
@@ -105,7 +105,7 @@ class KafkaPlanning(PlanHooks):
         return PlacementContext(self._shared_load)
 
     def review_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Compare config keys that are not in the catalog with the keys that the cluster knows."""
+        """Remove diagnostics about config keys that are not in the catalog but that the cluster knows."""
         cluster = self._inputs.connections.get(KafkaConnection).cluster
         return check_unknown_keys(cluster, self._live, diagnostics, preflight=self._inputs.has_preflight)
 

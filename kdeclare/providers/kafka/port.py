@@ -42,7 +42,7 @@ EARLIEST, LATEST = -2, -1
 """The timestamps that make ListOffsets return a log's first offset, and the offset of the next record."""
 
 MAX_TIMESTAMP = -3
-"""The timestamp that makes ListOffsets return the record with the latest timestamp (KIP-734)."""
+"""The timestamp that makes ListOffsets return the offset of the newest record by timestamp (KIP-734)."""
 
 QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
 """Kafka's error name for a change that exceeds the controller mutation quota (KIP-599)."""
@@ -419,8 +419,9 @@ class Cluster(Protocol):
     ) -> Mapping[TopicPartition, Result]:
         """Start reassignments (AlterPartitionReassignments). A target of None cancels a reassignment.
 
-        The broker guards the replication factors of all partitions in the request (KIP-860). If the broker
-        supports only version 0, a guarded request is not sent and fails with UNSUPPORTED_VERSION.
+        Unless ``allow_replication_factor_change`` is True, the broker refuses to change the replication
+        factor of any partition in the request (KIP-860). A broker that supports only version 0 of the request
+        cannot check this, so the request is not sent and fails with UNSUPPORTED_VERSION.
         unguarded: whether the caller has checked the replica counts, so that version 0 is allowed.
         """
 

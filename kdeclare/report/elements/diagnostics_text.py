@@ -13,7 +13,7 @@ from kdeclare.report.elements.values import format_count, join_nonempty, sanitiz
 FOLD_LIMIT = 20
 """The maximum number of diagnostics with the same code that are shown in full.
 
-If there are more, only half of this number is shown. For the others, only their number is shown.
+If there are more, half of this number is shown, and the rest are only counted.
 """
 
 
@@ -23,7 +23,7 @@ def render_diagnostics(
     """Render one paragraph per diagnostic, errors first. If there are no diagnostics, return an empty string.
 
     fold: the maximum number of diagnostics with the same severity and code. If there are more, half of this
-        number is rendered. For the others, only their number is given.
+        number is rendered, and the rest are only counted.
     """
     sorted_diagnostics = sort_diagnostics(diagnostics)
     totals = Counter((d.severity, d.code) for d in sorted_diagnostics)

@@ -1,6 +1,7 @@
 """Render an audit as metrics in the OpenMetrics text format, which Prometheus can also read.
 
-Point the textfile collector of a node exporter at the folder of the audits, or have a scraper read the file.
+Point the textfile collector of the Prometheus node exporter at the folder of the audits, or have a scraper
+read the file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -40,7 +40,7 @@ from kdeclare.report.run.views import RunDetail, RunStep
 
 _MAX_SEVERE_FIELDS = 4
 _MAX_RISK_FIELDS = 2
-"""The maximum numbers of fields shown with their values: for a severe risk, and for any other risk.
+"""The maximum number of fields shown with their values for a risk that is not severe.
 
 For all other fields, only their number is shown.
 """

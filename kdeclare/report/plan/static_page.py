@@ -19,7 +19,7 @@ from kdeclare.report.run.views import RunStep
 
 MAX_STATIC_CHANGES = 1_000
 MAX_STATIC_RISKS = 100
-"""The maximum numbers of changes and of risks that are shown without JavaScript.
+"""The maximum number of risks that are shown without JavaScript.
 
 For the others, only their number is shown.
 """

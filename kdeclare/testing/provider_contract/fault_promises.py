@@ -179,7 +179,7 @@ def find_dependent(plan: Plan, refused: Operation) -> set[str]:
 
 
 def _execute_elsewhere(bench: Bench, op: Operation, _: None) -> None:
-    """Execute an operation on behalf of another client."""
+    """Execute an operation in the role of another client."""
     get_operation_type(op).execute(bench.world.connect(), [op], bench.world.secrets, validate_only=False)
 
 

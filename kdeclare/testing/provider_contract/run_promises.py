@@ -136,7 +136,10 @@ class RunPromises(ContractBase):
     def test_a_plan_is_stale_where_others_have_changed_what_it_is_about(
         self, make_bench: Callable[[], Bench]
     ) -> None:
-        """A stale plan is not applied. With ``skip_stale``, all operations that are not stale are applied."""
+        """A stale plan is not applied.
+
+        With ``skip_stale``, only stale operations and the operations that depend on them are left out.
+        """
         for item in self.elsewhere:
             bench = self._apply_before(make_bench)
             plan = bench.plan(self._declare(self.after))

@@ -177,7 +177,7 @@ def report(
 ) -> ExitCode:
     """Show the findings of a stored audit, or what has changed since.
 
-    Reads the audits in DIR, and no cluster.
+    Reads only the audits in DIR, and does not connect to any cluster.
     """
     import os
 

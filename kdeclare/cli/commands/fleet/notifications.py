@@ -61,8 +61,8 @@ def notify(
 ) -> ExitCode:
     """Send messages about a stored audit to webhooks.
 
-    The webhooks are in 'spec.notifications' of the fleet file. Reads the audits in DIR, and no cluster. Each
-    message is sent once, and only if there is something to report.
+    The webhooks are in 'spec.notifications' of the fleet file. Reads the audits in DIR, and does not connect
+    to any cluster. Each message is sent once, and only if there is something to report.
     """
     import os
     from dataclasses import replace

@@ -232,8 +232,8 @@ _Reason = Annotated[
 def pause(*, reason: _Reason = None, spark: SparkOptions, console: Console) -> ExitCode:
     """Stop a rollout before its next wave.
 
-    A running fleet apply of the plans in DIR finishes its wave, and then ends. Until fleet resume, no other
-    fleet apply of these plans begins.
+    A running fleet apply of the plans in DIR finishes its wave, and then ends. No other fleet apply of these
+    plans can begin until you run fleet resume.
     """
     from kdeclare.app.fleet.rollout.rollout_control import RolloutRequest
 
@@ -244,7 +244,7 @@ def abort(*, reason: _Reason = None, spark: SparkOptions, console: Console) -> E
     """Stop a rollout before its next wave, for good.
 
     A running fleet apply of the plans in DIR finishes its wave, and then ends. The plans are never applied
-    again. Applied changes stay; kdeclare rollback undoes them for each cluster.
+    again. Applied changes are kept. To undo them, run kdeclare rollback for each cluster.
     """
     from kdeclare.app.fleet.rollout.rollout_control import RolloutRequest
 

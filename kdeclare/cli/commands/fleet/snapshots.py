@@ -84,8 +84,8 @@ def diff(
 ) -> ExitCode:
     """Show what differs between two snapshots of a fleet.
 
-    Reads the snapshots in DIR, and no cluster. If a part of the fleet could not be read in one of the
-    snapshots, its changes are unknown, and the exit code is 1.
+    Reads only the snapshots in DIR, and does not connect to any cluster. If a part of the fleet could not be
+    read for one of the snapshots, the changes in this part are unknown, and the exit code is 1.
     """
     import os
     from dataclasses import replace

@@ -58,8 +58,8 @@ def list_catalog(
 ) -> ExitCode:
     """List all declared resources with their owners and descriptions.
 
-    Reads only manifests, and connects to no cluster. The links of the HTML page are relative to the folder of
-    the file, or to the working folder if the page is written to stdout.
+    Reads only manifests, and does not connect to any cluster. The links in the HTML page are relative to the
+    folder of the output file, or to the working folder if the page is written to stdout.
     """
     import os
 

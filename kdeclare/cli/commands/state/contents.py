@@ -104,9 +104,9 @@ def remove(
 ) -> ExitCode:
     """Release resources without changing any system.
 
-    kdeclare no longer owns the resources, and keeps them. This is the same as kdeclare apply --forget, but it
-    needs no connection to a system, and it works for resources whose kind is not installed. Remove the
-    manifests as well, or the next plan shows the resources again, as resources to adopt.
+    kdeclare no longer owns the resources, but does not delete them. This is the same as kdeclare apply
+    --forget, but it needs no connection to a system, and it works for resources whose kind is not installed.
+    Remove the manifests as well, or the next plan shows the resources again, as resources to adopt.
     """
     from kdeclare.app.state.contents import release_ownership
     from kdeclare.report.elements.values import format_count
@@ -165,8 +165,8 @@ def push(
     """Replace the state with a document.
 
     Use this command to restore a damaged or lost state. The document must be a later version of the state.
-    With --force, any state is accepted: it is used as it is, with a new serial, and not updated from the runs
-    that were recorded since. The previous state is kept as state.json.backup.
+    With --force, any state is accepted. kdeclare replaces only its serial, and does not add the effects of
+    later runs. The previous state is kept as state.json.backup.
     """
     from kdeclare.app.state.contents import push_state
     from kdeclare.app.state.ownership import load_state_text

@@ -153,7 +153,7 @@ def migrate(
 ) -> ExitCode:
     """Copy the state with all runs to another location.
 
-    The locations can be folders and shared storages. The target must not contain a state of this project and
+    Each location is a folder or shared storage. The target must not contain a state of this project and
     environment. kdeclare locks both locations, copies plans, journals and summaries as they are, and reads
     everything back. The current state is not changed. Afterwards, change the location in the project file.
 

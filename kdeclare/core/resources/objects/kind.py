@@ -376,7 +376,7 @@ class ObjectKind:
 
     def locate_secret(self, path: SpecPath) -> SpecPath | None:
         """See `LocatesSecrets`."""
-        return path[1:]  # below `ObjectBody.fields`
+        return path[1:]  # without the first step, "fields" (`ObjectBody.fields`)
 
     def render_spec_lines(self, change: Change) -> Sequence[str]:
         """See `Editable`."""

@@ -46,7 +46,8 @@ class Lifecycle(BaseModel):
 class ObjectSpec(BaseModel):
     """The base class of object specs.
 
-    Fields have the same names as in the live state. A field that is None is left unchanged.
+    Fields have the same names as in the live state. A field that is None is left unchanged, unless kdeclare
+    has applied a value to it before; the field is then reset.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -25,7 +25,10 @@ MAX_PART_BYTES = 4 * 1024 * 1024
 
 _PART_LIST = b'{"kdeclare-parts":'
 _CUT_MASK = 0x3FF
-"""A line ends a part if these bits of its checksum are zero: on average, one line in 1,024."""
+"""If these bits of a line's checksum are zero (one line in 1,024), the line ends its part.
+
+A part that is still small does not end there.
+"""
 _THREADS = 8
 _HINT = "Restore the object from an earlier version or a backup."
 

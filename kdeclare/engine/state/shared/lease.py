@@ -144,7 +144,8 @@ class LeaseTiming:
 
     Times are in seconds.
 
-    read_time: returns the time of day, which is only shown, and never compared to decide about a takeover.
+    read_time: returns the time of day, which is shown, and used to tell whether another holder looks alive,
+        but never to decide about a takeover.
     sleep: waits while a lease is watched. starts_renewals: whether a thread renews the lease; tests with a
         simulated clock renew it themselves.
     """

@@ -22,7 +22,7 @@ class MemoryObjects:
     """
 
     def __init__(self, max_object_bytes: int = 1_000_000) -> None:
-        """Create the object with no stored objects."""
+        """Create an empty store. max_object_bytes: the maximum size of one object, in bytes."""
         self.on_request: Callable[[Request, str, Moment], None] = _continue
         self._max_object_bytes = max_object_bytes
         self._objects: dict[str, StoredObject] = {}

@@ -149,7 +149,7 @@ class SharedStore:
             elif backup.data != stored.data:
                 objects.replace(BACKUP_KEY, stored.data, backup.version)
         except ObjectConflict:
-            return ()  # the state itself decides about a lost update
+            return ()  # writing the state itself detects a lost update
         return () if backup is None else _list_readable_parts(backup.data)
 
     def lock(self, what: str, progress: Progress = ignore_progress) -> AbstractContextManager[None]:

@@ -136,7 +136,7 @@ def format_fault(fault: Fault) -> str:
 class WorkerVerdict:
     """The verdict of one worker about proposed overrides.
 
-    reason: the reason why the worker gave no verdict; empty if it gave one.
+    reason: the reason why the worker gave no verdict; empty if it gave a verdict.
     """
 
     url: str

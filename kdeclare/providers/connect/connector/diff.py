@@ -172,7 +172,7 @@ def _diff_existing(item: _DiffInput, record: ConnectorRecord) -> Difference:
 
 
 def _diff_requested(desired: DesiredResource, body: ConnectorBody, live: LiveConnector) -> Difference:
-    """Return the change of the state, or the restart, that an ad hoc command requests."""
+    """Return the change to the state, or the restart, that an ad hoc command requests."""
     fields: list[FieldChange] = []
     current = find_target_state(live)
     if body.state is not None and current != body.state:

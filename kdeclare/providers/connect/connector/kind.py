@@ -166,7 +166,7 @@ class ConnectorKind:
             return after
         old, new = narrow_record(before, ConnectorRecord), narrow_record(after, ConnectorRecord)
         if new is None:
-            return old  # nothing but the preparation of a deletion is done
+            return old  # only the operations that prepare the deletion are done
         keys = {key for op in done if isinstance(op.args, ConfigureConnectorArgs) for key in op.args.keys}
         has_new_state = any(isinstance(op.args, SetStateArgs) for op in done)
         old_config, old_state = (old.config, old.state) if old is not None else ({}, None)

@@ -27,7 +27,7 @@ class ConnectorSelection:
     """The connectors whose live state must be read.
 
     connectors: the selected connectors.
-    endpoints: the Connect clusters from which all connectors are read, even if they are not selected.
+    endpoints: the Connect clusters from which all connectors are read, not only the selected connectors.
     classes: the connectors with their declared classes, which are compared with the live classes.
     """
 

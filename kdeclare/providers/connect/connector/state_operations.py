@@ -62,7 +62,7 @@ class SetConnectorState(ConnectorOperationType):
         return {STATE: _get_state_args(op).state}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return the change of the connector's state."""
+        """Return the change to the connector's state."""
         args = _get_state_args(op)
         if args.is_deletion:
             return ()

@@ -131,11 +131,11 @@ class ConnectWorkerConfigKind:
         return assess_worker_field(field)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Remove the reason why a worker refused the overrides, because the reason can vary."""
+        """Remove from a field change the reason why a worker refused the overrides. The reason can vary."""
         return replace(field, before=REFUSED) if field.path.startswith(WORKER_PATH_PREFIX) else field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return no paths: the operations contain every field of a change, so every field must match them."""
+        """Return no paths: every field of a change must match the operations, which contain all fields."""
         return frozenset()
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:

@@ -234,7 +234,7 @@ def _check_tls(resource: str, tls: TlsSpec) -> Iterator[SpecProblem]:
 
 
 def _find_header_problem(header: str, value: object) -> tuple[str, str] | None:
-    """Return a description of the problem of a header, and a hint; None if the header is valid."""
+    """Return what is wrong with a header, and a hint; None if the header is valid."""
     if not HEADER_NAME.fullmatch(header):
         return f"'{header}' is not a valid name of an HTTP header.", ""
     if not isinstance(value, Referenced):

@@ -70,7 +70,7 @@ def parse_pattern(text: str) -> NamePattern:
 
 
 def parse_acl(name: str, spec: AclSpec) -> tuple[AclBody, tuple[SpecProblem, ...]]:
-    """Return the bindings that a manifest declares, and the problems of the manifest.
+    """Return the bindings that a manifest declares, and the problems in the manifest.
 
     A name that never matches a principal, host or resource is also a problem.
     """

@@ -1,8 +1,8 @@
-"""Find the first ACLs of resources, which can take away the access of everyone else.
+"""Find changes that create the first ACL of a resource, which can take access away from other principals.
 
 If the broker config ``allow.everyone.if.no.acl.found`` is true, all principals have access to a resource
 without ACLs (org.apache.kafka.metadata.authorizer.StandardAuthorizerData). As soon as the first ACL exists,
-only principals that an ACL allows have access.
+only principals to which an ACL grants access can use the resource.
 """
 
 from collections.abc import Collection, Sequence

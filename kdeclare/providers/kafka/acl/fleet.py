@@ -91,7 +91,7 @@ def list_acl_elements(body: AclBody | None, owned: AclRecord | None) -> Iterator
 
 
 def list_removed_principals(body: AclBody) -> Mapping[str, AclBody]:
-    """Return a body without bindings for each principal whose unmanaged bindings are to be deleted.
+    """Return, for each principal whose unmanaged bindings are to be deleted, a body without bindings.
 
     The bodies declare no bindings, so their diffs delete every binding of these principals.
     """

@@ -177,7 +177,7 @@ class AclKind:
         return describe_bindings(filter(state.has, bindings), principals)
 
     def select_every(self) -> Selections:
-        """Return an empty selection, because listing live bindings reads the bindings of all principals."""
+        """Return an empty selection: whenever live bindings are listed, those of all principals are read."""
         return (AclSelection(),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
@@ -197,7 +197,7 @@ class AclKind:
         return list_acl_elements(narrow_optional(body, AclBody), narrow_record(owned, AclRecord))
 
     def list_removed_groups(self, name: str, body: object) -> Mapping[str, AclBody]:
-        """Return a body without bindings for each principal whose unmanaged bindings are to be removed."""
+        """Return, for each principal whose unmanaged bindings are to be deleted, a body without bindings."""
         return list_removed_principals(narrow(body, AclBody))
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:

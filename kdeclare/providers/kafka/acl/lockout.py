@@ -205,7 +205,7 @@ def _explain_doubt(access: OwnAccess, before: Set[Binding]) -> str:
 def _keeps_right(
     changes: Sequence[_Changes], before: Set[Binding], operation: str, explanation: _Explanation
 ) -> bool:
-    """Return whether kdeclare stays allowed to perform an operation in the worst case.
+    """Return whether kdeclare would still be allowed to perform an operation in the worst case.
 
     In the worst case, kdeclare fails to create the new grants of a resource. It then does not delete the old
     grants of this resource either, because deletions come after creations. All other changes are made.

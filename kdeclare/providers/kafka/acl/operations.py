@@ -140,7 +140,7 @@ class _ChangeAcls(KafkaOperationType):
         return {text: f"acl/{text}" for text in get_arguments(op, AclArgs).bindings}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return a batch key that limits the number of bindings in a batch to the maximum for one operation.
+        """Return a batch key that limits a batch to about as many bindings as one operation can contain.
 
         Operations with the same key are in different batches. Without the limit, a batch could contain
         thousands of small operations, but a run shows progress and can be interrupted only between batches.
@@ -195,7 +195,7 @@ class CreateAcls(_ChangeAcls):
     is_creation = True
 
     def find_created_resource(self, op: Operation) -> ResourceId | None:
-        """Return the resource if the operation creates its first bindings; otherwise None."""
+        """Return the resource if the plan creates all of its bindings; otherwise None."""
         return op.resource if get_arguments(op, AclArgs).whole else None
 
 

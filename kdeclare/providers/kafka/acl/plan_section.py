@@ -44,7 +44,7 @@ _NOUNS = {
 
 
 class _Effect(StrEnum):
-    """The effect of a plan on a principal's right, as the verb of a sentence. In display order."""
+    """The effects of a plan on a right of a principal, each as the verb of a sentence, in display order."""
 
     GAINS = "gains"
     NOT_DENIED = "is no longer denied"

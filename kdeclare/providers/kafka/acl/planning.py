@@ -236,7 +236,7 @@ class AclPlanning(PlanHooks):
     def _review_orphan(
         self, resource: ResourceId, owned: OwnedRecord | None, difference: Difference
     ) -> Difference:
-        """End the ownership of an orphan if other resources declare its bindings, such as after a rename."""
+        """End the ownership of an orphan if other resources declare its bindings, as after a rename."""
         record = narrow_record(owned, AclRecord)
         if difference.change is None or difference.change.action is not Action.NO_OP or record is None:
             return difference

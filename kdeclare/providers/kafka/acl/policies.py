@@ -94,7 +94,7 @@ class NoClusterOperations(AclPolicy[ClusterOperations]):
 
 
 class Hosts(PolicySettings):
-    """The settings of `BoundedHosts`. If no hosts are set, each individual IP address is permitted."""
+    """The settings of `BoundedHosts`. If no hosts are set, any IP address is permitted, but not ``*``."""
 
     allowed: Annotated[list[str], Field(description="The hosts from which access may be allowed.")] = []  # noqa: RUF012  frozen
 

@@ -282,7 +282,7 @@ class KafkaCluster:
 
     @contextmanager
     def _mark_written(self) -> Iterator[None]:
-        """Make later reads wait until brokers show this write, even if the write may have failed."""
+        """Make reads after the ``with`` block wait until its write is visible, even if it may have failed."""
         try:
             yield
         finally:

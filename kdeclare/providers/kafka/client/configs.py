@@ -25,7 +25,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_brok
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigQuery, Configs, merge_config_queries
 
 _OPS = {FieldOp.SET: 0, FieldOp.DELETE: 1, FieldOp.APPEND: 2, FieldOp.SUBTRACT: 3}
-"""org.apache.kafka.clients.admin.AlterConfigOp.OpType"""
+"""The codes of the operations on configs (org.apache.kafka.clients.admin.AlterConfigOp.OpType)."""
 
 _TOPICS_PER_REQUEST = 250
 """The maximum number of topics per DescribeConfigs request. With small requests, all brokers share the work.

@@ -14,7 +14,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 
 _PROBE_TIMEOUT_S = 2.0
 _API_VERSIONS_REQUEST = bytes.fromhex("0000000a 0012 0000 00000000 ffff".replace(" ", ""))
-"""An ApiVersions request of version 0. Brokers answer only this request without authentication (KIP-35)."""
+"""An ApiVersions request of version 0, which brokers answer even without authentication (KIP-35)."""
 
 
 class ListenerProtocol(StrEnum):

@@ -267,7 +267,8 @@ def _build_endpoint(properties: Mapping[str, str], jaas: Mapping[str, str], url:
 def _parse_timeout_s(properties: Mapping[str, str]) -> float:
     """Return the timeout for connecting and reading, in seconds.
 
-    The timeout is the longer of Kafka's two timeouts, or 10 s if neither is set.
+    It is the longer of ``sasl.login.connect.timeout.ms`` and ``sasl.login.read.timeout.ms``, or 10 s if
+    neither is set.
     """
     names = ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
     for name in names:

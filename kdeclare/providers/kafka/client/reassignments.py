@@ -95,7 +95,7 @@ def _build_reassignable_topics(targets: Mapping[TopicPartition, tuple[int, ...] 
 
 
 _PREFERRED = 0
-"""org.apache.kafka.common.ElectionType"""
+"""The code of the preferred leader election (org.apache.kafka.common.ElectionType)."""
 
 
 def elect_leaders(wire: Wire, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Result]:

@@ -38,7 +38,9 @@ _UNREADABLE_ERRORS = (LookupError, ValueError, TypeError, AttributeError, Arithm
 `MalformedResponse` is a ValueError.
 """
 MAX_THROTTLE_S = 600.0
-"""The longest wait for a throttled connection, in seconds. Brokers do not respond during the throttle time.
+"""The longest wait for a throttled connection, in seconds.
+
+During the throttle time, the broker does not process requests from the connection.
 """
 _PAUSE_POLL_S = 0.005
 """The interval in seconds between checks of a connection that a quota or a full buffer has paused."""

@@ -329,7 +329,7 @@ class ClientQuotaKind:
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the key of the entity whose limits the resource declares or owns."""
+        """Return the key of the owned entity or, if the resource is not owned, of the declared entity."""
         return find_quota_key(narrow_optional(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:

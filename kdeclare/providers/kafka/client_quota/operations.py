@@ -99,11 +99,11 @@ class AlterQuota(KafkaOperationType):
         return op.resource if _get_args(op).whole and _get_args(op).ops[0].op == "DELETE" else None
 
     def find_right(self, op: Operation) -> str:
-        """Return the required ACL operation and its resource."""
+        """Return the permission that the operation requires: AlterConfigs on the cluster."""
         return "AlterConfigs on the cluster"
 
     def describe_target(self, op: Operation) -> tuple[str, str]:
-        """Return the entity whose limits change."""
+        """Return the label ``entity``, and the entity whose limits change."""
         return "entity", str(_get_args(op).quota_entity)
 
     def compute_footprint(self, op: Operation) -> Footprint:

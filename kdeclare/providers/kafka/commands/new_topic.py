@@ -44,7 +44,7 @@ def topic(
     setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
-    """Write the manifest of a topic and print its path.
+    """Write a manifest for a topic and print its path.
 
     Before the file is written, the manifest is checked in the same way as by kdeclare validate. The command
     does not contact a cluster and does not overwrite files.

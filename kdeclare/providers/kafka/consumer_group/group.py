@@ -91,7 +91,7 @@ class GroupMember:
 
     @property
     def address(self) -> str:
-        """The IP address of the member. Brokers put a slash before it."""
+        """The IP address of the member, without the slash that brokers put before it."""
         return self.host.rpartition("/")[2]
 
 

@@ -60,7 +60,7 @@ def observe_record_effects(
             text = f"{effect.observed} Every {every}, brokers check which records to delete."
             yield compare_observation(item, effect.status, text, effect.figures)
         elif effect.figures.get("records_deleted") != 0 or item.figures.get("records_at_most") != 0:
-            yield effect  # nothing was predicted about the others, and nothing has happened
+            yield effect  # topics without predicted or actual deletions are left out
 
 
 def _get_topic(prediction: Observation) -> str:

@@ -184,7 +184,7 @@ def _hash_key(key: str) -> int:
 
 TOPIC = "Topic"
 BROKER_CONFIG = "BrokerConfig"
-"""The names of the kinds, and of the types that their live objects have in snapshots."""
+"""The name of the kind, and the type that live broker configs have in snapshots."""
 
 _CONFIGS = "configs."
 _UNKNOWN_KEY_MESSAGE = (

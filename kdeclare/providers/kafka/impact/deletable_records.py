@@ -142,8 +142,8 @@ def compute_deletable_bytes(log: PartitionLog, limits: LogLimits) -> Bounds | No
     if log.count and records.least == log.count:
         return Bounds(log.size, log.size)
     excess = _compute_excess(log, limits)
-    # Kafka applies the size limit first, and then the time limit to the rest. Behind a deleted segment with a
-    # recent timestamp, there can be older ones.
+    # Kafka applies the size limit first, and then the time limit to the rest. A segment with a recent
+    # timestamp that is deleted because of the size limit can be followed by older segments.
     can_expire = _bound_by_time(log, limits).most > 0 or (excess > 0 and limits.retention_ms is not None)
     return Bounds(max(0, excess - limits.segment_bytes), log.size if can_expire else excess)
 

@@ -38,9 +38,9 @@ from kdeclare.providers.kafka.port import Cluster
 
 Found = TypeVar("Found")
 _TIME_LIMIT_S = 10.0
-"""The maximum time that kdeclare spends on reading the impact of a plan, in seconds.
+"""The maximum time that kdeclare spends on reading the data for the impact of a plan, in seconds.
 
-After this time, kdeclare sends no further requests about the impact.
+After this time, kdeclare sends no further requests for such data.
 """
 
 
@@ -66,7 +66,7 @@ class ImpactReader:
     def __init__(self, cluster: Cluster, *, reads_groups_first: bool = False) -> None:
         """Create the reader.
 
-        reads_groups_first: whether the groups will be needed for each change that can lose records, so that
+        reads_groups_first: whether the groups will be needed for each change that can delete records. If so,
             policies must read the groups before the logs.
         """
         self._cluster = cluster
@@ -209,7 +209,7 @@ class ImpactReader:
             self._logs[name] = _KnownLogs(found, _get_window(limits[name]), self._readers is not None)
 
     def read_producers(self, topics: Mapping[str, Topic]) -> Mapping[str, int | Fault]:
-        """Return the number of producers of each topic.
+        """Return the number of active producers of each topic.
 
         The result has a Fault for a topic if the principal is not permitted to see its producers.
         """
@@ -243,7 +243,7 @@ class ImpactReader:
 
     @contextmanager
     def _measure_time(self) -> Iterator[None]:
-        """A context that marks the reader as busy, and subtracts the time spent in it from the time limit."""
+        """Mark the reader as busy in the ``with`` block, and deduct its duration from the time limit."""
         token, started_s = object(), time.monotonic()
         self._reads.add(token)
         try:

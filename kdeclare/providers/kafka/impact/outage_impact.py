@@ -36,7 +36,10 @@ OUTAGE_CODES = frozenset({_WRITABLE, _NOT_WRITABLE})
 
 @dataclass(frozen=True, slots=True)
 class PlacementChange:
-    """The replicas of one partition before and after the plan, and the resource that the plan changes."""
+    """The replicas of one partition before and after the plan.
+
+    resource: the resource for which the partition is reported; see `review_outages`.
+    """
 
     resource: str
     partition: TopicPartition

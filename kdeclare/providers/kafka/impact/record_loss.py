@@ -176,7 +176,7 @@ def compute_deleted(loss: Loss, log: PartitionLog) -> Bounds:
     """Return the number of records of a partition that are deleted."""
     if loss.limits is not None:
         records = compute_deletable_records(log, loss.limits)
-        # Kafka deletes a local segment only after it has copied it, and never copies the active segment.
+        # Kafka copies segments to remote storage before it deletes them, but never the active segment.
         return Bounds(0, records.most) if loss.is_tiered else records
     return Bounds(log.count if loss.path is None else 0, log.count)
 

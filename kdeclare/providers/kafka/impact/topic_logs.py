@@ -55,8 +55,8 @@ def read_logs(
 
     Topics with the same limits share their requests.
 
-    limits: the limits of each topic, which determine the offsets at which records are too old. None means
-        that these offsets are not read.
+    limits: the limits of each topic, which determine up to which offset records are too old. None means that
+        this offset is not read.
     sizes: the known sizes of partitions. deadline: no request begins after this time (`time.monotonic`).
     """
     now_ms = int(time.time() * 1000)
@@ -195,7 +195,7 @@ class Readers:
     groups: the groups that read a topic, by topic. is_complete: whether the principal is known to see all
         groups.
     unknown: the groups whose topics kdeclare does not know: share groups, groups of an unknown type, and
-        groups whose members wait for partitions.
+        groups with members whose partitions are not known, for example during a rebalance.
     """
 
     groups: Mapping[str, Sequence[ReadingGroup]]

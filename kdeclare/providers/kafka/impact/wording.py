@@ -194,8 +194,8 @@ def build_unknown(
 ) -> Observation:
     """Return the observation about something that could not be determined.
 
-    what: a noun phrase, such as ``the records to be deleted``. right: the permission on the topic that the
-        request needs.
+    what: a clause, such as ``which records are deleted``. right: the permission on the topic that the request
+        needs.
     """
     text = f"kdeclare could not determine {what}: {format_reason(reason, right=right)}."
     return Observation(resource, "not-determined", ObservationLevel.UNKNOWN, text, path)

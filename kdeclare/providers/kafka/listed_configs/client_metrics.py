@@ -205,7 +205,7 @@ class ClientMetricsKind(ListedConfigsKind):
         return ManifestEdits(tuple(edits))
 
     def render_spec_lines(self, change: Change) -> Sequence[str]:
-        """Return the lines of a new manifest."""
+        """Return the lines of the ``spec`` in a new manifest."""
         return _render_spec({field.path.removeprefix("configs."): field.after for field in change.fields})
 
     def is_same_value(self, path: SpecPath, text: str, value: object) -> bool:

@@ -161,9 +161,9 @@ class DeleteTopic(TopicOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return an operation that creates the topic again without records.
+        """Return the creation that this deletion undid.
 
-        If the topic held records, report them as lost.
+        If the deletion undid no creation, report the records of the topic as lost.
         """
         recreate = _get_args(op).recreate
         if recreate and now[self.element] == "absent":

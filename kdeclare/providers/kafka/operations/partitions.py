@@ -67,7 +67,7 @@ class PartitionsOperationType(KafkaOperationType):
         return {p: f"replicas/{p}" for p in partitions} | build_identity_claims(collect_topics(partitions))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return a key that differs for each operation, so that one request can contain several operations.
+        """Return a different batch key for each operation, so that a request can contain several operations.
 
         No two operations change the same partition.
         """
@@ -126,7 +126,7 @@ def collect_topics(partitions: Iterable[str]) -> frozenset[str]:
 
 
 def merge_results(partitions: Iterable[str], results: Mapping[TopicPartition, Result]) -> Result:
-    """Merge the results of partitions: return the first fault, with the number of other faults."""
+    """Return the first fault of the partitions, with the number of further faults; None without faults."""
     faults = {p: results[TopicPartition.parse(p)] for p in partitions}
     refused = {p: fault for p, fault in faults.items() if fault is not None}
     if not refused:

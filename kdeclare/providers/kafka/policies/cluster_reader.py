@@ -134,7 +134,7 @@ class ClusterReader:
 
     @cached_property
     def _moves(self) -> Mapping[TopicPartition, Move]:
-        """The in-flight reassignments. If they must be read, their topics are read again at the same time."""
+        """The in-flight reassignments. Reading them from the cluster also reads their topics again."""
         known_moves, unread_topics = self._find_known_moves()
         if not unread_topics:
             return known_moves

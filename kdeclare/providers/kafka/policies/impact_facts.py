@@ -54,7 +54,7 @@ def build_effect_change(topic: str, effects: Iterable[TopicEffect]) -> TopicChan
 
 @dataclass(frozen=True)
 class ImpactSource:
-    """The changes whose impact policies can request, with a reader that reads similar changes together.
+    """The changes whose impact policies can request. The impact of similar changes is read together.
 
     planned: the evaluated changes to existing topics, by topic.
     """
@@ -84,7 +84,7 @@ class ImpactSource:
         return {**others, **similar, topic: change}
 
     def find_broker_id(self) -> int | None:
-        """Return the id of the broker that the defaults of configs are read from."""
+        """Return the id of the broker from which config defaults are read."""
         return next(iter(sorted(self.facts.info.serving_broker_ids)), None)
 
 
@@ -126,12 +126,12 @@ class TopicImpactFacts:
 
     @property
     def unread_records(self) -> int:
-        """The number of deleted records that at least one group has not read."""
+        """The number of records that the change deletes and that at least one group has not read."""
         return self._determine("unreadRecords", lambda: sum(self._find_unread().values()))
 
     @property
     def unread_groups(self) -> Sequence[str]:
-        """The groups that have not read all deleted records."""
+        """The groups that have not read all records that the change deletes."""
         return self._determine("unreadGroups", self._find_unread_groups)
 
     @property
@@ -230,9 +230,9 @@ class TopicImpactFacts:
         return self._find_losses(self._claim_batch("losses"))[self.topic]
 
     def _find_deleted(self, *, after_groups: bool = False) -> tuple[TopicLogs, Mapping[int, int]]:
-        """Return the logs, and the number of deleted records by partition.
+        """Return the logs, and the number of records that the change deletes, by partition.
 
-        If nothing is deleted, nothing is read.
+        If the change deletes nothing, nothing is read.
         """
         losses = self._find_own_losses()
         if not losses:
@@ -269,7 +269,10 @@ class TopicImpactFacts:
         )
 
     def _find_unread(self) -> Mapping[int, int]:
-        """Return, by partition, the deleted records that at least one group has not read."""
+        """Return the number of unread records by partition.
+
+        A record counts if the change deletes it and at least one group has not read it.
+        """
         logs, deleted, groups = self._find_readers_of_deleted()
         return {
             number: max((_count_group(group, number, log, deleted[number]) for group in groups), default=0)

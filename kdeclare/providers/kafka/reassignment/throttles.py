@@ -262,9 +262,9 @@ def find_unneeded_entries(
 ) -> ThrottleEntries:
     """Return the entries of ``own_entries`` that no in-flight move needs anymore.
 
-    The rate of a broker is needed while an in-flight move needs a list that contains a replica on the broker.
-    The rate is also needed on ``involved_brokers``, which take part in a move: another client may have set
-    the list for that move.
+    A broker needs its rate as long as an in-flight move needs a list element for a replica on the broker. The
+    ``involved_brokers`` also need their rates: they take part in a move for which another client may have set
+    the list.
     """
     needed_entries: dict[str, dict[str, ThrottleValue]] = {}
     needed_brokers = {str(broker) for broker in involved_brokers}

@@ -13,7 +13,7 @@ from kdeclare.core.jsontypes import JsonObject
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 
 MIN_ITERATIONS = 4096
-"""The default number of iterations (org.apache.kafka.common.security.scram.internals.ScramMechanism)."""
+"""The minimum number of iterations (org.apache.kafka.common.security.scram.internals.ScramMechanism)."""
 MAX_ITERATIONS = 16_384
 """The maximum number of iterations that the controller accepts (ScramControlManager.MAX_ITERATIONS)."""
 

@@ -168,7 +168,7 @@ class TopicObjects:
             self._cluster.close()
 
     def _commit(self, records: Mapping[bytes, bytes | None], check: _Check) -> Mapping[bytes, int]:
-        """Write records in a transaction if ``check`` accepts the earlier state. Return their offsets."""
+        """Write records in a transaction if ``check`` accepts the earlier records. Return the new offsets."""
         write = _Write(records, check)
         try:
             return self._repeat(lambda: self._try_commit(write), self._timeout_s + OPEN_TRANSACTION_S)

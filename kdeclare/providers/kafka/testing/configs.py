@@ -127,7 +127,7 @@ class ConfigStore:
         )
 
     def describe_cluster_key(self, name: str) -> ConfigEntry | None:
-        """Return the entry of a key of the cluster-wide default; None if the default has no such key."""
+        """Return the DescribeConfigs entry for a key of the cluster-wide configs; None if it is not set."""
         text = self.of(CLUSTER_WIDE).get(name)
         if text is None:
             return None

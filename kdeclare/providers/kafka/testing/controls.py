@@ -341,7 +341,7 @@ class ClusterControls:
     # other clients
 
     def elsewhere(self) -> Self:
-        """Return a second client of the same cluster, with a separate log and without faults."""
+        """Return a second client of the same cluster, without any logged requests or faults."""
         other = copy.copy(self)
         other.faults = FaultPlan()
         other.calls = []
@@ -353,7 +353,7 @@ class ClusterControls:
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return an independent cluster with the same state, without a log or faults."""
+        """Return an independent cluster with the same state, without any logged requests or faults."""
         with self._lock:
             twin = copy.copy(self)
             twin._state = copy.deepcopy(self._state, memo)

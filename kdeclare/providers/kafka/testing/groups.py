@@ -175,7 +175,7 @@ class MemoryGroups:
         return self._cluster._access.is_allowed("DESCRIBE", GROUP, id_)
 
     def _require(self, operation: str, id_: str) -> None:
-        """Raise Fault if the client must not perform the operation on the group or find its coordinator."""
+        """Raise Fault if the client may not perform the operation on the group or find its coordinator."""
         access = self._cluster._access
         if not (self._is_visible(id_) and access.is_allowed(operation, GROUP, id_)):
             raise Fault(GROUP_AUTHORIZATION_FAILED, f"group {id_}")

@@ -158,7 +158,7 @@ def strip_listener_prefix(name: str) -> str:
 
 
 def is_read_only(name: str) -> bool:
-    """Return whether brokers describe a key as read-only: if it is not dynamic, or has a listener prefix."""
+    """Return whether brokers describe a key as read-only: it is not dynamic, or has a listener prefix."""
     return name not in DYNAMIC_KEYS
 
 

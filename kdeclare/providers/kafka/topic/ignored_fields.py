@@ -33,8 +33,8 @@ def ignore_topic_fields(body: TopicBody, current: Sequence[Replicas] | None) -> 
 def _keep_replication_factor(body: TopicBody, current: Sequence[Replicas]) -> TopicBody:
     """Return the body without the declared replication factor.
 
-    A placement strategy needs a replication factor, so it gets the current one of the topic. If the
-    partitions have different replication factors, the strategy is removed as well.
+    If a placement strategy is declared, the current replication factor of the topic replaces the declared
+    one. If the partitions have different replication factors, the strategy is removed as well.
     """
     sizes = {len(replicas) for replicas in current}
     if body.strategy is not None and len(sizes) == 1:

@@ -34,7 +34,7 @@ TOPICS_PER_STEP = 1000
 """The maximum number of topics that are read together. Each request covers several of them."""
 
 _STEP_LIMIT_S = 60.0
-"""The time limit for reading the logs of `TOPICS_PER_STEP` topics, in seconds. No request begins after it."""
+"""The time limit for reading the logs of `TOPICS_PER_STEP` topics, in seconds. No request starts later."""
 _NO_SIZE = "a broker did not report the size of a partition"
 _TIERED = "the topic has tiered storage, and brokers report only the size of the local log"
 _GONE = "deleted in the meantime"
@@ -71,12 +71,13 @@ class GroupUsage:
 class TopicUsage:
     """The producers and readers of one topic.
 
-    records: the number of offsets, which is the largest possible number of records.
+    records: the number of offsets, which is an upper bound for the number of records.
     size: the bytes of the logs of the leaders.
     newest_ms: the latest timestamp of the records, in milliseconds since 1970; None if there are no records.
     last_write_ms: the latest timestamp of all records, including records that have been deleted since then.
-        None if no record was ever written. producers: the number of producers that wrote within the last
-        hour. groups: groups with members first, then the groups with the most unread records.
+        None if no record was ever written.
+    producers: the number of producers that wrote within the last hour.
+    groups: groups with members first, then the groups with the most unread records.
     """
 
     name: str
@@ -96,8 +97,8 @@ class TopicUsage:
 
         Producers without idempotence are known only from their records. Without the permission to see
         producers, only the timestamps of the records are considered. The result is Unknown if the groups or
-        the records cannot be read, while a group rebalances, and if the name shows that another system uses
-        the topic.
+        the time of the last write cannot be determined, while a group rebalances, and if the name of the
+        topic suggests that another system uses it.
         """
         groups = () if isinstance(self.groups, Unknown) else self.groups
         has_producers = not isinstance(self.producers, Unknown) and self.producers > 0
@@ -126,7 +127,7 @@ class ClusterUsage:
 
     all_groups_visible: whether the principal is known to see all groups.
     unknown_groups: the groups whose topics kdeclare does not know: share groups, groups of an unknown type,
-        and groups whose members wait for partitions.
+        and groups whose members have no assigned partitions.
     unknown_storage: the topics that may or may not use tiered storage, by the reason why this is unknown.
     """
 

@@ -254,8 +254,8 @@ class RestRegistry:
     def _read_reported_level(self, subject: str) -> CompatibilityLevel | None:
         """Return the level that the registry reports for a subject; None if it reports none.
 
-        If the response shows that the registry distinguishes own levels from inherited levels, remember this
-        fact.
+        If the response shows that the registry distinguishes a subject's own level from the inherited level,
+        remember this.
         """
         try:
             return responses.parse_level(self._send("GET", _config_path(subject)))
@@ -267,7 +267,7 @@ class RestRegistry:
             raise
 
     def _probe_levels(self, global_level: CompatibilityLevel) -> None:
-        """Find out, with a few requests, whether the registry distinguishes own levels from inherited levels.
+        """Find out whether the registry reports that a subject has no level of its own. Sends few requests.
 
         Some registries report that a subject has no level of its own, even if the subject does not exist. For
         these registries, one request is enough. For other registries, this method must find a subject without

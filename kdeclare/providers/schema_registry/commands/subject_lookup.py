@@ -1,4 +1,4 @@
-"""Find subjects in the schema registries of an environment, and the resources that declare and own them."""
+"""Find subjects in the schema registries of an environment, and their declared and owned resources."""
 
 from collections.abc import Mapping, Sequence
 
@@ -54,7 +54,7 @@ class LocatedSubject:
 
 
 class SubjectOwners:
-    """The resources that declare or own subjects, by the registry's name and the subject."""
+    """The declared and the owned resource of each subject, by the name of the registry and the subject."""
 
     def __init__(self, ownership: ResourceOwnership, clients: RegistryClients) -> None:
         self._declared: dict[tuple[str | None, str], DesiredResource] = {}
@@ -68,16 +68,16 @@ class SubjectOwners:
         }
 
     def find_declared(self, registry: str, subject: str) -> DesiredResource | None:
-        """Return the resource that declares a subject; None if there is none."""
+        """Return the declared resource of a subject; None if no manifest declares the subject."""
         return self._declared.get((registry, subject))
 
     def find_declared_id(self, registry: str, subject: str) -> str | None:
-        """Return the id of the resource that declares a subject; None if there is none."""
+        """Return the id of the declared resource of a subject; None if no manifest declares the subject."""
         item = self.find_declared(registry, subject)
         return None if item is None else str(item.id)
 
     def find_owner_id(self, registry: str, subject: str) -> str | None:
-        """Return the id of the resource that owns a subject; None if there is none."""
+        """Return the id of the owned resource of a subject; None if kdeclare does not own the subject."""
         return self._owned.get((registry, subject))
 
 

@@ -112,7 +112,7 @@ class RegisterArgs(SubjectArgs):
 class LevelArgs(SubjectArgs):
     """The level to set. None removes the level of the subject.
 
-    inherited: the global level, if the registry does not distinguish own from inherited levels.
+    inherited: the global level, if the registry does not distinguish the subject's own level from it.
     is_new: whether the plan creates the subject.
     whole: whether the plan deletes the whole subject.
     """

@@ -179,7 +179,7 @@ class PurgeSchema(SubjectOperationType):
     deletion_risk = Risk.IRREVERSIBLE
 
     def find_deleted_resource(self, op: Operation) -> ResourceId:
-        """Return the resource."""
+        """Return the resource of the operation."""
         return op.resource
 
     def compute_footprint(self, op: Operation) -> Footprint:
@@ -214,7 +214,7 @@ class PurgeSchema(SubjectOperationType):
         return super().explain(op, fault)
 
     def change_subject(self, registry: SchemaRegistry, op: Operation) -> Outcome:
-        """Remove the subject."""
+        """Permanently delete the soft-deleted subject."""
         registry.delete_subject(get_arguments(op, PurgeArgs).subject, permanent=True)
         return None
 

@@ -47,8 +47,8 @@ def is_implied(looser: CompatibilityLevel, stricter: CompatibilityLevel) -> bool
 def find_storable_level(declared: CompatibilityLevel | None, info: RegistryInfo) -> CompatibilityLevel | None:
     """Return the level that a registry stores for a subject. None means no level of its own.
 
-    Registries that do not distinguish own from inherited levels remove the level of a subject instead of
-    setting it to NONE.
+    Registries that do not distinguish a subject's own level from the inherited level remove the level of a
+    subject instead of setting it to NONE.
     """
     is_removed = declared is CompatibilityLevel.NONE and not info.distinguishes_own_levels
     return None if is_removed else declared

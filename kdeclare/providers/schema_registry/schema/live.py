@@ -47,8 +47,8 @@ _Result = TypeVar("_Result")
 class SubjectQuery:
     """What a plan needs to read about one subject. The latest version and the level are always read.
 
-    wanted: normalized contents (see `identify_content`). If the latest version differs from one of these
-        contents, all versions are read.
+    wanted: normalized contents (see `identify_content`). If any of them is not the content of the latest
+        version, all versions are read.
     versions: the numbers of additional versions to read.
     has_history: whether to read all versions in any case.
     has_deleted: whether to list the soft-deleted versions.

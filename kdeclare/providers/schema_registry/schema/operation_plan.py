@@ -153,9 +153,9 @@ def _plan_level(
 
 
 def _find_indistinct_level(info: RegistryInfo) -> CompatibilityLevel | None:
-    """Return the global level if the registry does not distinguish own from inherited levels.
+    """Return the global level if the registry does not distinguish a subject's own level from it.
 
-    Return None if it does.
+    Return None if the registry makes this distinction.
     """
     return None if info.distinguishes_own_levels else info.level
 

@@ -167,8 +167,8 @@ class SetLevel(SubjectOperationType):
     def expected_state(self, op: Operation) -> View:
         """Return the new level.
 
-        If the new level is the global level, and the registry does not distinguish own from inherited levels,
-        return None, because the view then contains no level either.
+        If the new level is the global level, and the registry does not distinguish a subject's own level from
+        the inherited level, return None, because the view then contains no level either.
         """
         args = get_arguments(op, LevelArgs)
         return {LEVEL: None if args.level in (None, args.inherited) else args.level.value}

@@ -32,8 +32,8 @@ class SchemaPlanning(PlanHooks):
         self._planned = (
             collect_planned(inputs.desired, self._live) if self._live is not None else PlannedSchemas()
         )
-        # An undeclared resource was renamed only if all manifests were read.
         self._registering: set[ResourceId] = set()
+        # An undeclared resource can only count as renamed if all manifests were read.
         self._follows_renames = inputs.is_complete and not inputs.by_hand
         self._names = {item.id for item in inputs.desired if item.id.kind == SCHEMA}
         resources = inputs.state.resources if inputs.state is not None else {}

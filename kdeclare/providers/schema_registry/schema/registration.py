@@ -52,7 +52,7 @@ VERSION = "schema-registry.version"
 The name of such an object is ``REGISTRY/SUBJECT/FINGERPRINT``.
 """
 REFERENCE_CHANGED = "REFERENCE_CHANGED"
-"""The error code for a reference if the content that the plan expects is not a version of the subject."""
+"""The error code for a reference if no version of the subject has the content that the plan expects."""
 
 
 def register_contents(registry: SchemaRegistry, subject: str, contents: Iterable[ContentArgs]) -> int | None:

@@ -41,7 +41,7 @@ def compare_documentation(
 def compare_attributes(
     before: JsonObject, after: JsonObject, excluded: Collection[str], path: str, subject: str
 ) -> Iterator[SchemaDifference]:
-    """Yield the differences between all other attributes, sorted by their names."""
+    """Yield the differences between the attributes that are not in ``excluded``, sorted by name."""
     for key in sorted((before.keys() | after.keys()) - set(excluded)):
         yield from _compare_values(before, after, key, path, subject, "attribute", key)
 

@@ -1,7 +1,7 @@
 """Find the lines that two texts have in common, quickly enough for long texts.
 
 Short texts are compared as `difflib` does. In long texts, lines that occur once in both texts are matched
-first, as in a patience diff. The lines between them are then compared in the same way.
+first, as in a patience diff. The blocks of lines between these lines are then compared like separate texts.
 """
 
 from bisect import bisect_left

@@ -83,7 +83,7 @@ class MemoryRegistry:
         return [call for call in self.calls if call.is_mutating]
 
     def elsewhere(self) -> "MemoryRegistry":
-        """Return another client of the same registry, with its own log and without faults."""
+        """Return another client of the same registry, without any logged requests or faults."""
         other = MemoryRegistry(self.behavior)
         other._state, other._lock = self._state, self._lock
         return other

@@ -178,7 +178,7 @@ class AclWriter:
         try:
             self._wire.send_one(request, lambda _: None, changes=True)
         except Fault:
-            return  # the next deletion fails for the same reason, if it persists
+            return  # if the problem persists, the next deletion fails, too
         self._pace.end_measurement(len(request.filters))
 
     def _send(

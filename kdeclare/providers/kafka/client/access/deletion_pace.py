@@ -18,7 +18,7 @@ TARGET_S = 0.01
 MAX_DELETIONS = 50
 """The maximum number of bindings that one request deletes."""
 MEASURED_FROM = 20
-"""The minimum number of bindings for measuring the scan time. Fewer bindings need only a few requests."""
+"""kdeclare measures the scan time only if it has at least this many bindings to delete."""
 _REQUESTS_PER_MEASUREMENT = 25
 _FIRST_MEASUREMENTS, _KEPT_MEASUREMENTS = 3, 5
 _MAX_PAUSE_S = 5.0
@@ -52,7 +52,7 @@ class DeletionPace:
 
         The repeated deletion matches nothing. A measurement is due while the number of bindings per request
         still grows, at regular intervals (because the number of bindings in the cluster changes), and after a
-        measurement that differs widely from earlier measurements.
+        measurement that is more than twice as long as the shortest of the recent measurements.
         """
         if len(self._filter_s) < _FIRST_MEASUREMENTS or self._measured_size < self.size:
             return True

@@ -29,7 +29,7 @@ RESOURCE_TYPES = {
     ConfigScope.CLIENT_METRICS: 16,
     ConfigScope.GROUP: 32,
 }
-"""org.apache.kafka.common.config.ConfigResource.Type"""
+"""The codes of the resource types (org.apache.kafka.common.config.ConfigResource.Type)."""
 
 _SCOPES = {code: scope for scope, code in RESOURCE_TYPES.items()}
 _SOURCES = {
@@ -42,7 +42,7 @@ _SOURCES = {
     7: ConfigSource.CLIENT_METRICS,
     8: ConfigSource.GROUP,
 }
-"""org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource"""
+"""The config sources by code (org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource)."""
 
 # Minimum sizes of repeated items in bytes: the fixed fields, and one byte per string, array and tag section.
 _MIN_RESULT_BYTES = 7
@@ -56,7 +56,7 @@ _MAX_VARIANTS = 8
 """The maximum number of overrides to remember per key. With more, comparing is slower than decoding."""
 
 _TYPES = {7: ConfigType.LIST, 9: ConfigType.PASSWORD}
-"""org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType"""
+"""The config types by code (org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType)."""
 
 
 @dataclass(frozen=True, slots=True)

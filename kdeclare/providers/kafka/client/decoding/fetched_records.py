@@ -58,7 +58,7 @@ def _decode_bytes(data: bytes) -> Iterable[FetchedRecords]:
         for _ in range(partitions):
             error_pos = pos + _INDEX_BYTES
             watermark_pos = error_pos + _ERROR_BYTES
-            # behind the high watermark: the last stable offset, and the start of the log
+            # after the high watermark: the last stable offset, and the start of the log
             aborted, pos = read_count(data, watermark_pos + 3 * _OFFSET_BYTES, _MIN_ABORTED_BYTES)
             for _ in range(aborted):
                 pos = skip_tags(data, pos + _ABORTED_BYTES)

@@ -37,7 +37,7 @@ def decode_batches(data: bytes, max_records: int) -> tuple[RecordBatch, ...]:
         (length,) = _LENGTH.unpack_from(data, pos)
         size = _LENGTH_FROM + length
         if size <= _MAGIC_POS:
-            break  # not a batch: nothing behind it can be decoded
+            break  # not a batch: nothing after it can be decoded
         batch = _decode_batch(data[pos : pos + size], size, left)
         if batch is not None:
             batches.append(batch)

@@ -39,7 +39,10 @@ def decode_all(decode: Callable[[], Iterable[T]]) -> list[T]:
 
 
 def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    """Read an unsigned 32-bit varint. Raises MalformedResponse, or IndexError at the end of the data."""
+    """Read an unsigned 32-bit varint, and return it with the position after it.
+
+    Raises MalformedResponse, or IndexError at the end of the data.
+    """
     byte = data[pos]
     pos += 1
     if byte < 0x80:
@@ -55,7 +58,7 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_count(data: bytes, pos: int, min_item_bytes: int) -> tuple[int, int]:
-    """Read the length of a compact array. The length of a null array is 0.
+    """Return the length of a compact array, which is 0 for a null array, and the position after the length.
 
     min_item_bytes: the minimum size of one item.
     """
@@ -70,7 +73,10 @@ def read_count(data: bytes, pos: int, min_item_bytes: int) -> tuple[int, int]:
 
 
 def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
-    """Read a compact nullable string: the length plus one (0 for null), then the UTF-8 bytes."""
+    """Read a compact nullable string, and return it with the position after it.
+
+    The format is the length plus one (0 for null), followed by the UTF-8 bytes.
+    """
     size, pos = read_uvarint(data, pos)
     if size == 0:
         return None, pos

@@ -63,7 +63,7 @@ def list_log_offsets(
 def list_log_positions(
     wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int]
 ) -> dict[TopicPartition, tuple[LogPosition, ...]]:
-    """Return the offsets at ``times``, and the timestamps of their records, as `list_log_offsets` does."""
+    """Like `list_log_offsets`, but also return the timestamp of the record at each offset. Raises Fault."""
     return _ask_until_led(wire, freshness, names, times, _read_position)
 
 

@@ -23,7 +23,7 @@ def list_producers(
     """Return the active producers of each partition that has a leader.
 
     If a leader refuses to list the producers of a partition, the value is the Fault. Raises Fault if a
-    request fails, or if a request to a leader has to be repeated.
+    request fails, or if a leader returns an error that a retry may resolve.
     """
     partitions_by_leader: dict[int, list[TopicPartition]] = {}
     for topic in describe_topics(wire, freshness, names).values():

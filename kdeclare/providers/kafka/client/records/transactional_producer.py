@@ -24,7 +24,7 @@ _RETRY_BACKOFF_MS = 5
 """How long the producer sleeps before it repeats a request, in milliseconds.
 
 After a commit, the coordinator refuses the next transaction (CONCURRENT_TRANSACTIONS) until it has written
-the transaction markers, which takes some milliseconds. kafka-python has a shorter backoff for this case, but
+the transaction markers, which takes a few milliseconds. kafka-python has a shorter backoff for this case, but
 ignores it. With kafka-python's default backoff of 100 ms, a write would take 80 ms.
 """
 
@@ -103,7 +103,7 @@ class TransactionalProducer:
     def close(self) -> None:
         """Close the connections in the background. An open transaction stays open until it times out.
 
-        ``close`` of kafka-python waits for unfinished records first, and gives up without closing anything if
+        kafka-python's ``close`` waits for unfinished records first, and gives up without closing anything if
         they are not finished in the given time. Unfinished records fail after the delivery timeout at the
         latest.
         """

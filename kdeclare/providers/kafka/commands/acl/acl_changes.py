@@ -40,10 +40,10 @@ def change_acls(
 ) -> AdhocResult | None:
     """Create and delete bindings. Return the result, or None if the user declined. Raises KdeclareError.
 
-    The plan shows the change to a binding under the id of the resource that declares or owns the binding. If
-    the change is also written to manifests, the plan shows a new binding under the id of the resource whose
-    manifest declares the principal. If no manifest declares the principal, the plan shows the creation of a
-    resource, and kdeclare writes a new manifest for the resource.
+    The plan shows the change to a binding under the id of the declared or owned resource that contains the
+    binding. If the change is also written to manifests, the plan shows a new binding under the id of the
+    resource whose manifest declares the principal. If no manifest declares the principal, the plan shows the
+    creation of a resource, and kdeclare writes a new manifest for the resource.
     """
 
     def build_request(connections: Connections) -> AdhocRequest:
@@ -82,7 +82,7 @@ def _warn_broad_rights(bindings: Sequence[Binding], names: Mapping[Binding, str]
 
 
 def _find_names(ownership: ResourceOwnership, bindings: Sequence[Binding]) -> dict[Binding, str]:
-    """Return, for each binding, the name of the resource that declares or owns it.
+    """Return, for each binding, the name of the declared or owned resource that contains it.
 
     If there is no such resource, return a name that is derived from the principal.
     """
@@ -112,9 +112,10 @@ def _read_bindings(connections: Connections) -> tuple[frozenset[Binding], bool]:
 
 
 def read_planned_bindings(workspace: Workspace, file: Path) -> tuple[frozenset[Binding], bool]:
-    """Return the bindings that will exist after a saved plan is applied. Raises KdeclareError or Fault.
+    """Return the bindings that will exist after a saved plan is applied.
 
-    The plan must be for the cluster of the environment.
+    Also return whether brokers allow all access to resources without ACLs. The plan must be for the cluster
+    of the environment. Raises KdeclareError or Fault.
     """
     plan = load_plan(file).plan
     with workspace.open_connections() as connections:

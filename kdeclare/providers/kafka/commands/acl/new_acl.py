@@ -81,7 +81,7 @@ def acl(
     setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
-    """Write the manifest of ACLs and print its path.
+    """Write a manifest for ACLs and print its path.
 
     The options are the roles of the manifest; a star at the end of a name means all names with this prefix.
     Before the file is written, the manifest is checked in the same way as by kdeclare validate. The command

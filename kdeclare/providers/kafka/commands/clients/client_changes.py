@@ -140,7 +140,8 @@ def change_quotas(
 ) -> AdhocResult | None:
     """Set and remove limits of entities. Return None if the user declined. Raises KdeclareError.
 
-    If a resource declares or owns an entity, the plan shows the change under the id of that resource.
+    If an entity belongs to a declared or owned resource, the plan shows the change under the id of that
+    resource.
     """
 
     def make_builder(entity: QuotaEntity) -> BodyBuilder:
@@ -166,7 +167,7 @@ def change_quotas(
 
 
 def find_quota_names(ownership: ResourceOwnership, entities: Iterable[QuotaEntity]) -> dict[QuotaEntity, str]:
-    """Return, for each entity, the name of the resource that declares or owns it.
+    """Return, for each entity, the name of the declared or owned resource that it belongs to.
 
     If there is no such resource, return a name that is derived from the entity.
     """

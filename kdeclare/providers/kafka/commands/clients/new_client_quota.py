@@ -81,7 +81,7 @@ def client_quota(
     setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
-    """Write the manifest of a client quota and print its path.
+    """Write a manifest for a client quota and print its path.
 
     Before the file is written, the manifest is checked in the same way as by kdeclare validate. The command
     does not contact a cluster and does not overwrite files.

@@ -49,7 +49,7 @@ def scram_user(
     setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
-    """Write the manifest of a SCRAM user and print its path.
+    """Write a manifest for a SCRAM user and print its path.
 
     The manifest contains a reference to the password, never the password. Before the file is written, the
     manifest is checked in the same way as by kdeclare validate, except that the password can be missing. The

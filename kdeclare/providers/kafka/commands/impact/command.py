@@ -79,7 +79,7 @@ def show_impact(
 ) -> ExitCode:
     """Show what a change would mean for records and clients.
 
-    The options describe a change of existing resources; the name of a topic can be a regular expression.
+    The options describe a change to existing resources; the name of a topic can be a regular expression.
     Config values can be amounts such as 1d or 10GiB. Instead of options, you can pass manifests. The command
     changes nothing, and needs neither a project nor a state. Without the state, it does not notice configs
     and resources that were removed from manifests; kdeclare plan does. Policies do not evaluate the change,

@@ -99,9 +99,9 @@ def observe_revocations(
 
 
 _Comparison = Callable[[str, str, str, str], bool]
-"""A function that returns whether a principal can no longer read an object from an address.
+"""A function that returns whether a principal loses the permission to read an object.
 
-Its arguments are the principal, the type and the name of the object, and the address.
+Its arguments are the principal, the type and the name of the object, and the IP address of the client.
 """
 
 
@@ -154,9 +154,10 @@ def _observe_resource(
 def _build_search(
     bindings: Sequence[Binding], can_lose: _Comparison
 ) -> Callable[[str, str, str], Sequence[str]]:
-    """Return a function that finds the principals that can no longer read a topic or group from a host.
+    """Return a function that finds the principals that lose the permission to read a topic or group.
 
-    Members of large groups often read the same topics, so results are cached.
+    Its arguments are the type and the name of the object, and the IP address of the client. Members of large
+    groups often read the same topics, so results are cached.
     """
     own_bindings = sorted(_group_by_principal(bindings).items())
     indexes = {principal: PatternIndex(own) for principal, own in own_bindings}

@@ -81,7 +81,7 @@ class ElectLeaders(KafkaOperationType):
         return {f"leader of {name}": f"leader/{name}" for name in _get_leaders(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return a key that differs for each operation, so that one request can contain several operations.
+        """Return a different batch key for each operation, so that a request can contain several operations.
 
         No two operations elect leaders of the same partition.
         """

@@ -372,7 +372,10 @@ class RelocateReplicas(KafkaOperationType):
         )
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the directory of each replica after its move; None if the replica does not exist."""
+        """Return the directory of each replica, or the target directory while the replica is moving.
+
+        None means that the replica does not exist.
+        """
         state = live.get(KafkaState)
         dirs_by_replica = {name: state.dirs.get(parse_replica(name)) for name in _get_paths(op)}
         return {name: dirs.final_path if dirs else None for name, dirs in dirs_by_replica.items()}
@@ -407,7 +410,7 @@ class RelocateReplicas(KafkaOperationType):
         return {name: f"log-dir/{name}" for name in _get_paths(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return a key that differs for each operation, so that one request can contain several operations.
+        """Return a different batch key for each operation, so that a request can contain several operations.
 
         No two operations claim the same replica; see `claims`.
         """

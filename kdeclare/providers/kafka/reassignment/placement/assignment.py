@@ -113,7 +113,7 @@ class Slot:
 class WorkingAssignment:
     """Slots, with indexes and counters of their replicas.
 
-    racks: the rack of every broker that can appear.
+    racks: the rack of every broker that a slot can contain.
     down: fenced brokers. They are chosen last, regardless of racks.
     weight: the weight of each broker. Among otherwise equal brokers, the smallest weight wins.
     count: the number of replicas of each broker.

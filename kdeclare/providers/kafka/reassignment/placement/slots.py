@@ -330,7 +330,7 @@ def _can_stay(
 
 
 _FENCED_COST = 1 << 20
-"""A number larger than any number of replicas in a rack."""
+"""The cost of a fenced broker: more than any number of replicas in a rack."""
 
 _CostGroups = list[tuple[Rack, int, frozenset[int]]]
 

@@ -119,7 +119,7 @@ def _format_type(schema: JsonValue) -> str:
 
 
 def _is_list_pair(before: JsonObject, after: JsonObject, key: str) -> bool:
-    """Whether at least one of two schemas has a keyword, and its value is a list wherever it occurs."""
+    """Whether a keyword occurs in at least one of two schemas, and each of its values is a list."""
     values = [schema[key] for schema in (before, after) if key in schema]
     return bool(values) and all(isinstance(value, list) for value in values)
 
@@ -172,7 +172,7 @@ def _compare_enums(before: JsonObject, after: JsonObject, place: _Place) -> Iter
 def _compare_order(
     before: JsonObject, after: JsonObject, key: str, place: _Place
 ) -> Iterator[SchemaDifference]:
-    """Yield a difference if a keyword was added, removed or reordered in a way that has no effect on data."""
+    """Yield a difference if the value of a keyword differs in a way that has no effect on data."""
     if key in before and key in after and is_equal_json(before[key], after[key]):
         return
     verb = "reordered" if key in before and key in after else "added" if key in after else "removed"
