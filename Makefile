@@ -28,7 +28,7 @@ WITH_KAFKA := tests/kafka tests/contract tests/conformance
 WITH_SPARK := tests/browser tests/provider/test_installed.py tests/spark
 NOTHING_BIG := 'not kafka and not spark and not browser'
 
-.PHONY: help install unit startup-cache test test-brokers test-connect test-many test-apart test-spark test-units test-rest test-properties soak fuzz browser kerberos check format sbom dist docs demo bench clean
+.PHONY: help install unit startup-cache test test-brokers test-connect test-many test-apart test-spark test-units test-rest test-thorough soak fuzz browser kerberos check format sbom dist docs demo bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 18
@@ -79,9 +79,8 @@ test-units: $(READY) ## tests/unit, with its slow ones
 test-rest: $(READY) ## all other tests: the engine, scripts for CI, providers that are installed
 	$(FILL) $(BIN)/python -m pytest -m $(NOTHING_BIG) --durations=10 --ignore=tests/unit
 
-test-properties: $(READY) ## the property tests and a few others, with many examples each; not part of `make test`
-	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=thorough --durations=10
-	$(BIN)/python -m pytest -m "slow or spark" --hypothesis-profile=thorough tests/unit/fleet/test_faults.py tests/spark/test_incremental_audits.py
+test-thorough: startup-cache ## property tests with many examples, and all cases of tests that otherwise try some; not part of `make test`
+	$(BIN)/python -m pytest -m "hypothesis or sampled or thorough" --hypothesis-profile=thorough --durations=10
 
 soak: $(READY)   ## half an hour of random commands, kills and faults on real brokers; not part of `make test`
 	$(BIN)/python -m tests.soak --minutes 30

@@ -22,6 +22,7 @@ from tests.beds import CLUSTER_WIDE, AnyBed, KafkaBed, MemoryBed, ServedBed, bro
 from tests.ports import reserve_ports
 from tests.shared_servers import SharedServers
 from tests.startup_cache import BROKER, WORKER, archive_options
+from tests.thoroughness import is_thorough
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from tests.connect_beds import AnyConnectBed
 
 
-# `make test-properties` selects the thorough profile. A test that needs more examples uses a multiple.
+# `make test-thorough` selects the thorough profile. A test that needs more examples uses a multiple.
 settings.register_profile(
     "thorough", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -62,8 +63,12 @@ _GROUPS = {
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are deselected
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Reject tests that no part of `make test` would run."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Reject tests that no part of `make test` would run. Leave out tests of the thorough profile."""
+    if not is_thorough():
+        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
     for item in items:
         for marker, places in _GROUPS.items():
             if item.get_closest_marker(marker) and not item.nodeid.startswith(places):
@@ -122,9 +127,8 @@ def _skip_fsync(request: pytest.FixtureRequest) -> Iterator[None]:
 
     Thorough property tests, and tests with real brokers, with Spark or marked slow, call the real fsync.
     """
-    quick = settings.get_current_profile_name() == "quick"
     with pytest.MonkeyPatch.context() as patch:  # separate from the tests' own patches
-        if quick and not any(map(request.node.get_closest_marker, ("kafka", "spark", "slow"))):
+        if not is_thorough() and not any(map(request.node.get_closest_marker, ("kafka", "spark", "slow"))):
             patch.setattr(os, "fsync", os.fstat)
         yield
 

@@ -320,10 +320,8 @@ def test_no_command_reveals_a_secret(project: CanaryProject) -> None:
     declare_everything(project)
     run = project.run
     run("validate", "-v")
-    run("doctor", "-v")
-    run("doctor", "--format", "json", debug=True)
-    for output in PLAN_FORMATS:
-        run("plan", "--format", output, "--graph", "-v", debug=True)
+    run("doctor", "--format", "json", "-v", debug=True)
+    run("plan", "--graph", "-v", debug=True)
     run("plan", "--out", "it.plan", "--sign", "${env.KDECLARE_SIGNING_KEY}", "-v")
     for output in PLAN_FORMATS:
         run("show", "it.plan", "--format", output)
@@ -337,13 +335,11 @@ def test_no_command_reveals_a_secret(project: CanaryProject) -> None:
     run("apply", "it.plan", "--yes", "-v", code=4, environ=rotated)
     run("apply", "--yes", "--format", "json", "-v", environ=rotated)
     for output in ("text", "json", "html"):
-        if output != "html":
-            run("history", "--format", output)
         run("history", first, "--steps", "--format", output)
     run("history", "diff", first, "it.plan")
     for command in ("status", "lock show", "acl list", "connector list", "schema-registry list"):
-        run(*command.split(), "-v")
-        run(*command.split(), "--format", "json")
+        run(*command.split(), "--format", "json", "-v")
+    run("status")
     run("connector", "describe", "source", "--format", "json")
     run("config", "describe", "--entity-type", "brokers", "--entity-name", "1")
     run("rollback", "--yes", "-v", "--format", "json", code=None, debug=True)
@@ -424,19 +420,18 @@ def test_no_audit_reveals_a_secret(project: CanaryProject) -> None:
 
 
 def use_state(project: CanaryProject, location: str, **environ: str) -> None:
-    """Plan, apply, show and roll back with a state in this location."""
+    """Apply, show and roll back with a state in this location."""
     manifests = project.folder / "shared"
     mechanisms = {"SCRAM-SHA-512": {"password": "${env.SCRAM_PASSWORD}"}}
     project.write("shared/user.yaml", "ScramUser", "bob", {"mechanisms": mechanisms})
     for command in (
-        "plan -v",
         "apply --yes -v",
         "history --format json",
         "status -v",
         "rollback --yes -v",
         "doctor -v",
     ):
-        paths = [str(manifests)] if command.startswith(("plan", "apply")) else []
+        paths = [str(manifests)] if command.startswith("apply") else []
         arguments = [*command.split(), *paths, "--state", location]
         code = None if command.startswith("doctor") else 0
         project.run(*arguments, code=code, debug=True, environ=environ)

@@ -136,8 +136,15 @@ FAULTS = (BROKER, CONTROLLER, WHOLE_CLUSTER, *NetworkFault)
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        *((change, fault) for change in CHANGES for fault in (BROKER, CONTROLLER)),
-        *zip(("create", "alter", "grow", "reassign", "create", "alter"), FAULTS[2:], strict=True),
+        *zip(CHANGES, (BROKER, CONTROLLER, BROKER, CONTROLLER), strict=True),
+        *zip(("create", "alter", "grow"), FAULTS[2:5], strict=True),
+        *(
+            pytest.param(change, fault, marks=pytest.mark.thorough)
+            for change, fault in (
+                *zip(CHANGES, (CONTROLLER, BROKER, CONTROLLER, BROKER), strict=True),
+                *zip(("reassign", "create", "alter"), FAULTS[5:], strict=True),
+            )
+        ),
     ],
 )
 def test_run_reports_what_happened_and_next_run_does_the_rest(run: Run, change: str, fault: str) -> None:

@@ -6,7 +6,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from kdeclare.fleet.in_process_audit import audit_rows
@@ -21,16 +20,18 @@ from kdeclare.fleet.tables.fingerprints import (
 )
 from kdeclare.fleet.tables.rows import DECLARED, FINDINGS, LIVE
 from tests.spark.test_equality import build_table
+from tests.thoroughness import pick
 from tests.unit.fleet.changing_fleet import make_changing_fleet
 from tests.unit.fleet.fleets import generate_fleet
 from tests.unit.fleet.test_incremental_audits import list_unchanged
 
 pytestmark = pytest.mark.spark
 
-ROUNDS = 5 if settings.get_current_profile_name() == "thorough" else 3
+ROUNDS = pick(3, 5)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.sampled
 def test_incremental_audits_on_both_engines_equal_full_audits(
     seed: int, in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from kdeclare.fleet.tables.records import AUDITS, SNAPSHOTS, list_record_ids
 from kdeclare.fleet.tables.storage import LocalStorage
@@ -24,8 +23,12 @@ from tests.table_faults import (
     run,
     use_faulty_storage,
 )
+from tests.thoroughness import is_thorough, pick
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sampled]
+
+STEPS = 3
+"""With the quick profile, one of so many steps fails."""
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +45,15 @@ def disturb_everywhere(
 ) -> Iterator[tuple[FaultyFleet, Outcome, str]]:
     """Run a command once for each step, with a fault at this step. Yield the fleet, the outcome and the step.
 
+    With the quick profile, it is only every third step.
+
     With `Fault.LOSE`, one of the files that the command has written is lost at each step: another one at the
     next step. With the thorough profile, each of them is lost once at each step.
     """
-    is_thorough = settings.get_current_profile_name() == "thorough"
     at, which = 1, 0
     while True:
         case = fleet.copy(folder / f"{at}-{which}")
-        disturbance = Disturbance(case.out, fault, at, which if is_thorough else at)
+        disturbance = Disturbance(case.out, fault, at, which if is_thorough() else at)
         with disturb(disturbance):
             outcome = run(lambda: command(case))  # noqa: B023
         if disturbance.steps < at:
@@ -58,10 +62,10 @@ def disturb_everywhere(
         step = f"{fault} at {at} ({disturbance.names[at - 1]}): {disturbance.fired}"
         if disturbance.fired:
             yield case, outcome, step
-        if is_thorough and which + 1 < disturbance.files:
+        if is_thorough() and which + 1 < disturbance.files:
             which += 1
         else:
-            at, which = at + 1, 0
+            at, which = at + pick(STEPS, 1), 0
 
 
 @pytest.mark.parametrize("fault", Fault)

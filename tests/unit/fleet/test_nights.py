@@ -1,5 +1,7 @@
 """Thirty nightly audits of fifty clusters, with drift, repairs, outages and a crash, compared with a model.
 
+With the quick profile, there are only fifteen clusters.
+
 Fifty real brokers need more memory than a test machine has. The clusters are therefore in memory, and served
 on ports: kdeclare connects, sends requests and meets broken connections as usual.
 """
@@ -28,8 +30,9 @@ from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.ports import reserve_ports
 from tests.served import Outage, ServedCluster
+from tests.thoroughness import pick
 
-CLUSTERS = tuple(f"c-{number:02}" for number in range(50))
+CLUSTERS = tuple(f"c-{number:02}" for number in range(pick(15, 50)))
 TOPICS = {f"t{number}": "ab"[number % 2] for number in range(6)}
 """The declared topics and their teams."""
 NIGHTS = 30
@@ -333,6 +336,7 @@ def served_clusters() -> Iterator[dict[str, ServedCluster]]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_thirty_nights(
     served_clusters: dict[str, ServedCluster],
     tmp_path: Path,
