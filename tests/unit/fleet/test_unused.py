@@ -2,6 +2,7 @@
 
 import json
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from kdeclare.fleet.tables.rows import FINDINGS
 from kdeclare.fleet.tables.storage import LocalStorage
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset, GroupMember, GroupType
+from kdeclare.providers.kafka.fleet import unused_topics
+from kdeclare.providers.kafka.fleet.unused_topics import list_unused_topics
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
+from kdeclare.providers.kafka.usage.topic_usage import ClusterUsage, TopicUsage, Unknown
 
 DAY = 86_400_000
 NAMES = ("orders", "read", "legacy", "stray", "app-store-changelog", "__consumer_offsets")
@@ -106,6 +110,28 @@ def test_audit_reports_unused_topics(shop: Shop, capsys: pytest.CaptureFixture[s
     assert again["since"]["new"] == again["since"]["mended"] == 0
     assert again["clusters"][0]["unchanged"]
     assert shop.read_unused(again)["legacy"]["id"] == legacy["id"]
+
+
+@pytest.mark.parametrize(
+    ("records", "size", "sentence"),
+    [
+        (5, 2048, "The newest of the topic's 5 records (2 KiB) is from 2020-01-02."),
+        (5, Unknown("no size"), "The newest of the topic's 5 records is from 2020-01-02."),
+        (1, 70, "The topic's only record (70 B) is from 2020-01-02."),
+        (Unknown("no records"), 2048, "The newest of the topic's records (2 KiB) is from 2020-01-02."),
+        (Unknown("no records"), Unknown("no size"), "The topic's newest record is from 2020-01-02."),
+    ],
+)
+def test_age_of_newest_record_is_a_complete_sentence(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, records: int | Unknown, size: int | Unknown, sentence: str
+) -> None:
+    """The number of records and their size are left out if they are unknown."""
+    newest = datetime(2020, 1, 2, 12, tzinfo=UTC)
+    newest_ms = int(newest.timestamp() * 1000)
+    usage = TopicUsage("old", 1, None, records, size, newest_ms, newest_ms, 0, ())
+    monkeypatch.setattr(unused_topics, "read_usage", lambda *_: ClusterUsage((usage,)))
+    (unused,) = list_unused_topics(shop.cluster, 90 * 86_400, newest + timedelta(days=100)).unused
+    assert unused.message == f"No group has members that read the topic. {sentence}"
 
 
 def test_audit_without_setting_reads_no_usage(shop: Shop) -> None:

@@ -69,10 +69,18 @@ def _describe(topic: TopicUsage, readers: int) -> Iterator[str]:
     if newest_ms is None:
         yield "No record was ever written to the topic."
     else:
-        count = "" if records is None else f"{format_count(records, 'record')}"
-        of_size = "" if size is None else f" ({format_size(size)})"
         day = datetime.fromtimestamp(newest_ms / 1000, UTC).date()
-        yield f"The newest of its {count}{of_size} is from {day}."
+        yield f"{_name_newest_record(records, size)} is from {day}."
     if readers:
         verb = "has" if readers == 1 else "have"
         yield f"{format_count(readers, 'group')} {verb} committed offsets for the topic."
+
+
+def _name_newest_record(records: int | None, size: int | None) -> str:
+    """Return words for the newest record. records, size: of the topic; None if unknown."""
+    of_size = "" if size is None else f" ({format_size(size)})"
+    if records == 1:
+        return f"The topic's only record{of_size}"
+    if records is not None:
+        return f"The newest of the topic's {format_count(records, 'record')}{of_size}"
+    return f"The newest of the topic's records{of_size}" if of_size else "The topic's newest record"
