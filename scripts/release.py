@@ -129,7 +129,10 @@ def make_release(repository: Path, out: Path, *, is_tagged: bool = True, image: 
         version = read_version(source)
         installed = distribution(sbom.PACKAGE).version
         if installed != version:
-            raise ReleaseError(f"The SBOM would be about the installed {installed}. Run make install.")
+            raise ReleaseError(
+                f"The installed version of kdeclare is {installed}, so the SBOM would not describe this "
+                "release. Run 'make install'."
+            )
         if is_tagged:
             tags = _read_git(repository, "tag", "--points-at", "HEAD").split()
             check_tag(version, tags, (source / "CHANGELOG.md").read_text("utf-8"))

@@ -48,8 +48,20 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("base", metavar="BASE", help="a commit of this repository")
     parser.add_argument("--pairs", type=int, default=15, metavar="N")
     parser.add_argument("--jobs", choices=JOBS, nargs="+", default=list(JOBS))
-    parser.add_argument("--topics", type=int, default=1000, metavar="N", help="of lives")
-    parser.add_argument("--many-topics", type=int, default=5000, metavar="N", help="of plans")
+    parser.add_argument(
+        "--topics",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="topics of the job 'lives', which creates, alters and rolls back topics",
+    )
+    parser.add_argument(
+        "--many-topics",
+        type=int,
+        default=5000,
+        metavar="N",
+        help="topics of the job 'plans', which makes plans without changes",
+    )
     parser.add_argument(
         "--fleet-pairs",
         type=int,

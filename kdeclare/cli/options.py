@@ -102,9 +102,9 @@ Sign = Annotated[
     typer.Option(
         "--sign",
         metavar="KEY",
-        help="Sign the saved plan with this key: the path of a private key (Ed25519 in PEM, or any key of "
-        "OpenSSH), or ${env.NAME} with the text of the key. If the key has a passphrase, put the passphrase "
-        "into the environment variable KDECLARE_SIGNING_PASSPHRASE.",
+        help="Sign the saved plan with this key: the path of a private key (Ed25519 in PEM, or any "
+        "OpenSSH key), or ${env.NAME} with the text of the key. If the key has a passphrase, put the "
+        "passphrase into the environment variable KDECLARE_SIGNING_PASSPHRASE.",
     ),
 ]
 RequireSignature = Annotated[
@@ -205,7 +205,7 @@ class ProjectOptions:
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Set a variable of the manifests, for ${var.NAME}. Repeatable. Not for secrets.",
+            help="Set a variable that manifests refer to as ${var.NAME}. Repeatable. Not for secrets.",
         ),
     ] = None
     var_file: Annotated[
@@ -213,8 +213,8 @@ class ProjectOptions:
         typer.Option(
             "--var-file",
             metavar="FILE",
-            help="Set the variables in this YAML or JSON file, which contains NAME: VALUE. Repeatable; --var "
-            "takes precedence.",
+            help="Read variables from this YAML or JSON file of NAME: VALUE entries. Repeatable; --var takes "
+            "precedence.",
         ),
     ] = None
     line: Invocation = field(default_factory=Invocation, kw_only=True)

@@ -54,8 +54,8 @@ def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
     for source in sources:
         objects = [item for document in source.documents for item in _unpack(document, findings)]
         if not objects:
-            hint = "Pass files with resources of Jikkou, after 'jikkou prepare' has rendered their templates."
-            raise build_wrong_file_error(source, "resources of Jikkou", hint)
+            hint = "Pass files with Jikkou resources, after 'jikkou prepare' has rendered their templates."
+            raise build_wrong_file_error(source, "Jikkou resources", hint)
         for item in objects:
             converter.add(source, item)
     converter.finish()

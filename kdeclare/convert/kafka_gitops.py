@@ -44,7 +44,7 @@ def convert(sources: Sequence[SourceFile], findings: Findings) -> None:
 
 def _build_error(source: SourceFile) -> Exception:
     hint = "Pass the state file of kafka-gitops, and the files that its settings refer to."
-    return build_wrong_file_error(source, "topics, services or users of kafka-gitops", hint)
+    return build_wrong_file_error(source, "kafka-gitops topics, services or users", hint)
 
 
 class _Converter:

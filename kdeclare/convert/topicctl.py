@@ -63,7 +63,7 @@ def _convert_document(node: MappingNode, findings: Findings, acls: AclCollector)
     section = Section(node, f"{kind} {name}", findings)
     meta, spec = section.take_section("meta"), section.take_section("spec")
     if meta is None or spec is None:
-        section.report_all("The document has no meta or no spec.")
+        section.report_all("The document lacks 'meta' or 'spec'.")
         return
     meta.ignore("name")
     labels = meta.take_labels("labels")

@@ -20,7 +20,7 @@ UNUSED = "unused"
 """The field with the unused objects, see `fleet.unused`."""
 _NOT_COLLECTED = (
     "No objects of this kind were read. Either no system with such objects is configured for the cluster, "
-    "or the snapshot was taken by an older kdeclare that did not support the system."
+    "or the snapshot was taken by an older version of kdeclare that did not support the system."
 )
 
 

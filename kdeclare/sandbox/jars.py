@@ -224,8 +224,8 @@ def _resolve_with_ivy(
             error(
                 "jars-altered",
                 "Jars differ from the pinned jars",
-                f"These jars of {pinned_jars.what} are missing, unexpected, or do not match their pinned "
-                f"hashes: {', '.join(altered_names)}.",
+                f"These jars of {pinned_jars.what} are missing, are not pinned, or do not match their "
+                f"pinned hashes: {', '.join(altered_names)}.",
                 hint=f"Check your Ivy settings, delete the folder {cache}, and run the command again.",
             )
         )

@@ -83,7 +83,8 @@ def audit(constraints: Path, accepted: Mapping[str, str], environ: Mapping[str, 
         if not _UNREACHABLE.search(text):
             raise RuntimeError(f"pip-audit failed:\n{text}") from None
         reason = text.splitlines()[-1]
-        return AuditResult(warnings=(f"warning: no package was audited, no service responds: {reason}",))
+        problem = "no package was audited, because the vulnerability service does not respond"
+        return AuditResult(warnings=(f"warning: {problem}: {reason}",))
     return _read_result(document["dependencies"])
 
 

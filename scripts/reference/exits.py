@@ -13,7 +13,8 @@ def exits_page() -> str:
             ("code", "name", "meaning"),
             ((code(int(c)), code(c.name), EXIT_CODE_MEANINGS[c]) for c in ExitCode),
         ),
-        "The help of each command lists its exit codes. If several exit codes apply, the command returns the "
-        "code for the most severe reason: errors are more severe than denials, and denials are more severe "
-        "than changes. [Errors and exit codes](../errors.md#exit-codes) lists each case with its test.",
+        "The help for each command lists the command's exit codes. If several exit codes apply, the command "
+        "returns the code for the most severe reason: errors are more severe than denials, and denials are "
+        "more severe than changes. [Errors and exit codes](../errors.md#exit-codes) lists each case with its "
+        "test.",
     )

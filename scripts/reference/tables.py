@@ -12,7 +12,7 @@ FINDING_COLUMNS = {
     "cluster": "The name of the cluster in the fleet file.",
     "kind": "The kind of the resource or of the live object; `Cluster` for the whole cluster.",
     "name": "The name of the resource or of the live object.",
-    "finding": "The type, see [Audits](../fleet-audits.md).",
+    "finding": "The type of the finding. See [Audits](../fleet-audits.md).",
     "path": "The field, such as `configs.retention.ms`; null for findings about the whole resource.",
     "op": "What an apply would do with the field; null if an apply would not change it.",
     "before": "The live value as JSON.",
@@ -88,15 +88,15 @@ _VALIDITY = """
     has `resources` + `failed` + 1 rows. If the numbers differ, files were lost or copied.
 """
 _LEFTOVERS = """
-    To remove what a killed command has left, delete the folders in `_unfinished/` and the tables without a
-    record. Make sure that no command is running.
+    A killed command can leave files behind. To remove them, first make sure that no command is running. Then
+    delete the folders in `_unfinished/` and the tables without a record.
 """
 _PROMISES = (
     """Columns keep their names, types and meanings. New columns can be added. Files of earlier versions do
     not have them, so declare the schema when you read many files, or merge the schemas.""",
     "New kinds, types of findings and paths can be added. Ignore values that you do not know.",
     "Times are `TIMESTAMP(MICROS)`, adjusted to UTC. Version 0.1 wrote `INT96`.",
-    "Every column can be null unless its meaning excludes this.",
+    "Any column can be null, unless its description rules this out.",
     "Files are never changed. The number and the names of the files of a table have no meaning.",
     """If readers have to be adapted to a change, the records get a new `format_version`. kdeclare refuses
     versions that it does not know.""",

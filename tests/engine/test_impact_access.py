@@ -111,7 +111,7 @@ def test_quota_without_known_members(world: World) -> None:
         (
             {"clientId": {"default": True}},
             {"consumer_byte_rate": 5},
-            "which clients have this limit because they have no more specific limit",
+            "which clients are subject to this default, that is, have no more specific limit",
         ),
     ],
 )

@@ -111,7 +111,8 @@ def test_removed_default_has_an_unknown_effect(world: World) -> None:
     observations = observe(world, desired("BrokerConfig", "cluster-default", configs={}))
     assert list_texts(observations, "not-determined") == [
         "BrokerConfig/cluster-default: unknown: kdeclare could not determine which records of these topics "
-        "are deleted: brokers then use a different value, such as the one in their properties file."
+        "are deleted: the plan removes the config, so brokers will use a value that kdeclare does not know, "
+        "such as the one in their properties file."
     ]
 
 

@@ -190,7 +190,7 @@ def test_slow_requests_end_the_reading(world: MovingWorld, monkeypatch: pytest.M
     monkeypatch.setattr("kdeclare.providers.kafka.impact.impact_reader._TIME_LIMIT_S", -1.0)
     world.apply(assigned_topic("t", [1]))
     (observation,) = observe(world, reassignment(("t-0", [3])))
-    assert observation.text.endswith("reading the impact of the plan took too long.")
+    assert observation.text.endswith("reading the data for the impact of the plan took too long.")
 
 
 # requests

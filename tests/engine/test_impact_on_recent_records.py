@@ -19,8 +19,8 @@ from tests.engine.world import World, topic
 MIB = 1024 * 1024
 FIRST = TopicPartition("t", 0)
 MOVED = (
-    "Half of the keys of new records map to different partitions (4 instead of 2). Consumers can then read "
-    "the new records of a key before its old records."
+    "With 4 partitions instead of 2, half of the keys of new records map to a different partition than "
+    "before. Consumers can then read the new records of a key before its old records."
 )
 REJECTED = "Once the topic is compacted, brokers reject such records."
 MISSING_READ = "kdeclare lacks the Read permission on the topic."
@@ -98,7 +98,9 @@ def test_growth_of_empty_topic_moves_no_keys() -> None:
 def test_growth_with_a_single_record() -> None:
     world = build_world(1, [batch(1, 1)])
     (observation,) = observe(world, 4)
-    assert observation.text.startswith("The only sampled recent record has a key. Half of the keys")
+    assert observation.text.startswith(
+        "The only sampled recent record has a key. With 4 partitions instead of 2, half of the keys"
+    )
 
 
 @pytest.mark.parametrize(

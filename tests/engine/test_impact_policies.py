@@ -397,6 +397,18 @@ def test_groups_of_unknown_type_deny(world: World, fact: str) -> None:
 
 
 @pytest.mark.parametrize("fact", GROUP_FACTS)
+def test_streams_groups_with_members_deny(world: World, fact: str) -> None:
+    """kdeclare does not describe these groups, although brokers would report their partitions."""
+    world.cluster.add_group("app", GroupType.STREAMS)
+    world.cluster.set_members("app", GroupMember("m-1", "c", "h", partitions=(FIRST,)))
+    assert explain_unknown(world, fact).startswith(
+        "kdeclare does not know whether the group 'app' reads the topic: kdeclare cannot determine the "
+        "topics of share groups, Kafka Streams groups with members, groups of an unknown type, and groups "
+        "that are rebalancing or whose members have no assigned partitions"
+    )
+
+
+@pytest.mark.parametrize("fact", GROUP_FACTS)
 def test_group_with_a_waiting_member_denies(world: World, fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One member has partitions of another topic, and the other member may get the topic at any time."""
     where = TopicPartition("other", 0)

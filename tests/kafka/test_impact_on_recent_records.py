@@ -86,12 +86,14 @@ def test_growth_tells_keys_of_all_compressions(project: Project) -> None:
         growth = find(observations, topic, "keys-move")
         if importlib.util.find_spec(module):
             assert growth["text"].startswith(
-                "80 of 100 sampled recent records have keys. Half of the keys"
+                "80 of 100 sampled recent records have keys. With 4 partitions instead of 2, half of the keys"
             ), name
         else:
             unknown = find(observations, topic, "not-determined")
             assert f"records are compressed with {name}, and the Python package" in unknown["text"]
-            assert growth["text"].startswith("Half of the keys of new records")
+            assert growth["text"].startswith(
+                "With 4 partitions instead of 2, half of the keys of new records"
+            )
 
 
 def test_growth_of_topic_without_keys(project: Project) -> None:

@@ -100,7 +100,9 @@ def test_unreachable_service_is_a_warning(tmp_path: Path) -> None:
     environ["PIP_AUDIT_OSV_URL"] = "http://127.0.0.1:1/v1/query"
     result = audit(write_pins(tmp_path, "rich==15.0.0"), {}, environ)
     assert (result.checked, result.vulnerabilities) == (0, ())
-    assert result.format().startswith("warning: no package was audited, no service responds: ")
+    assert result.format().startswith(
+        "warning: no package was audited, because the vulnerability service does not respond: "
+    )
 
 
 def test_service_with_untrusted_certificate_is_a_warning(pems: Path, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class Command:
         return next((option for option in self.options if spelling in option.spellings), None)
 
 
-_HELP = Parameter("help", ("--help",), about="Show the help of the command.", is_flag=True)
+_HELP = Parameter("help", ("--help",), about="Show help for the command.", is_flag=True)
 
 
 @cache

@@ -85,5 +85,6 @@ def _report_ignored(ignored: Mapping[ResourceId, Sequence[str]]) -> Diagnostic:
         f"{count} {'field differs' if count == 1 else 'fields differ'} from the manifests and "
         f"{'is' if count == 1 else 'are'} left unchanged, because lifecycle.ignoreChanges lists "
         f"{'it' if count == 1 else 'them'}: {names}.",
-        hint="To change a field, remove it from ignoreChanges, or use an ad hoc command.",
+        hint="To change a field, remove it from ignoreChanges, or use one of the ad hoc commands that "
+        "'kdeclare --help' lists.",
     )

@@ -104,7 +104,7 @@ def find_inconsistencies(plan: Plan) -> Iterator[str]:
         try:
             yield from _check_change(plan, change, effects.get(change.id, []), shared_values)
         except _UNEXPECTED_ERRORS:
-            yield f"the change of {change.id} has values that are invalid for its kind"
+            yield f"the change to {change.id} has values that are invalid for its kind"
     for op in plan.blocked_operations:
         try:
             yield from _check_blocked_operation(op, changes.get(op.resource))
@@ -310,7 +310,7 @@ def _describe_difference(change: Change, path: str, evidence: Evidence) -> str:
         return f"{change.id}: {path} is shown as changed, but no operation changes it"
     if evidence.shown[path][-1] == evidence.done[path][-1] and len(evidence.done[path]) > 2:
         return f"{change.id}: {path} is changed more than once, but the plan does not show every change"
-    return f"{change.id}: the plan shows a different change of {path} than the operations make"
+    return f"{change.id}: the change to {path} in the plan differs from the change that the operations make"
 
 
 def _check_risks(change: Change, minimum: Risk) -> Iterator[str]:

@@ -93,7 +93,7 @@ def _format_next_step(run: FleetApply, commands: NextCommands) -> str:
         outdated += [cluster for cluster in run.clusters if cluster.status is AppliedStatus.DENIED]
     if outdated:
         names = format_names([cluster.name for cluster in outdated])
-        return f"Plan the fleet again, because these plans cannot be applied to {names}: {commands.plan}"
+        return f"Plan the fleet again to continue with {names}: {commands.plan}"
     names = format_names([cluster.name for cluster in remaining])
     return f"Run the same command again to continue with {names}: {commands.apply}"
 

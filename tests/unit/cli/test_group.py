@@ -406,7 +406,10 @@ def test_json_result_has_one_entry_per_group(shop: CommandLine) -> None:
         (["billing", "--all-topics", "--to-offset", "-1"], "--to-offset"),
         (["billing", "--all-topics", "--to-datetime", "yesterday"], "is not a time of the form"),
         (["billing", "--all-topics", "--by-duration", "1h"], "is not a duration of the form"),
-        (["billing", "--all-topics", "--to-latest", "--dry-run", "--execute"], "because nothing is changed"),
+        (
+            ["billing", "--all-topics", "--to-latest", "--dry-run", "--execute"],
+            "changes nothing, so it cannot be combined with --execute",
+        ),
         (["billing", "mail", "--from-file", "plain.csv"], "each line must start with a group"),
         (
             ["billing", "--all-topics", "--from-file", "plain.csv"],

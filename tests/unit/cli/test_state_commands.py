@@ -94,7 +94,7 @@ def test_mv_moves_ownership_and_changes_no_system(kdeclare: CommandLine) -> None
     forbid_connections(kdeclare)
     ran = kdeclare("state", "mv", "Topic/a", "Topic/b", answer="yes\n")
     assert ran.code == 0, ran.err
-    assert contains_words(ran, "No system is changed", "+ Topic/b", "- Topic/a")
+    assert contains_words(ran, "Only the state is changed", "+ Topic/b", "- Topic/a")
     after = read_state(kdeclare)
     assert after["resources"]["Topic/b"] == record
     assert (after["serial"], list_owned(kdeclare)) == (3, {"Topic/b", "Topic/c"})

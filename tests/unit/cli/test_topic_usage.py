@@ -190,7 +190,7 @@ def test_groups_that_can_read_any_topic_are_named(shop: CommandLine, monkeypatch
     monkeypatch.setattr(type(shop.cluster), "find_cluster_rights", lambda _: frozenset())
     ran = shop("usage", "legacy", "--unused")
     assert "kdeclare does not know which topics 2 groups read (audit, queue)." in ran.err
-    assert "share groups, of groups of an unknown type" in ran.err
+    assert "share groups, Kafka Streams groups with members, groups of an unknown type" in ran.err
     assert "Groups that are not shown may also read these topics: without the Describe" in ran.err
     assert "  legacy: the members of group 'audit' have no partitions at the moment\n" in ran.out
     document = read(shop, "legacy")

@@ -163,7 +163,7 @@ def test_audit_of_older_snapshot_reports_quotas_as_unreadable() -> None:
         ("app", "unreachable"),
         ("old", "unreachable"),
     }
-    assert all("the snapshot was taken by an older kdeclare" in row["message"] for row in found)
+    assert all("the snapshot was taken by an older version of kdeclare" in row["message"] for row in found)
     whole = ClusterTables("eu-1", None, live[0]["body"], declared[1:], live[1:])
     assert {str(id_) for id_, _, _ in find_in_cluster(whole, None).found} == {"Topic/orders"}
 

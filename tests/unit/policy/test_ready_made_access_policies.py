@@ -54,7 +54,7 @@ def test_allowed_mechanisms_denies_others_by_name(kdeclare: CommandLine) -> None
     declare_user(kdeclare, "SCRAM-SHA-256", "SCRAM-SHA-512")
     ran = kdeclare("plan")
     assert ran.code == ExitCode.DENIED, ran
-    assert "It sets a credential for SCRAM-SHA-256 instead of SCRAM-SHA-512." in ran.out
+    assert "The change sets a credential for SCRAM-SHA-256 instead of SCRAM-SHA-512." in ran.out
     assert kdeclare("apply", "--yes").code == ExitCode.DENIED
     assert kdeclare.cluster.scram_users(None) == {}
     declare_user(kdeclare, "SCRAM-SHA-512")

@@ -62,7 +62,7 @@ APPLIED = FleetApply(
 COMMANDS = NextCommands(
     "kdeclare fleet apply fleet.yaml --out plans", "kdeclare fleet plan fleet.yaml --out plans"
 )
-PLAN_AGAIN = f"because these plans cannot be applied to a: {COMMANDS.plan}"
+PLAN_AGAIN = f"Plan the fleet again to continue with a: {COMMANDS.plan}"
 
 
 def test_fleet_plan_text_matches_golden_file() -> None:

@@ -302,7 +302,7 @@ def test_describe_rejects_unknown_and_ambiguous_subjects(
     assert "Did you mean 'orders-value'?" in unknown.err
     version = run("describe", SUBJECT, "--registry", "us", "--version", "7")
     assert version.code == ExitCode.ERROR
-    assert "Use one of its versions: 1." in version.err
+    assert "Use an existing version of the subject: 1." in version.err
     disconnect(us)
     assert list_problems(run("describe", SUBJECT, "--format", "json")) == ["endpoint-unreachable"]
 

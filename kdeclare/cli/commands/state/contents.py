@@ -79,7 +79,7 @@ def move(
             f"'{old}' and '{new}' have different kinds. The kind of a resource cannot change.",
             param_hint="NEW",
         )
-    question = f"Move the ownership of {old_id} to {new_id}? No system is changed."
+    question = f"Move the ownership of {old_id} to {new_id}? Only the state is changed."
     change = move_ownership(
         where.workspace(), old_id, new_id, _make_prompt(console, question, yes), console.command
     )
@@ -115,7 +115,7 @@ def remove(
     names = str(ids[0]) if len(ids) == 1 else format_count(len(ids), "resource")
     question = f"Release {names}? Nothing is deleted."
     change = release_ownership(where.workspace(), ids, _make_prompt(console, question, yes), console.command)
-    return _report_change(console, change, f"Released {names}. No system was changed.")
+    return _report_change(console, change, f"Released {names}. Only the state was changed.")
 
 
 def pull(

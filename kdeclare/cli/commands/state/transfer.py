@@ -90,7 +90,7 @@ def transfer(
         if yes:
             return True
         console.say(render_ownership_transfer_text(change), end="")
-        return prompt_for_yes(console, f"Transfer the ownership of {names}? No system is changed.")
+        return prompt_for_yes(console, f"Transfer the ownership of {names}? Only the two states are changed.")
 
     done = transfer_ownership(source, target, ids, confirm, console.command, console.progress)
     target.store.close()
@@ -101,6 +101,6 @@ def transfer(
     else:
         console.out(
             render_ownership_transfer_text(done)
-            + f"The ownership of {names} was transferred. No system was changed.\n"
+            + f"The ownership of {names} was transferred. Only the two states were changed.\n"
         )
     return ExitCode.OK

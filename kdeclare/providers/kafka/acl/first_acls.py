@@ -67,7 +67,9 @@ def _rate_field(field: FieldChange, uncovered: Collection[str]) -> FieldChange:
     is_first = field.op is FieldOp.APPEND and any(b.resource in uncovered for b in parse_field(field))
     if not is_first:
         return field
-    cause = "The first ACL of a resource can take access away from all principals that no ACL allows."
+    cause = (
+        "The first ACL of a resource can take access away from all principals to which no ACL grants access."
+    )
     return replace(field, risk=Risk.DISRUPTIVE, cause=cause)
 
 
@@ -76,17 +78,17 @@ def _warn_first_acls(
 ) -> Diagnostic:
     state = (
         f"{ALLOW_EVERYONE} is true, so all principals have access to a resource without ACLs. The first ACL "
-        "takes this access away from all principals that no ACL allows."
+        "takes this access away from all principals to which no ACL grants access."
         if is_certain
         else f"The brokers do not show the value of {ALLOW_EVERYONE}. If it is true, all principals have "
         "access to a resource without ACLs, and the first ACL takes this access away from all "
-        "principals that no ACL allows."
+        "principals to which no ACL grants access."
     )
     return warning(
         "first-acl",
         "First ACL of a resource",
         f"{resource} creates the first ACL on {format_names(names)}. {state}",
-        hint="Check that ACLs allow every principal that uses these resources.",
+        hint="Check that ACLs grant access to every principal that uses these resources.",
         place=source,
         resource=str(resource),
     )

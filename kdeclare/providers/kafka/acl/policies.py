@@ -160,4 +160,4 @@ def _format_violation(reason: str, bindings: list[Binding]) -> str:
     names = ", ".join(map(str, bindings[:_MAX_NAMED]))
     more_count = len(bindings) - _MAX_NAMED
     more_text = f" and {more_count} more" if more_count > 0 else ""
-    return f"It {reason}: {names}{more_text}."
+    return f"The change {reason}: {names}{more_text}."

@@ -234,7 +234,7 @@ class ExecutionOptions:
         """
         if self.execute and (self.dry_run or self.export):
             raise typer.BadParameter(
-                "cannot be combined with --execute, because nothing is changed.",
+                "changes nothing, so it cannot be combined with --execute.",
                 param_hint="--dry-run" if self.dry_run else "--export",
             )
         return self.dry_run or self.export

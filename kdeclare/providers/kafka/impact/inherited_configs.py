@@ -136,7 +136,10 @@ def _observe_resource(
         if default.topic_key not in LOSS_KEYS or not names:
             continue
         if default.after is None:
-            reason = "brokers then use a different value, such as the one in their properties file"
+            reason = (
+                "the plan removes the config, so brokers will use a value that kdeclare does not know, such "
+                "as the one in their properties file"
+            )
             what = "which records of these topics are deleted"
             yield wording.build_unknown(resource, default.path, what, reason)
             continue

@@ -32,7 +32,7 @@ from kdeclare.providers.kafka.reassignment.throttles import RATE_KEYS, build_tra
 
 _MAX_NAMED_BROKERS = 3
 _COPIED = "how many bytes the moves copy"
-_TOO_SLOW = "reading the impact of the plan took too long"
+_TOO_SLOW = "reading the data for the impact of the plan took too long"
 _LEADER_RATE_KEY, _FOLLOWER_RATE_KEY = RATE_KEYS
 
 

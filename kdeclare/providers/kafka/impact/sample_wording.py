@@ -21,8 +21,9 @@ def build_keys_move(
         figures |= {"records_sampled": sample.records, "records_with_keys": sample.keyed}
     level = ObservationLevel.EFFECT
     text = (
-        f"{_describe_share(before, after)} keys of new records map to different partitions ({after} "
-        f"instead of {before}). Consumers can then read the new records of a key before its old records."
+        f"With {after} partitions instead of {before}, {_describe_share(before, after)} keys of new records "
+        "map to a different partition than before. Consumers can then read the new records of a key before "
+        "its old records."
     )
     if sample is not None and sample.keyed:
         text = f"{_describe_keys(sample)}. {text}"
@@ -42,9 +43,9 @@ def _describe_share(before: int, after: JsonValue) -> str:
     This assumes that producers choose the partition by the hash of the key.
     """
     if not isinstance(after, int):
-        return "Most"
+        return "most"
     percent = round(100 * (1 - before / lcm(before, after)))
-    return "Half of the" if percent == 50 else f"About {percent}% of the"
+    return "half of the" if percent == 50 else f"about {percent}% of the"
 
 
 def _describe_keys(sample: RecordSample) -> str:

@@ -194,8 +194,9 @@ class Readers:
 
     groups: the groups that read a topic, by topic. is_complete: whether the principal is known to see all
         groups.
-    unknown: the groups whose topics kdeclare does not know: share groups, groups of an unknown type, and
-        groups with members whose partitions are not known, for example during a rebalance.
+    unknown: the groups whose topics kdeclare does not know: share groups, Kafka Streams groups with members,
+        groups of an unknown type, and groups that are rebalancing or whose members have no assigned
+        partitions.
     """
 
     groups: Mapping[str, Sequence[ReadingGroup]]

@@ -25,6 +25,11 @@ HIDDEN_GROUPS = (
     "without the Describe permission on the cluster, kdeclare sees only the groups that it is permitted to "
     "describe"
 )
+UNKNOWN_READERS = (
+    "share groups, Kafka Streams groups with members, groups of an unknown type, and groups that are "
+    "rebalancing or whose members have no assigned partitions"
+)
+"""The groups for which kdeclare does not know which topics they read, see `Readers`."""
 
 
 def build_loss(
@@ -182,10 +187,7 @@ def build_hidden_groups(resource: str, path: str | None) -> Observation:
 def build_unknown_groups(resource: str, path: str | None, count: int) -> Observation:
     """Return the observation that kdeclare does not know which topics some groups read."""
     groups = format_count(count, "other group")
-    text = (
-        f"{groups} may read the topic: kdeclare cannot determine the topics of share groups, groups of an "
-        "unknown type, and groups whose members wait for partitions."
-    )
+    text = f"{groups} may read the topic: kdeclare cannot determine the topics of {UNKNOWN_READERS}."
     return Observation(resource, "hidden-groups", ObservationLevel.UNKNOWN, text, path, {"groups": count})
 
 

@@ -35,8 +35,8 @@ _NOT_VISIBLE = "NOT_VISIBLE"
 _RECREATED_EMPTY = "The rollback re-creates the topic, empty, with its earlier"
 _LOST = "The records and the committed offsets of the topic stay lost. ACLs are not changed."
 _NOT_RECORDED = (
-    "The record of the run does not contain the replicas and configs of the topic. Either an earlier version "
-    "of kdeclare made the run, or the configs could not be read."
+    "The journal of the run does not contain the replicas and configs of the topic. Either an earlier "
+    "version of kdeclare executed the run, or the configs could not be read."
 )
 """Sentences about a deleted topic that a rollback re-creates, or cannot re-create."""
 

@@ -31,7 +31,13 @@ from kdeclare.providers.kafka.impact.topic_logs import (
     explain_missing_leader,
 )
 from kdeclare.providers.kafka.impact.topic_settings import TopicChange, TopicSettings
-from kdeclare.providers.kafka.impact.wording import DESCRIBE, HIDDEN_GROUPS, READ, format_reason
+from kdeclare.providers.kafka.impact.wording import (
+    DESCRIBE,
+    HIDDEN_GROUPS,
+    READ,
+    UNKNOWN_READERS,
+    format_reason,
+)
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.operations.kafka_operation_type import TopicEffect
 from kdeclare.providers.kafka.policies.cluster_reader import ClusterReader
@@ -333,6 +339,6 @@ def _explain_unknown_groups(groups: Sequence[str]) -> str:
     more = f" and {len(groups) - _MAX_NAMED_GROUPS} more" if len(groups) > _MAX_NAMED_GROUPS else ""
     noun, verb = ("group", "reads") if len(groups) == 1 else ("groups", "read")
     return (
-        f"kdeclare does not know whether the {noun} {named}{more} {verb} the topic: it cannot determine "
-        "this for share groups, groups of an unknown type, and groups whose members wait for partitions"
+        f"kdeclare does not know whether the {noun} {named}{more} {verb} the topic: kdeclare cannot "
+        f"determine the topics of {UNKNOWN_READERS}"
     )

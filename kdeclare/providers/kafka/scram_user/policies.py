@@ -51,9 +51,8 @@ class AllowedMechanisms(CredentialPolicy[Mechanisms]):
         """See `CredentialPolicy`."""
         if mechanism.value in self.settings.allowed:
             return None
-        return (
-            f"It sets a credential for {mechanism} instead of {format_alternatives(self.settings.allowed)}."
-        )
+        alternatives = format_alternatives(self.settings.allowed)
+        return f"The change sets a credential for {mechanism} instead of {alternatives}."
 
 
 class Iterations(PolicySettings):

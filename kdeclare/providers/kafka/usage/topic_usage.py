@@ -126,8 +126,7 @@ class ClusterUsage:
     """The producers and readers of the topics of a cluster.
 
     all_groups_visible: whether the principal is known to see all groups.
-    unknown_groups: the groups whose topics kdeclare does not know: share groups, groups of an unknown type,
-        and groups whose members have no assigned partitions.
+    unknown_groups: the groups whose topics kdeclare does not know, see `Readers.unknown`.
     unknown_storage: the topics that may or may not use tiered storage, by the reason why this is unknown.
     """
 

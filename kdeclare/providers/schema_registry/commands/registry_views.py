@@ -18,10 +18,12 @@ from kdeclare.providers.schema_registry.schemas.subject_names import NamingStrat
 
 RegistryName = Annotated[str, Field(description="The name of the registry in the environment.")]
 DeclaredBy = Annotated[
-    str | None, Field(description="The resource that declares the subject; null if there is none.")
+    str | None,
+    Field(description="The resource, as KIND/NAME, if a manifest declares the subject; otherwise null."),
 ]
 OwnedBy = Annotated[
-    str | None, Field(description="The resource that owns the subject; null if there is none.")
+    str | None,
+    Field(description="The resource, as KIND/NAME, if kdeclare owns the subject; otherwise null."),
 ]
 
 

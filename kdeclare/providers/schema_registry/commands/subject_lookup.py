@@ -187,7 +187,7 @@ def _report_missing_version(subject: LocatedSubject, number: int) -> Diagnostic:
     if number in subject.deleted:
         return error(
             "unknown-version",
-            "Version does not exist",
+            "Version is soft-deleted",
             f"Version {number} of subject '{subject.name}' in registry '{subject.registry}' is soft-deleted, "
             "and the registry does not return it.",
             hint=f"Use another version of the subject: {format_numbers(subject.numbers)}.",
@@ -197,5 +197,5 @@ def _report_missing_version(subject: LocatedSubject, number: int) -> Diagnostic:
         "unknown-version",
         "Version does not exist",
         f"The subject '{subject.name}' in registry '{subject.registry}' has no version {number}.",
-        hint=f"Use one of its versions: {format_numbers(subject.numbers)}{deleted}.",
+        hint=f"Use an existing version of the subject: {format_numbers(subject.numbers)}{deleted}.",
     )

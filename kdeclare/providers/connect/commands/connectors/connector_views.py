@@ -78,8 +78,8 @@ class ConnectorDetailView(ConnectorView):
 
     failure: the first line of the stack trace; None if the connector has not failed.
     offsets: None if the offsets could not be read.
-    declared_by, owned_by: the resource that declares or owns the connector, as KIND/NAME; None if there is
-        none.
+    declared_by: the resource, as KIND/NAME, if a manifest declares the connector; otherwise None.
+    owned_by: the resource, as KIND/NAME, if kdeclare owns the connector; otherwise None.
     """
 
     schema_name = "ConnectorDetailDocument"
@@ -92,10 +92,14 @@ class ConnectorDetailView(ConnectorView):
         tuple[ConnectorOffsetView, ...] | None, Field(description="Null if the offsets could not be read.")
     ]
     declared_by: Annotated[
-        str | None, Field(description="The resource that declares the connector; null if there is none.")
+        str | None,
+        Field(
+            description="The resource, as KIND/NAME, if a manifest declares the connector; otherwise null."
+        ),
     ]
     owned_by: Annotated[
-        str | None, Field(description="The resource that owns the connector; null if there is none.")
+        str | None,
+        Field(description="The resource, as KIND/NAME, if kdeclare owns the connector; otherwise null."),
     ]
 
 

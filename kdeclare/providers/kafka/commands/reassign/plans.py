@@ -454,8 +454,9 @@ def _warn_cancel_grows(partition: TopicPartition, live: KafkaState) -> Diagnosti
         "cancel-grows",
         "Cancelling leaves extra replicas",
         f"{partition} is moving to brokers {list(move.target)}. If the move is cancelled, the partition "
-        f"stays on brokers {list(move.origin)}, so it has more replicas than after the move. The move "
-        "reduces the number of replicas, or its target was changed during the move.",
+        f"stays on brokers {list(move.origin)}, so it keeps more replicas than it would have "
+        "after the move. Either the move reduces the number of replicas, or its target was changed while it "
+        "was running.",
         hint="To restore the replicas that kdeclare recorded before the move, run kdeclare rollback instead.",
         resource=str(CANCEL_RESOURCE),
         subject=str(partition),

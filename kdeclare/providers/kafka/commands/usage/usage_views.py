@@ -10,6 +10,7 @@ from kdeclare.core.diagnostics import Diagnostic, warning
 from kdeclare.core.documents import Diagnostics, Second, publish_schemas
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.units import format_count, format_names
+from kdeclare.providers.kafka.impact.wording import UNKNOWN_READERS
 from kdeclare.providers.kafka.usage.topic_purpose import TopicPurpose
 from kdeclare.providers.kafka.usage.topic_usage import (
     ClusterUsage,
@@ -122,10 +123,7 @@ class UsageView:
     ]
     unknown_groups: Annotated[
         tuple[str, ...],
-        Field(
-            description="Groups whose topics are unknown: share groups, groups of an unknown type, and "
-            "groups whose members are waiting for partitions."
-        ),
+        Field(description=f"Groups whose topics are unknown: {UNKNOWN_READERS}."),
     ]
     diagnostics: Diagnostics = ()
 
@@ -244,9 +242,7 @@ def _report_unknown(usage: ClusterUsage) -> Iterator[Diagnostic]:
         yield warning(
             "unknown-readers",
             "Topics of some groups are unknown",
-            f"{explain_unknown_groups(usage)}. "
-            "kdeclare cannot determine the topics of share groups, of groups of an unknown type, and of "
-            "groups whose members are waiting for partitions.",
+            f"{explain_unknown_groups(usage)}. kdeclare cannot determine the topics of {UNKNOWN_READERS}.",
             "Run kdeclare group list to see the types and states of the groups.",
         )
 

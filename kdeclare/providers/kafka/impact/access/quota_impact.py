@@ -79,7 +79,7 @@ def observe_quotas(reader: ImpactReader, quotas: Sequence[LoweredQuota]) -> Iter
         elif ip is not None:
             yield from _observe_clients(reader, quota, f"IP address '{ip}'")
         elif quota.only_user is None:
-            clients = "which clients have this limit because they have no more specific limit"
+            clients = "which clients are subject to this default, that is, have no more specific limit"
             yield build_unknown_clients(quota.resource, clients)
 
 
