@@ -98,7 +98,7 @@ def open_unfinished_tables(
 
 @contextmanager
 def publish_tables(tables: UnfinishedTables, paths: Mapping[str, str], record: str) -> Iterator[None]:
-    """Publish tables before the block, in which the caller must write their record.
+    """Publish tables, and then run the ``with`` block, which must write the record of these tables.
 
     If the block raises an exception, delete the published tables and the record. Raises KdeclareError if a
     file of a table is missing, or if the block has not written the record.

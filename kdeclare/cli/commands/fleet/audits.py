@@ -56,8 +56,8 @@ def audit(
         typer.Option(
             metavar="CONDITION[,…]",
             help="Exit with 2 if a finding meets one of these conditions: a kind of finding, such as "
-            "missing; severity>=high; age>7d; or several joined by 'and', for instance 'missing, changed "
-            "and age>7d'.",
+            "missing; severity>=high; age>7d; or several of them joined by 'and', such as 'changed and "
+            "age>7d'. Separate the conditions by commas.",
         ),
     ] = None,
     by: Annotated[

@@ -311,8 +311,8 @@ class Lease:
     def _overwrite(self, held: "_HeldLease", new: LeaseRecord) -> ObjectVersion:
         """Replace the lease record of this process. Raises ObjectConflict if another process replaced it.
 
-        If the response to a renewal by this process was lost, the stored record is the one that this renewal
-        wrote.
+        If the response to an earlier renewal by this process was lost, the stored record can be the one that
+        this renewal wrote. This is not a conflict, and the record is replaced.
         """
         try:
             return write_certainly(self._objects, LEASE_KEY, new.encode(), held.version)

@@ -177,7 +177,7 @@ def find_class(plugins: Iterable[PluginClass], name_or_alias: str) -> str | None
 
 @dataclass(frozen=True, slots=True)
 class ConfigDefinition:
-    """A config key that a connector class defines. type: Kafka's name of the type, such as ``PASSWORD``."""
+    """A config key that a connector class defines. type: Kafka's name for the type, such as ``PASSWORD``."""
 
     name: str
     type: str

@@ -20,7 +20,7 @@ _FILES = "org.apache.kafka.connect.file"
 class KeyRule:
     """A config key of a class.
 
-    type: Kafka's name of the type. minimum: the smallest valid INT.
+    type: Kafka's name for the type. minimum: the smallest valid INT.
     """
 
     type: str = "STRING"

@@ -205,7 +205,10 @@ def _describe_clients(
     from kdeclare.providers.kafka.commands.clients.client_views import describe_clients, render_clients
 
     if everything:
-        raise typer.BadParameter("quotas and SCRAM credentials inherit no values.", param_hint="--all")
+        raise typer.BadParameter(
+            "shows inherited values, which Kafka does not report for quotas and SCRAM credentials.",
+            param_hint="--all",
+        )
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
     view = describe_clients(workspace, query)

@@ -220,7 +220,7 @@ def convert_amount(key: str, text: str, info: KeyInfo | None) -> str | None:
 
 
 def convert_config(path: SpecPath, text: str, catalog: Catalog) -> str | None:
-    """Return the number that Kafka gets for an amount at a path of a spec; see `convert_amount`."""
+    """Convert a value with a unit, such as ``7d``, at a path of a spec to a number; see `convert_amount`."""
     match path:
         case ("configs", str(key)):
             return convert_amount(key, text, catalog.get(key))

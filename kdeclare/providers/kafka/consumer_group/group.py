@@ -46,7 +46,7 @@ class ListedGroup:
 
     protocol: the protocol type of a classic group, such as ``consumer`` or ``connect``. It is empty if
         clients only committed offsets for the group.
-    state: Kafka's name of the state, such as ``Stable`` or ``Empty``.
+    state: Kafka's name for the state, such as ``Stable`` or ``Empty``.
     """
 
     id: str

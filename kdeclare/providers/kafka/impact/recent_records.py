@@ -26,7 +26,7 @@ _READ = "Read"
 _EFFECTS_OF_GROWTH = {
     TopicPurpose.STREAMS: "Applications stop if the number of partitions of such a topic changes.",
     TopicPurpose.CONNECT: "Workers do not start if the topic with their configs has more than one partition. "
-    "They can read outdated offsets if keys are in several partitions.",
+    "They can read outdated offsets if records with the same key are in different partitions.",
     TopicPurpose.SCHEMA_REGISTRY: "A registry does not start if this topic has more than one partition.",
 }
 """The impact of a higher partition count on the internal topics of Kafka Streams and of other systems.

@@ -178,7 +178,7 @@ class ReadingGroup:
     """A group that reads a topic.
 
     committed: the offset that the group reads next, by partition. members: the number of members that have
-    a partition of the topic. state: Kafka's name of the state of the group. is_simple: see `ListedGroup`.
+    a partition of the topic. state: Kafka's name for the state of the group. is_simple: see `ListedGroup`.
     """
 
     id: str

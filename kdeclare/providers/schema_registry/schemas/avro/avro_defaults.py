@@ -59,7 +59,9 @@ def _find_record_problem(
     record: JsonObject, default: JsonValue, definitions: Mapping[str, JsonObject]
 ) -> str | None:
     if not isinstance(default, Mapping):
-        return f"The default {format_value(default)} is not an object, as record {record['name']} requires."
+        return (
+            f"The default {format_value(default)} is not an object, but record {record['name']} requires one."
+        )
     for field in map(as_mapping, as_sequence(record.get("fields"))):
         name = str(field["name"])
         if name in default:
