@@ -111,7 +111,7 @@ def test_audit_has_same_findings_and_leaves_no_secret(
     # Spark ends the processes of a session's tasks a minute after the last task. Then, their files are gone.
     deadline = time.monotonic() + 240
     while find_secrets(server) and time.monotonic() < deadline:
-        time.sleep(1)
+        time.sleep(5)
     assert find_secrets(server) == []
     assert not [path for path, _ in read_files(server.local) if path.name == "fleet.yaml"]
 

@@ -188,7 +188,7 @@ def expect_no_secret(folder: Path, said: list[str]) -> None:
             assert secret not in text
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.thorough), signal.SIGKILL])
 def test_killed_driver_leaves_no_file(
     fleet: RealFleet, standalone: StandaloneSpark, number: signal.Signals
 ) -> None:

@@ -57,8 +57,8 @@ def _render_header(summary: AuditSummary, style: Style) -> Iterator[str]:
     has_no_findings = not count_findings(summary.found) and not summary.incomplete
     yield (style.green if has_no_findings else style.bold)(format_headline(summary))
     timing = (
-        f"Audit {sanitize_for_terminal(summary.audit_id)}, taken "
-        f"{format_time(summary.taken_at)} in {format_duration(summary.seconds)}."
+        f"Audit {sanitize_for_terminal(summary.audit_id)}, run at "
+        f"{format_time(summary.taken_at)} ({format_duration(summary.seconds)})."
     )
     yield style.dim(timing)
     severities = format_severities(summary)

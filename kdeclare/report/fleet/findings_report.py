@@ -138,7 +138,7 @@ def render_findings_text(
         style.bold(
             f"Audit {sanitize_for_terminal(summary.audit_id)} of {sanitize_for_terminal(summary.fleet)}"
         )
-        + f", taken {taken}: {counts}."
+        + f", run at {taken}: {counts}."
     ]
     new_rows = [row for row in compared.rows if row.status == NEW]
     if since is not None:

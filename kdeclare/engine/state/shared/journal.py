@@ -171,7 +171,7 @@ class SharedJournal(Journal):
         return self._run_id
 
     def append_all(self, entries: Sequence[JsonValue]) -> None:
-        """See `Journal.append_all`. The entries are in one object."""
+        """See `Journal.append_all`. Writes all entries to one object of the storage."""
         if self._is_closed:
             raise ValueError("the journal is closed")
         scrubbed_entries = [*map(SCRUBBER.scrub_json, entries)]

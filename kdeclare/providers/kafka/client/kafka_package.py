@@ -16,9 +16,9 @@ class _DeferredPackage(ModuleType):
     """The package ``kafka`` before its code is executed."""
 
     def __getattr__(self, name: str) -> object:
-        """Execute the package ``kafka`` and return one of its attributes.
+        """Load the package ``kafka`` on first use, and return one of its attributes.
 
-        Modules must be imported explicitly.
+        Submodules are not loaded this way. They must be imported explicitly.
         """
         if find_spec(f"{_NAME}.{name}") is not None:
             raise AttributeError(f"module '{_NAME}.{name}' has not been imported")

@@ -137,7 +137,7 @@ def format_notification_context(notification: Notification) -> str:
         sentences.append(f"Only findings with: {notification.target.where}.")
     since = notification.since
     period = f"compared with audit {since.audit_id}" if since is not None else "the first audit"
-    sentences.append(f"Audit {summary.audit_id}, taken {format_time(summary.taken_at)}, {period}.")
+    sentences.append(f"Audit {summary.audit_id}, run at {format_time(summary.taken_at)}, {period}.")
     return _clean(" ".join(sentences), 800)
 
 
