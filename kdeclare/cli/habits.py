@@ -34,10 +34,9 @@ _OTHER_COMMANDS: Mapping[str, tuple[str, ...]] = {
 """Commands of other tools, and the words that replace them. kdeclare's own commands take precedence."""
 
 _EXPLAINED_COMMANDS: Mapping[str, str] = {
-    "destroy": "kdeclare deletes resources that are no longer declared. Remove their manifests, then type: "
-    "kdeclare apply --allow-deletes",
-    "delete": "kdeclare deletes resources that are no longer declared. Remove their manifests, then type: "
-    "kdeclare apply --allow-deletes. To delete topics ad hoc, type: kdeclare topic delete NAME",
+    "destroy": "To delete resources, remove their manifests, then type: kdeclare apply --allow-deletes",
+    "delete": "To delete resources, remove their manifests, then type: kdeclare apply --allow-deletes. "
+    "To delete topics ad hoc, type: kdeclare topic delete NAME",
     "workspace": "kdeclare uses environments in the project file instead of workspaces. Type, for example: "
     "kdeclare plan --env NAME",
     "taint": "kdeclare does not taint resources. To delete a topic and create it again, type: "

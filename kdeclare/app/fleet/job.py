@@ -70,7 +70,7 @@ class FleetOptions:
 
 @dataclass(frozen=True, slots=True)
 class FleetRun:
-    """A fleet and the folder of its results, without an engine.
+    """A fleet and the storage of its results, for work on Spark or in threads.
 
     locator: passed to the tasks or threads, which use it to open the clusters.
     """

@@ -72,7 +72,7 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 class Wire:
-    """Open connections to one cluster."""
+    """The open connections to one cluster."""
 
     def __init__(self, arguments: Mapping[str, Any], *, request_timeout_s: float) -> None:
         """Start the event loop's thread without sending anything. arguments: passed to kafka-python."""

@@ -341,7 +341,7 @@ class ClientQuotaKind:
         return find_quota_edits(change)
 
     def render_spec_lines(self, change: Change) -> Sequence[str]:
-        """Raise KdeclareError: a new manifest must name the entity, but a change to limits does not."""
+        """Raise KdeclareError, because a change to limits does not contain the entity for a new manifest."""
         raise KdeclareError(report_unknown_entity(change.id))
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:

@@ -58,7 +58,7 @@ class PendingMoveCleanup:
 
 
 def bind_move_cleanup(cleanup: PendingCleanup) -> PendingMoveCleanup:
-    """Return the pending cleanup of moves. Raises KdeclareError if a section has the wrong type."""
+    """Return the pending cleanup of moves. Raises KdeclareError if it has an invalid format."""
     return PendingMoveCleanup(bind_throttles(cleanup), bind_elections(cleanup), bind_moves(cleanup))
 
 

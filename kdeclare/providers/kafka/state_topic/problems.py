@@ -43,8 +43,8 @@ def build_blocked_error(topic: str, seconds: float) -> KdeclareError:
 def build_contention_error(topic: str, seconds: float) -> KdeclareError:
     """Return the error about other processes that prevented this process from writing."""
     return build_storage_error(
-        f"Other processes with the same transactional id interrupted each write to the topic '{topic}' for "
-        f"{seconds:.0f} s.",
+        f"For {seconds:.0f} s, other processes with the same transactional id interrupted every write to the "
+        f"topic '{topic}'.",
         "Wait until the other runs of this project and environment end, and run the command again.",
     )
 
