@@ -35,17 +35,18 @@ from kdeclare.fleet.tables.storage import LocalStorage
 from kdeclare.policy.cel.manifest import PolicyBody, PolicyKind
 from kdeclare.policy.configured_policy import ConfiguredPolicy
 
-_RULES = (
+RULES = (
     "post == null || post.partitions <= 10000",
     "post == null || post.replicationFactor >= 1",
     "post == null || !('retention.ms' in post.configs) || post.configs['retention.ms'] != '1'",
 )
+"""Rules that every topic complies with."""
 
 
 @lru_cache
 def _load_policies() -> Sequence[ConfiguredPolicy]:
     kind = PolicyKind()
-    bodies = [PolicyBody(rule=rule, message="no") for rule in _RULES]
+    bodies = [PolicyBody(rule=rule, message="no") for rule in RULES]
     return [
         kind.configured(DesiredResource(ResourceId("Policy", f"rule-{number}"), body))
         for number, body in enumerate(bodies)

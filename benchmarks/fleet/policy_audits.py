@@ -20,6 +20,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.fleet.policies import RULES
 from benchmarks.fleet.process import measure_peaks
 from benchmarks.synthetic_fleet import write
 from kdeclare.app.fleet import spark_audit
@@ -29,13 +30,6 @@ from kdeclare.core.plans.state import State
 from kdeclare.core.resources.record_binding import bind_record
 from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.fleet.spark import session
-
-_RULES = (
-    "post == null || post.partitions <= 10000",
-    "post == null || post.replicationFactor >= 1",
-    "post == null || !('retention.ms' in post.configs) || post.configs['retention.ms'] != '1'",
-)
-"""Rules that every topic complies with."""
 
 _FIGURES = (
     ("time", "s"),
@@ -85,7 +79,7 @@ def _render_topic(row: Mapping[str, Any]) -> str:
 def _write_fleet(data: Path, clusters: Sequence[str], *, with_policies: bool) -> Path:
     policies = data / "policies.d"
     policies.mkdir(exist_ok=True)
-    for number, rule in enumerate(_RULES):
+    for number, rule in enumerate(RULES):
         (policies / f"{number}.yaml").write_text(
             f"apiVersion: kdeclare/v1\nkind: Policy\nmetadata: {{name: rule-{number}}}\n"
             f"spec:\n  rule: {json.dumps(rule)}\n  message: not allowed\n"

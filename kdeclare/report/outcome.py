@@ -147,7 +147,7 @@ def count_adopted(plan: Plan) -> int:
 def count_left_alone(diagnostics: Iterable[Diagnostic]) -> int:
     """Return the number of changes that a rollback does not undo, according to the diagnostics."""
     # Imported here because the import takes 0.1 s and is needed only for rollbacks.
-    from kdeclare.engine.executor.rollback import UNRESTORED_CODES
+    from kdeclare.engine.executor.undo_step import UNRESTORED_CODES
 
     return sum(d.code in UNRESTORED_CODES for d in diagnostics)
 

@@ -3,15 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, sort_diagnostics, warning
-from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.diagnostics import Diagnostic, Severity, sort_diagnostics
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.endpoints import validate_endpoints
 from kdeclare.core.operations.operation import (
-    HAS_RECORDS,
     Operation,
-    Recreation,
     UndoResult,
     UnprovenDeletion,
 )
@@ -31,7 +28,7 @@ from kdeclare.core.resources.plan_capabilities import (
     find_replacements,
 )
 from kdeclare.core.resources.record_binding import bind_record, dump_record
-from kdeclare.core.secrets.secret_hashes import KEY_MISSING, OTHER_KEY
+from kdeclare.core.secrets.secret_hashes import KEY_MISSING
 from kdeclare.core.secrets.secret_refs import SecretSource, find_records, replace_records
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
@@ -39,9 +36,15 @@ from kdeclare.engine.executor.expectations import find_unrevealable
 from kdeclare.engine.executor.ownership import compute_owned
 from kdeclare.engine.executor.recreation import (
     IRREVERSIBLE,
-    report_not_recreated,
     report_recreated,
     report_replacement_kept,
+)
+from kdeclare.engine.executor.undo_step import (
+    UndoStep,
+    list_unrestored,
+    report_missing_secret,
+    report_pending,
+    report_unrestored,
 )
 from kdeclare.engine.observation import Observation, list_endpoints, observe_expected, select_all
 from kdeclare.engine.planning import operation_graph
@@ -53,36 +56,6 @@ from kdeclare.engine.planning.prune_denied import (
     find_deletion_risk,
     find_resource_action,
 )
-
-CONFLICT = "conflict"
-PENDING = "pending"
-
-UNRESTORED_CODES = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS, PENDING})
-"""The codes of diagnostics about changes that a rollback does not undo (exit code 5)."""
-
-RETRIABLE_CODES = frozenset({HAS_RECORDS, PENDING})
-"""The codes in `UNRESTORED_CODES` for changes that a later rollback of the same run can still undo."""
-
-
-@dataclass(frozen=True, slots=True)
-class _UndoStep:
-    """One operation of the run, and its inverse.
-
-    inverse: None if there is nothing to undo or the operation cannot be undone.
-    is_pending: whether the created object might exist although the system does not show it.
-    recreation: how the deleted object can be re-created without its contents. If it is re-created,
-        ``inverse`` is the creation.
-    unproven: the reason why the created object is not deleted.
-    lost: what was lost when the object was deleted, whether or not the object is re-created.
-    """
-
-    original: Operation
-    inverse: Operation | None
-    undo: UndoResult
-    is_pending: bool = False
-    recreation: Recreation | None = None
-    unproven: UnprovenDeletion | None = None
-    lost: tuple[str, ...] = ()
 
 
 def build_rollback_plan(
@@ -146,11 +119,11 @@ def build_rollback_plan(
     problems += [
         report_replacement_kept(step.original, what, recreates_deleted=recreates_deleted)
         if step.original.id in replaced_deletions and code == IRREVERSIBLE
-        else _report_unrestored(step, what, code, recreates_deleted=recreates_deleted)
+        else report_unrestored(step, what, code, recreates_deleted=recreates_deleted)
         for step in steps
-        for what, code in _list_unrestored(step.undo)
+        for what, code in list_unrestored(step.undo)
     ]
-    problems += [_report_pending(step.original) for step in steps if step.is_pending]
+    problems += [report_pending(step.original) for step in steps if step.is_pending]
     changes = _build_changes(operations)
     resources = state.resources if state else {}
     plan = Plan(
@@ -193,13 +166,13 @@ def _build_steps(
     *,
     allow_data_loss: bool,
     recreates_deleted: bool,
-) -> list[_UndoStep]:
+) -> list[UndoStep]:
     """Return the undo steps, from the last operation of the run to the first.
 
     Each step is computed for the state that remains after the later operations have been undone.
     """
     overlay: dict[str, JsonValue] = {}
-    steps: list[_UndoStep] = []
+    steps: list[UndoStep] = []
     replacements = find_replacements(begun_operations)
     emptied: set[str] = set()  # deletions whose objects the run re-created and the rollback deletes
     hidden_objects, live = observation.pending | observation.unsettled, observation.live
@@ -210,12 +183,12 @@ def _build_steps(
             undo_result = operation_type.invert(
                 op, operation_type.expected_state(op), allow_data_loss=allow_data_loss
             )
-            steps.append(_UndoStep(op, None, undo_result, is_pending=True))
+            steps.append(UndoStep(op, None, undo_result, is_pending=True))
             continue
         if (
             op.id in replacements and not recreates_deleted
         ):  # without the old object, deleting the new one would leave nothing
-            steps.append(_UndoStep(op, None, UndoResult()))
+            steps.append(UndoStep(op, None, UndoResult()))
             continue
         claims = operation_type.claims(op)
         view = _adjust_for_acknowledgment(op, record, operation_type.compute_view(op, live))
@@ -240,7 +213,7 @@ def _build_steps(
                 for e, claim in inverse_type.claims(inverse).items()
                 if e in expected_view
             }
-        steps.append(_UndoStep(op, inverse, undo_result, recreation=recreation, lost=lost))
+        steps.append(UndoStep(op, inverse, undo_result, recreation=recreation, lost=lost))
     return steps
 
 
@@ -250,7 +223,7 @@ def _remove_object(op: Operation, live: LiveState) -> LiveState:
     return live if replaceable is None else replaceable.remove_from_live(op.resource, live)
 
 
-def _keep_replacements(steps: Sequence[_UndoStep], replacements: Mapping[str, Operation]) -> list[_UndoStep]:
+def _keep_replacements(steps: Sequence[UndoStep], replacements: Mapping[str, Operation]) -> list[UndoStep]:
     """Return the steps, without the re-creation of objects whose replacements the rollback keeps."""
     kept = {
         replacements[step.original.id].id
@@ -271,7 +244,7 @@ def _adjust_for_acknowledgment(op: Operation, record: RunRecord, view: View) -> 
     return get_operation_type(op).expected_state(op) if is_deleted and view == op.expect else view
 
 
-def _bind_step(step: _UndoStep, record: RunRecord, live: LiveState, options: PlanOptions) -> _UndoStep:
+def _bind_step(step: UndoStep, record: RunRecord, live: LiveState, options: PlanOptions) -> UndoStep:
     """Restrict a deletion to the object whose id is in the journal.
 
     Objects that another client possibly created are not deleted.
@@ -306,8 +279,8 @@ def _build_inverse(
 
 
 def _filter_possible(
-    steps: list[_UndoStep], connections: Connections, secrets: SecretSource
-) -> tuple[list[_UndoStep], list[Diagnostic]]:
+    steps: list[UndoStep], connections: Connections, secrets: SecretSource
+) -> tuple[list[UndoStep], list[Diagnostic]]:
     """Remove inverses that would delete records, and the parts of inverses that need unavailable secrets."""
     losses = _find_losses([step.inverse for step in steps if step.inverse], connections)
     unrevealable = find_unrevealable((step.inverse for step in steps if step.inverse), secrets)
@@ -315,7 +288,7 @@ def _filter_possible(
         for problem in errors_by_element.values():
             if KEY_MISSING in {d.code for d in problem.diagnostics}:
                 raise problem  # if the key is set, everything can be restored
-    possible_steps: list[_UndoStep] = []
+    possible_steps: list[UndoStep] = []
     problems: list[Diagnostic] = []
     for step in steps:
         inverse = step.inverse
@@ -324,7 +297,7 @@ def _filter_possible(
             step = replace(step, inverse=None)
         elif inverse is not None and (missing_secrets := unrevealable.get(inverse.id)):
             problems += [
-                _report_missing_secret(inverse, key, problem) for key, problem in missing_secrets.items()
+                report_missing_secret(inverse, key, problem) for key, problem in missing_secrets.items()
             ]
             step = replace(step, inverse=_drop_elements(inverse, missing_secrets.keys()))
         possible_steps.append(step)
@@ -346,7 +319,7 @@ def _drop_elements(op: Operation, elements: Set[str]) -> Operation | None:
     return None if remaining is None else with_inverse(get_operation_type(op), remaining)
 
 
-def _link_inverses(steps: Sequence[_UndoStep]) -> list[Operation]:
+def _link_inverses(steps: Sequence[UndoStep]) -> list[Operation]:
     """Return the inverse operations. Their dependencies are the reversed dependencies of the run."""
     inverses = {step.original.id: step.inverse for step in steps if step.inverse}
     needs: dict[str, dict[str, str]] = {}
@@ -359,79 +332,6 @@ def _link_inverses(steps: Sequence[_UndoStep]) -> list[Operation]:
         for original, op in inverses.items()
         if op is not None
     ]
-
-
-def _list_unrestored(undo_result: UndoResult) -> Iterable[tuple[str, str]]:
-    yield from ((what, CONFLICT) for what in undo_result.conflicts)
-    yield from ((what, IRREVERSIBLE) for what in undo_result.lost)
-
-
-def _report_unrestored(step: _UndoStep, element: str, code: str, *, recreates_deleted: bool) -> Diagnostic:
-    resource = str(step.original.resource)
-    if step.unproven is not None:
-        return warning(
-            CONFLICT,
-            step.unproven.title,
-            f"{resource}: {step.unproven.reason}, so it is not deleted.",
-            hint=step.unproven.hint,
-            resource=resource,
-            subject=element,
-        )
-    if code == CONFLICT:
-        return warning(
-            CONFLICT,
-            "Changed by another client after the run",
-            f"{resource}: {element} was changed after the run, so the rollback leaves it unchanged.",
-            hint="Change the value manually, or declare the value that you want and run kdeclare apply.",
-            resource=resource,
-            subject=element,
-        )
-    if step.recreation is not None:
-        return report_not_recreated(
-            step.original, step.recreation, element, recreates_deleted=recreates_deleted
-        )
-    is_deletion = get_operation_type(step.original).deletes
-    contents = get_operation_type(step.original).contents
-    noun = step.original.resource.kind.lower()
-    stays_text = f" The {noun} remains deleted, and kdeclare no longer owns it." if is_deletion else ""
-    return warning(
-        IRREVERSIBLE,
-        "Cannot be undone",
-        f"{resource}: {element} cannot be restored.{stays_text}",
-        hint=f"To create the {noun} again without its {contents}, declare it and run kdeclare apply."
-        if is_deletion
-        else "",
-        resource=resource,
-        subject=element,
-    )
-
-
-def _report_pending(op: Operation) -> Diagnostic:
-    return warning(
-        PENDING,
-        "Not visible yet",
-        f"The run created {op.resource}, but the system does not show it yet. The rollback does not "
-        "delete it now.",
-        hint="Roll back again once the system shows it, or wait longer with --visibility-timeout.",
-        resource=str(op.resource),
-    )
-
-
-def _report_missing_secret(op: Operation, key: str, problem: KdeclareError) -> Diagnostic:
-    detail = f"{op.resource}: the reference no longer resolves to the earlier secret of {key}."
-    hint = f"Declare {key} with a new secret, and run kdeclare apply."
-    for diagnostic in problem.diagnostics:
-        if diagnostic.code == OTHER_KEY:
-            detail = f"{op.resource}: the earlier secret of {key} cannot be compared. {diagnostic.detail}"
-            hint = diagnostic.hint
-    return warning(
-        IRREVERSIBLE,
-        "The earlier secret is not available",
-        detail,
-        hint=hint,
-        resource=str(op.resource),
-        subject=key,
-    )
 
 
 def _build_changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
@@ -458,7 +358,7 @@ def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
 
 
 def _build_ownership(
-    run: Plan, record: RunRecord, steps: Sequence[_UndoStep], resources: Mapping[str, OwnedRecord]
+    run: Plan, record: RunRecord, steps: Sequence[UndoStep], resources: Mapping[str, OwnedRecord]
 ) -> Iterable[Ownership]:
     """Yield the ownership changes that restore the ownership records from before the run.
 
@@ -468,7 +368,7 @@ def _build_ownership(
     expected_records = compute_owned(
         run, record.results, {str(o.id): o.before for o in run.ownership if o.before}
     )
-    by_resource: dict[ResourceId, list[_UndoStep]] = {}
+    by_resource: dict[ResourceId, list[UndoStep]] = {}
     for step in steps:
         by_resource.setdefault(step.original.resource, []).append(step)
     for item in run.ownership:
@@ -489,7 +389,7 @@ def _build_ownership(
 
 
 def _with_current_hashes(
-    kind: str, before: OwnedRecord | None, current: OwnedRecord | None, steps: Iterable[_UndoStep]
+    kind: str, before: OwnedRecord | None, current: OwnedRecord | None, steps: Iterable[UndoStep]
 ) -> OwnedRecord | None:
     """Return the ownership record ``before``, with current hashes of the secrets that the run did not set.
 
@@ -507,7 +407,7 @@ def _with_current_hashes(
     return bind_record(kind, replace_records(dump_record(before), kept_refs)) if kept_refs else before
 
 
-def _is_lost(step: _UndoStep) -> bool:
+def _is_lost(step: UndoStep) -> bool:
     """Whether the resource was deleted and cannot be restored, so that there is nothing to own."""
     return bool(step.undo.lost) and get_operation_type(step.original).deletes
 

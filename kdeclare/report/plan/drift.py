@@ -22,7 +22,8 @@ from kdeclare.report.elements.values import (
     sanitize_for_terminal,
     strip_configs_prefix,
 )
-from kdeclare.report.plan.plan_markdown import MAX_COMMENT_LENGTH, render_diagnostic_item, take_fitting
+from kdeclare.report.plan.markdown_items import render_diagnostic_item
+from kdeclare.report.plan.plan_markdown import MAX_COMMENT_LENGTH, take_fitting
 
 _TITLES = {
     DriftKind.CHANGED: "changed outside kdeclare",

@@ -147,7 +147,7 @@ def _can_retry_rollback(run: ApplyResult) -> bool:
 
     A rollback never restores lost data, or values that another client has changed.
     """
-    from kdeclare.engine.executor.rollback import RETRIABLE_CODES
+    from kdeclare.engine.executor.undo_step import RETRIABLE_CODES
 
     has_unsuccessful = any(not result.is_good for result in run.results.values())
     return has_unsuccessful or any(d.code in RETRIABLE_CODES for d in run.plan.diagnostics)
