@@ -2,7 +2,7 @@
 
     python -m benchmarks.batched_operations [COUNT …]
 
-Moves COUNT partitions one by one (batch size 1), which is a chain of operations. Each count runs in a
+Moves COUNT partitions one by one (batch size 1), so that the operations form a chain. Each count runs in a
 separate process, because the benchmark measures the peak memory. For each count, the output contains the
 number of operations, the seconds of each step, and the peak of resident memory. The last line compares the
 time per operation of the largest count with that of the smallest count.

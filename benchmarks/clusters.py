@@ -22,7 +22,10 @@ their time on garbage collection.
 """
 
 _QUIET = 0.75
-"""Brokers count as idle if together they use fewer cores. With 5,000 topics, idle brokers use half a core."""
+"""Brokers count as idle if together they use less than this share of a core.
+
+With 5,000 topics, idle brokers use half a core.
+"""
 _LIMIT_S = 180
 
 
@@ -71,7 +74,7 @@ def cluster(given: str | None = None, brokers: int = 3) -> Iterator[Bench]:
 
 @contextmanager
 def secured_broker() -> Iterator[Bench]:
-    """Yield a temporary sandbox with one broker that has an authorizer. Its address needs no TLS."""
+    """Yield a temporary sandbox with one broker that has an authorizer. Clients connect without TLS."""
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as folder:
         settings = SandboxSettings(Path(folder) / "sandbox", 1, 1, free_port(secure=True), secure=True)
         try:

@@ -51,7 +51,7 @@ class Bench:
         self.write_manifest("../kdeclare", "Project", "benchmark", {"environments": {"default": everything}})
 
     def run_bare(self, what: str, arguments: Sequence[str]) -> Cost:
-        """Run a program that only sends the requests. arguments: its module and arguments."""
+        """Run a program that sends bare requests, without kdeclare. arguments: its module and arguments."""
         return report(what, run(arguments, self.folder, self.env))
 
     def run_counted(

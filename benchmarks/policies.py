@@ -135,7 +135,7 @@ class _Asks(TopicActionsPolicy):
         self._ask = ask
 
     def validate(self, request: RequestMetadata) -> None:
-        """Deny the request if the function returns false."""
+        """Deny the request if the rule, a Python function, returns False."""
         if not self._ask(request):
             raise PolicyViolation("no")
 

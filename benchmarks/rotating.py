@@ -1,4 +1,4 @@
-"""``python -m benchmarks.rotating``: the time to rotate the certificates of Connect workers in a sandbox."""
+"""``python -m benchmarks.rotating``: measure how long it takes to rotate certificates of Connect workers."""
 
 import argparse
 import statistics

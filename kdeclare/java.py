@@ -25,7 +25,9 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> str:
-    """Return the path of a ``java`` of version 17 or later, from JAVA_HOME if it is set, otherwise from PATH.
+    """Return the path of a ``java`` executable (Java 17 or later).
+
+    If JAVA_HOME is set, this is the executable in its subfolder ``bin``; otherwise, the one on PATH.
 
     Raises KdeclareError ``java-missing`` or ``java-too-old``.
     """
@@ -33,7 +35,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> str:
 
 
 def get_installed_java(environment: Mapping[str, str] | None = None) -> Java:
-    """Return the ``java`` that `find_java` finds, with its version. Runs ``java -version``.
+    """Return the ``java`` executable that `find_java` finds, with its version. Runs ``java -version``.
 
     Raises the same errors as `find_java`.
     """

@@ -1,9 +1,9 @@
 """``python -m benchmarks.access.pace``: measure how much deletions of ACLs slow other clients down.
 
 The deletions are measured for several values of `deletion_pace.TARGET_S`. Slots of three seconds without
-deletions alternate with slots in which ACLs are deleted in the same way as by kdeclare, so that all figures
-are measured under the same load of the machine. ``--command`` measures a whole ``kdeclare rollback`` instead,
-which is stopped (SIGSTOP) for three seconds after every ``--slot`` seconds.
+deletions alternate with slots in which ACLs are deleted in the same way as by kdeclare, so that changes in
+the load of the machine affect both in the same way. ``--command`` measures a whole ``kdeclare rollback``
+instead, which is stopped (SIGSTOP) for three seconds after every ``--slot`` seconds.
 """
 
 import argparse

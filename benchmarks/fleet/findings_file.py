@@ -23,11 +23,14 @@ Key = tuple[str, str, str]
 """The cluster, kind and name of a resource."""
 
 Row = tuple[str, str, str | None, str | None, str | None, str | None, str | None]
-"""A resource: its kind, name, declared state, owned state, live state and error, and its cluster's body."""
+"""A resource: kind, name, declared body, ownership record, live object, error, cluster-level live state."""
 
 
 class LabelColumn:
-    """The labels of all rows of a table. Converting the whole column at once is much faster."""
+    """The labels of all rows of a table.
+
+    Converting the whole column at once is much faster than converting one row at a time.
+    """
 
     def __init__(self, column: pa.Array | pa.ChunkedArray) -> None:
         maps = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

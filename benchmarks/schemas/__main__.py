@@ -21,7 +21,10 @@ _LEVEL_OF_HALF = "BACKWARD"
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The HTTP requests of one command. reads: how many read. changes: methods and paths of the others."""
+    """The HTTP requests of one command.
+
+    reads: the number of requests that only read. changes: the methods and paths of all other requests.
+    """
 
     reads: int
     changes: tuple[str, ...]

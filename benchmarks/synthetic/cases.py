@@ -65,7 +65,7 @@ class Drawn:
 
     @property
     def findings(self) -> Iterator[FindingKind]:
-        """The findings that an audit should have about the topic."""
+        """The findings that an audit should report about the topic."""
         if self.case:
             yield self.case.finding
         if self.extra and (self.case is None or self.case.is_compared):

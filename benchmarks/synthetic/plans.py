@@ -21,7 +21,11 @@ _WORDS = ("orders", "invoices", "clicks", "shipments", "logins", "prices", "refu
 
 
 def big_plan(count: int) -> Plan:
-    """Build a plan with ``count`` changes. A third create topics. Others add partitions or move replicas."""
+    """Build a plan with ``count`` changes.
+
+    A third of them create topics. The others change configs, and some of these also add partitions or move
+    replicas.
+    """
     cluster = MemoryCluster(RACKS)
     names = [f"{_TEAMS[n % 8]}.{_WORDS[n // 8 % 8]}.v{n:05}" for n in range(count)]
     there = [(n, name) for n, name in enumerate(names) if n % 3]

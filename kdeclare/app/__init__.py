@@ -1,1 +1,4 @@
-"""The use cases of kdeclare, one function each. Only this package chooses implementations of interfaces."""
+"""The use cases of kdeclare, with one function per use case.
+
+Only this package decides which implementation of an interface is used.
+"""

@@ -268,7 +268,10 @@ def _recover_and_invert(
 
 
 def _check_system(workspace: Workspace, connections: Connections, plan: Plan) -> None:
-    """Raise KdeclareError if the plan is for a different system, and Fault if a system does not respond."""
+    """Raise KdeclareError if the plan is for a system other than the connected one.
+
+    Raises Fault if a system does not respond.
+    """
     expected_id = plan.cluster.id
     actual_id = identify_system(observe(connections, ()), expected_id)
     # The id can belong to a system that observe() reads only if an operation uses the system.

@@ -79,7 +79,7 @@ class Opener:
 class PendingConnections:
     """The connections of one command. Each connection is opened when it is first needed.
 
-    Connections that every command needs start to open in the background immediately, while files are read.
+    The connections that every command needs are opened in the background immediately, while files are read.
     The caller must close this object.
     """
 

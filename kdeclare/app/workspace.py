@@ -132,7 +132,7 @@ class Workspace:
 
     @property
     def request_deadline_s(self) -> float:
-        """How long a request without its own timeout can still take effect, in seconds."""
+        """The time, in seconds, after which a request without its own timeout can no longer take effect."""
         deadline_s = self.project.environment.request_deadline_s
         return REQUEST_DEADLINE_S if deadline_s is None else deadline_s
 

@@ -82,7 +82,7 @@ class AclCollector:
         permission: str = "",
         host: str = "",
     ) -> None:
-        """Add a binding in the terms of the other tool, or report a binding that an Acl cannot declare."""
+        """Add a binding, given in the terms of the source tool, or report one that an Acl cannot declare."""
         type_ = _TYPES.get(_keep_letters(resource_type).lower())
         operation_ = _OPERATIONS_BY_LETTERS.get(_keep_letters(operation).upper())
         pattern_ = _PATTERNS.get(pattern.lower())

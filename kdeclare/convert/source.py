@@ -80,7 +80,7 @@ class Section:
         self._path = ""
 
     def find_place(self, key: str) -> SourcePosition:
-        """Return the position of a field; that of the section if the field is missing or has been read."""
+        """Return the position of a field, or of the section if the field is missing or has been read."""
         pair = self._fields.get(key)
         return get_position(pair[0]) if pair else self.place
 
@@ -199,7 +199,7 @@ class Section:
         return {} if section is None else {k: _to_text(v) for k, v, _ in section.take_values()}
 
     def ignore(self, *keys: str) -> None:
-        """Mark fields that declare nothing as read, for example the status of an object."""
+        """Mark fields as read because they declare nothing, such as the status of an object."""
         for key in keys:
             self._fields.pop(key, None)
 

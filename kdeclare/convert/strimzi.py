@@ -40,7 +40,7 @@ _SERVER_FIELDS = (
     "uid",
     "finalizers",
 )
-"""The metadata fields that the Kubernetes API server sets. They are not converted."""
+"""The metadata fields that the Kubernetes API server or a controller sets. They are not converted."""
 _SERVER_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 _LIMITS = {
     "producerByteRate": "producer_byte_rate",

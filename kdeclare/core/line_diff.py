@@ -22,7 +22,7 @@ class LineChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """A line of one of the texts. number: starts at 1."""
+    """A line of one of the two compared texts. number: the number of the line, from 1."""
 
     number: int
     text: str

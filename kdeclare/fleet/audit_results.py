@@ -197,7 +197,7 @@ def _get_urgency(count: FindingCount) -> tuple[int, int]:
 
 
 def build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
-    """Return the trend for a new audit: the trend and the counts of the previous audit."""
+    """Return the trend for a new audit: the trend of the previous audit, and a point for that audit."""
     current_point = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
     return (*earlier.trend[1 - _MAX_TREND_POINTS :], current_point)
 

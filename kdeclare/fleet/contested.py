@@ -104,7 +104,7 @@ def map_cluster_ids(declared: Mapping[str, Row], live: Mapping[str, Row]) -> dic
     """Return the id of the cluster of each entry.
 
     For a cluster that could not be read, return the cluster id that the state of the project contains.
-    Otherwise, findings of other entries of the same cluster would seem to be fixed.
+    Without this id, findings of other entries of the same cluster would seem to be fixed.
 
     declared, live: the row about each whole cluster in the tables `DECLARED` and `LIVE`, by cluster name.
     """

@@ -74,8 +74,8 @@ def find_drift(
     cluster_body: the cluster-level live state as JSON (see `fleet.live_state`). None if the cluster or its
         project could not be read; the result is then empty.
     labels, source: the labels and the position of the manifest. Messages about required changes contain them.
-    removed_key: the key of the live object, if it is an unmanaged object that the resource removes. Its type
-        is ``kind``.
+    removed_key: the key of the live object, if it is an unmanaged object that applying the resource would
+        delete. The type of the object is ``kind``.
     """
     if kind == CLUSTER:
         reason = error or (_UNREAD_CLUSTER if live_json is None else None)

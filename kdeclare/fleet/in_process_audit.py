@@ -154,14 +154,14 @@ def _get_element_key(row: Row) -> tuple[str, ...]:
 
 
 def _is_group_row(row: Row) -> bool:
-    """Whether the row represents a group of unmanaged objects that a resource removes."""
+    """Whether the row represents a group of unmanaged objects that applying a resource would delete."""
     return bool(row["live_sort"] == "" and row["live_key"] != "")
 
 
 def _index_removing_rows(rows: Iterable[Row]) -> Mapping[RowKey, Row]:
-    """For each group of unmanaged objects, return the row of the resource that removes these objects.
+    """For each group of unmanaged objects, return the row of the resource whose apply would delete the group.
 
-    If several resources remove the same objects, the first resource removes them, as in a plan.
+    If this is true of several resources, return the row of the first resource, as in a plan.
     """
     ordered = sorted(rows, key=_get_row_key, reverse=True)
     return {(row["cluster"], row["kind"], row["live_key"]): row for row in ordered}

@@ -18,8 +18,8 @@ def rate_change(kind: str, field: FieldChange, finding: FindingKind) -> FindingS
     """Rate a field whose live value differs from its declared value.
 
     A `CHANGED` finding is rated by the risk of the change that was made outside kdeclare, which is the
-    reverse of the change that an apply would make. For example, a shorter retention can have
-    deleted records, while another compression type cannot. All other findings are LOW.
+    reverse of the change that an apply would make. For example, shortening the retention can cause records to
+    be deleted, but changing the compression type cannot. All other findings are LOW.
 
     kind: the kind of the resource. field: the change that an apply would make.
     """

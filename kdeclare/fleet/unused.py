@@ -1,8 +1,9 @@
 """Find unused live objects, if the fleet file enables this (``spec.unused``).
 
 While a cluster is read, its provider determines which objects are unused (`ListsUnusedObjects`). The result
-is stored in the field `UNUSED` of the cluster-level live state, so that snapshots contain it and both engines
-report the same findings. Clusters that were read without the setting do not have this field.
+is stored in the field `UNUSED` of the cluster-level live state, so that snapshots contain it, and audits
+with and without Spark report the same findings. Clusters that were read without the setting do not have this
+field.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -143,7 +143,7 @@ class HttpClient:
 
     @contextmanager
     def _translate_errors(self, *, is_change: bool) -> Iterator[None]:
-        """Convert HTTP and TLS exceptions to Faults. In their messages, "it" refers to the server."""
+        """Convert HTTP and TLS exceptions to Faults, whose messages refer to the server as "it"."""
         codes = self._codes
         try:
             yield
@@ -178,7 +178,7 @@ class _ClientPool:
 
     @contextmanager
     def borrow(self) -> Iterator[httpx.Client]:
-        """Yield a client that no other thread uses until the end of the block."""
+        """Yield a client that no other thread uses until the end of the ``with`` block."""
         try:
             client = self._idle_clients.pop()
         except IndexError:

@@ -102,7 +102,7 @@ def _has_hash(file: Path, pin: str) -> bool:
 class _Transfer:
     """Downloads files, in any number of threads.
 
-    stopped: set to end all downloads.
+    stopped: an event that, when set, ends all downloads.
     """
 
     def __init__(self, client: httpx.Client, mirror: httpx.URL, folder: Path, report: ReportProgress) -> None:

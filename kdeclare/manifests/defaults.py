@@ -174,7 +174,7 @@ class Defaults:
     def add(self, root: Node, reader: NodeReader) -> list[Diagnostic]:
         """Add a Defaults document, and return its problems.
 
-        If the document has errors, its values are not used as defaults. Otherwise the same errors would be
+        If the document has errors, its values are not used as defaults, so that the same errors are not
         reported again for each resource.
         """
         data, problems = reader.read_aside(root, self._find_modes(root, reader))
@@ -243,7 +243,7 @@ class Defaults:
         ]
 
     def _find_modes(self, root: Node, reader: NodeReader) -> Modes:
-        """Return the modes for reading a Defaults document.
+        """Return how to read the scalars of a Defaults document.
 
         The default values are read in the same way as in manifests of the kind to which they apply.
         """

@@ -193,7 +193,7 @@ class DocumentValidator:
         return None, problems
 
     def find_modes(self, root: Node, reader: NodeReader) -> Modes:
-        """Return the modes for reading a document, which depend on its kind.
+        """Return how to read the scalars of a document, which depends on its kind.
 
         In a document of an unknown kind, scalars are read as plain YAML values.
         """

@@ -241,7 +241,7 @@ class _Loader:
         self._load_files(self._requested_files)
 
     def load_new_files(self) -> None:
-        """Load the contents in ``replacements`` whose files do not exist yet."""
+        """Load the new files: those that do not exist on disk yet, but have contents in ``replacements``."""
         self._load_files(self._contents.new())
 
     def _load_files(self, files: Iterable[str]) -> None:

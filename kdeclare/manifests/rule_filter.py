@@ -58,7 +58,7 @@ class RuleFilter:
         return bool(self.kinds)
 
     def has_kind_name(self, data: bytes) -> bool:
-        """Return whether a file contains the name of one of ``kinds``."""
+        """Return whether a file contains the name of a kind of rule, such as ``Policy``."""
         return any(map(data.__contains__, self._spellings))
 
     def passes(self, data: bytes) -> bool:
@@ -94,7 +94,7 @@ class RuleFilter:
     def hidden(self, kind: str, root: Node, *, seen: bool) -> Iterator[Diagnostic]:
         """Yield an error if the kind of a rule, such as a policy, is not written literally in the file.
 
-        Files are searched for the names of such kinds, so the search would not find the rule.
+        kdeclare finds rules by searching files for the names of their kinds, so it would not find this rule.
 
         seen: whether the file contains the name of any kind of rule.
         """
@@ -112,7 +112,7 @@ class RuleFilter:
         )
 
     def check_misspelled_kind(self, root: Node, shapes: DocumentValidator) -> Iterator[Diagnostic]:
-        """Yield an error if the kind of a document looks like a misspelling of one of ``kinds``."""
+        """Yield an error if a document seems to have a misspelled kind of rule, such as ``Policies``."""
         for node in _find_kind_nodes(root):
             text = self._reader.peek(node)
             if not isinstance(text, str):

@@ -39,7 +39,10 @@ from kdeclare.policy.subjects import (
 
 @dataclass(slots=True)
 class SubjectEffects:
-    """The effects of a planned resource on one subject. A subject is a resource that policies check."""
+    """The effects of the change to one resource on one subject.
+
+    A subject is a resource that policies check.
+    """
 
     resource: ResourceId
     subject: ResourceId
@@ -59,8 +62,8 @@ def evaluate_operations(
 ) -> PolicyEvaluation:
     """Evaluate each policy for each resource of its kind that the operations change.
 
-    If several planned resources change the same object, each change is evaluated as if all earlier changes
-    that were not denied had been applied. Raises Fault if a system does not respond.
+    If changes to several resources affect the same object, each change is evaluated as if all earlier
+    changes that were not denied had been applied. Raises Fault if a system does not respond.
 
     operations: the operations in the order of their execution.
     """
@@ -81,7 +84,7 @@ def evaluate_operations(
 
 
 def collect_subject_effects(operations: Sequence[Operation], kinds: Iterable[str]) -> list[SubjectEffects]:
-    """Return the effects of each planned resource on each subject of these kinds, in evaluation order.
+    """Return the effects of each resource's change on each subject of these kinds, in evaluation order.
 
     A subject is a resource that policies check. Deletions come first, because they free capacity. All other
     effects are grouped by subject, and each group is in the order of the operations.
@@ -135,9 +138,9 @@ def _start_reviews(subject_effects: Sequence[SubjectEffects], context: PolicyCon
 class _Evaluation:
     """The state of one evaluation of all policies. A subject is a resource that policies check.
 
-    prerequisites: for each planned resource and subject, the planned resources that change the same subject
-        earlier. The verdicts assume that these changes are applied.
-    changers: the planned resources whose changes to a subject were not denied, by kind and name of the
+    prerequisites: for each pair of a planned resource and a subject, the resources whose earlier changes
+        affect the same subject. The verdicts assume that these changes are applied.
+    changers: the resources whose changes affect a subject and were not denied, by kind and name of the
         subject.
     """
 
@@ -150,7 +153,7 @@ class _Evaluation:
     changers: dict[tuple[str, str], tuple[ResourceId, ...]] = field(default_factory=dict)
 
     def judge(self, item: SubjectEffects, asking: PolicyEvaluator) -> None:
-        """Evaluate the policies for the effects of one planned resource, and record the verdicts."""
+        """Evaluate the policies for the effects of the change to one resource, and record the verdicts."""
         resource, subject = item.resource, item.subject
         review = self.reviews[subject.kind]
         request = review.make_request(subject.name, item.find_topic_effects)
@@ -329,7 +332,7 @@ class ProjectPolicyGate(PolicyGate):
         )
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """Return pairs of a planned resource and a subject that the planned resource changes.
+        """Return pairs of a planned resource and a subject that the change to this resource affects.
 
         A subject is a resource that policies check. The subject has the same form as in verdicts. If the
         subject is the planned resource itself, the second value is an empty string.

@@ -81,11 +81,11 @@ class TopicImpact(Protocol):
 
     @property
     def unread_records(self) -> int:
-        """The number of deleted records that at least one consumer group has not read."""
+        """The number of records that the request deletes and that at least one group has not read."""
 
     @property
     def unread_groups(self) -> Sequence[str]:
-        """The ids of the groups that have not read all of the deleted records."""
+        """The ids of the groups that have not read all of the records that the request deletes."""
 
     @property
     def active_consumers(self) -> int:

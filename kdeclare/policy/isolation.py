@@ -109,7 +109,7 @@ _Call = Callable[[], _Answer]
 
 
 class PolicyEvaluator:
-    """Evaluates policies. Custom code runs in a separate thread, which ends when the ``with`` block ends.
+    """A context manager that evaluates policies. Custom code runs in a thread that ends with the context.
 
     A policy that times out is not called again, and its remaining requests are denied.
     """

@@ -115,7 +115,7 @@ def _apply_change(change: FieldChange, current: object) -> object:
     """Return the value of a field after a change.
 
     If the change adds or removes elements of a list, the other elements stay in the list. ``change.after``
-    can lack some of them, because other resources can change the same list.
+    can lack some of them, because changes to other resources can affect the same list.
     """
     if not isinstance(current, list) or not isinstance(change.value, list | tuple):
         return change.after

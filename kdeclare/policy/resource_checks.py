@@ -145,8 +145,8 @@ def _collect_declared_subjects(
 ) -> Iterator[tuple[DesiredResource, DeclaredSubject, Sequence[ConfiguredPolicy]]]:
     """Yield each subject of each declared resource, with the resource and the policies for the subject.
 
-    A subject is a resource that policies check. It can be the declared resource itself, or an object that the
-    declared resource changes.
+    A subject is a resource that policies check. It can be the declared resource itself, or an object that
+    changes when the declared resource is applied.
     """
     kinds = [(get_policy_subjects(kind), asked) for kind, asked in group_by_kind(policies).items()]
     for item in desired:

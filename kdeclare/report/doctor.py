@@ -61,7 +61,7 @@ class CheckDocument:
 
 @dataclass(frozen=True, slots=True)
 class DoctorDocument:
-    """The results of all checks. Each section depends on the sections before it."""
+    """The results of all checks. A section can depend on the sections before it."""
 
     outcome: Annotated[
         str, OneOf("ok", "warning", "failed"), Field(description="The worst result of all checks.")

@@ -22,7 +22,7 @@ _STOP_PATIENCE_SECONDS = 60.0
 _WORKER_PATIENCE_SECONDS = 30.0
 
 # The active controller takes 5 s to resign. If most controllers end before a broker has finished its
-# controlled shutdown, the broker would wait for minutes, although its data is safe.
+# controlled shutdown, the broker waits for minutes, although its data is safe.
 _LAST_PATIENCE_SECONDS = 7.0
 
 
@@ -31,7 +31,7 @@ def stop(folder: Path) -> SandboxStatus:
 
     Processes that do not belong to the sandbox are not stopped. A worker or registry that does not end is
     killed after 30 seconds. A broker that does not end is killed after 60 seconds, or 7 seconds after the
-    first broker has ended.
+    first broker has ended, whichever comes first.
     """
     layout = resolve_layout(folder)
     if not layout.marker.exists():

@@ -14,7 +14,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox.settings import HOST, REGISTRY_PATH
 
 _METADATA = 3
-# The last version of the request without flexible fields. Brokers support it since Kafka 1.0.
+# A version of the request without tagged fields (KIP-482). Brokers have supported it since Kafka 1.0.
 _VERSION = 5
 _CLIENT_ID = b"kdeclare-sandbox"
 # The response of a sandbox's broker has about 500 bytes.

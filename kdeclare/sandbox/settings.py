@@ -145,7 +145,7 @@ class GroupSettings:
     """The settings of several clusters that differ only in their folders and ports.
 
     folder: the folder that contains a sandbox for each cluster: ``cluster-1``, ``cluster-2``, …
-    brokers, racks, connect_workers: the numbers in each cluster.
+    brokers, racks, connect_workers: the numbers of brokers, racks and Connect workers in each cluster.
     registry: whether each cluster has a schema registry.
     port: the port of the first broker of the first cluster. The ports of each further cluster are 200 higher.
     """

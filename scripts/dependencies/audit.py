@@ -25,7 +25,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 CACHE = Path(sys.prefix) / "dependency-audit.json"
 
 _MAX_AGE_S = {True: 24 * 3600.0, False: 3600.0}
-"""How long a cached result is valid, in seconds, by whether all packages were checked.
+"""How long a cached result is valid, in seconds. The key is True if all packages were checked.
 
 A result with vulnerabilities is never cached.
 """

@@ -33,8 +33,8 @@ class CommonValues:
     """The values to move to `Defaults`.
 
     values: the YAML of each value, by its path in the spec.
-    names: the names of the resources to which the `Defaults` apply. Each resource sets all of these fields,
-        to the common value or to another value, so that the `Defaults` add no field to it.
+    names: the names of the resources to which the `Defaults` apply. Each of these resources sets every field
+        in ``values``, to the common value or to another one, so that the `Defaults` add no field to it.
     """
 
     values: Mapping[FieldPath, str]
@@ -72,8 +72,8 @@ def choose_common_values(
 
     fields_by_name: the fields of each resource of a kind, by the name of the resource.
     kept: the fields that must stay in the manifests.
-    If some resources lack a field with a common value, return only the combination of values that removes the
-    most fields from the manifests. Return None if there are no common values.
+    If some resources lack a field with a common value, return only the combination of values that saves the
+    most fields in the manifests when it is moved to `Defaults`. Return None if there are no common values.
     """
     total = len(fields_by_name)
     counts = Counter(

@@ -34,7 +34,7 @@ _EMPTY = frozenset({"entity", "principal"})
 def convert(source_format: str, paths: Sequence[Path]) -> ConversionView:
     """Convert files. Fields that kdeclare would reject are removed, and listed in the result with the reason.
 
-    Raises KdeclareError if a file cannot be read, cannot be parsed or has another format.
+    Raises KdeclareError if a file cannot be read, cannot be parsed or is not in the given format.
     """
     findings = convert_files(source_format, [str(path) for path in paths])
     gaps = list(findings.gaps)
@@ -139,7 +139,7 @@ def _find_errors(
 
 
 def _locate(text: str, place: SourcePosition) -> SpecPath:
-    """Return the path in the spec of the value or key at a position; () if it is not in the spec.
+    """Return the path, within the spec, of the value or key at ``place``; () if it is outside the spec.
 
     In block style, a mapping has the same position as its first key. If several paths match, return the
     longest, which is the path of the key.

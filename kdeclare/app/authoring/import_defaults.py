@@ -135,7 +135,7 @@ def _load_declarations(workspace: Workspace, texts: Iterable[str]) -> tuple[obje
     """Load manifests together with the overlays and the `Defaults` of the project.
 
     Return the resources, and the number of errors per code and resource. Environment variables that are not
-    set get a placeholder, because passwords are often set only after the import.
+    set get a placeholder, because passwords are often not set until after the import.
     """
     stream = "---\n".join(texts)
     environ = dict.fromkeys(_ENVIRONMENT_VARIABLE.findall(stream), "unknown") | dict(workspace.environ)

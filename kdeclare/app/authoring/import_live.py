@@ -54,7 +54,7 @@ def import_cluster(
         manifest for such a resource would make the project invalid.
     include_owned: whether to include resources that the state lists as owned, such as orphans.
     labels: the labels for ``metadata.labels`` of each manifest.
-    Kinds of systems that the environment does not configure are left out.
+    A kind is left out if the environment does not configure its system.
     Raises KdeclareError if ``match`` is invalid or a system cannot be read.
     """
     pattern = _compile_match(match)

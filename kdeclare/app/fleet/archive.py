@@ -65,8 +65,8 @@ def pack(
     - the fleet file, the project files, and the files for connections to systems
     - unless the needs are LIVE: the manifests, overlays and policies, the files that manifests name in their
       fields, and the states
-    - if the needs are PLAN: the journal of the last run of each cluster, which may be unfinished after a
-      crash, and the plan of this run if new plans can still need it
+    - if the needs are PLAN: the journal of the last run of each cluster (a crash may have left this run
+      unfinished), and the plan of this run if new plans can still need it
     - the files (``${file.PATH}``) and the variables of ``environ`` to which any file in this list refers
 
     command_config, state: settings for all clusters, see `ClusterLocator`. Raises KdeclareError.

@@ -112,7 +112,7 @@ def describe_policies(
     """Return everything that determines the verdicts of the policies, as text.
 
     Return None if a policy runs custom code. Such code can depend on the time, on files or on other systems,
-    so that its verdicts can change although nothing in the project does.
+    so that its verdicts can change even if the project stays the same.
 
     policies: the loaded policies. entries, rules: their declarations in the project file and in manifests.
     folder: the folder of the project. Tasks on other machines have a copy of it in a temporary folder.

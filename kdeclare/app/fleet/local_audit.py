@@ -129,7 +129,7 @@ def _compare_locally(
 
 
 def _read_memory(job: LocalJob, summary: AuditSummary) -> list[list[Row]]:
-    """Read the tables of an audit that later audits are compared with; see `MEMORY_TABLES`."""
+    """Read those tables of an earlier audit that a new audit is compared with; see `MEMORY_TABLES`."""
     from kdeclare.fleet.local.tables import read_rows
 
     def read_table(path: str) -> list[Row]:

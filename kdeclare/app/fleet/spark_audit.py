@@ -120,7 +120,7 @@ class _Remembered:
 
 
 def _carry_over(tables: "ComparedTables", earlier: AuditSummary, remembered: _Remembered) -> "ComparedTables":
-    """Take over the findings of an earlier audit for the clusters that have not changed since that audit."""
+    """Add the findings of an earlier audit to ``tables``, for clusters that have not changed since then."""
     recorded = {item.name: item for item in earlier.clusters}
     intact = {
         name: current

@@ -53,7 +53,7 @@ def release_ownership(
     command: str,
     progress: Progress = ignore_progress,
 ) -> OwnershipChange:
-    """Remove ownership records. No system is contacted. Raises KdeclareError if one does not exist."""
+    """Remove ownership records. No system is contacted. Raises KdeclareError if a record does not exist."""
 
     def release(state: State) -> State:
         for resource in released:

@@ -1,7 +1,8 @@
 """The summaries of finished runs, which are stored beside the runs so that runs can be listed quickly.
 
-A summary is a cache. If it is missing, damaged or of another version, it is computed from the plan and the
-journal. It is only displayed: recovery, rollbacks and the removal of runs read journals and plans.
+A summary is a cache. If it is missing or damaged, or has an unknown format version, it is computed from the
+plan and the journal. It is only displayed: recovery, rollbacks and the removal of runs read journals and
+plans.
 """
 
 from collections import Counter

@@ -78,8 +78,9 @@ def transfer_ownership(
 def _protect(name: str, record: OwnedRecord) -> OwnedRecord:
     """Set ``preventDestroy`` in an ownership record, if the kind of the resource has this option.
 
-    If the new owner does not declare the resource yet, an apply with ``--allow-deletes`` would delete it. As
-    soon as the new owner applies a manifest of the resource, the manifest determines whether it is protected.
+    Without this protection, an apply with ``--allow-deletes`` would delete the resource if the new owner does
+    not declare it yet. As soon as the new owner applies a manifest of the resource, the manifest determines
+    whether it is protected.
     """
     protected = protect_record(ResourceId.parse(name).kind, record)
     return record if protected is None or isinstance(protected, UnboundRecord) else protected

@@ -49,7 +49,8 @@ def break_(*, yes: Yes = False, where: StateOptions, console: Console) -> ExitCo
     request. If you can, stop the process instead.
 
     The lock of a shared state is a lease, which expires if its process died. After you break it, the
-    next run waits until the lease would have ended, because the process may not notice earlier.
+    next run waits until the lease would have ended, because until then, the process may not notice that it
+    has lost the lock.
     """
     from kdeclare.app.locks import break_lock
 

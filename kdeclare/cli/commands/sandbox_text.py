@@ -22,7 +22,7 @@ def list_clusters(sandbox: "Sandbox") -> tuple[SandboxStatus, ...]:
 
 
 def format_addresses(status: SandboxStatus) -> str:
-    """Return the addresses and paths of files that clients need, one per line.
+    """Return the addresses and file paths that clients need, one per line.
 
     The lines are the brokers' address, the URL of each worker, the PEM file of the workers' certificate
     authority, the files of client properties, and the URL of the schema registry.

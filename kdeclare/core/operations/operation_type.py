@@ -424,7 +424,7 @@ class OperationType(Protocol):
         """Return the claims of ``op``: for each element of its view, a name that is unique in the system."""
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the key of ``op`` in a batch. A batch can contain only one operation with the same key."""
+        """Return the key of ``op`` in a batch. No two operations in a batch can have the same key."""
         return str(op.resource)
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
@@ -477,8 +477,9 @@ class OperationType(Protocol):
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
     ) -> Operation | UnprovenDeletion:
-        """Restrict a deletion to the object that a run created, so that no other object is deleted.
+        """Return a deletion that is restricted to the object that a run created.
 
+        Return `UnprovenDeletion` if it is not certain that the run created the object.
         created_id: the id of the object, as acknowledged by the system; None if the id is unknown.
         """
         return op

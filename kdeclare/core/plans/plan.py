@@ -129,12 +129,12 @@ class Plan:
     max_deletes: the maximum number of deletions, as set by the user (``25`` or ``10%``); None means the
         default.
     endpoints: the ids of the named endpoints that the plan is for; see `Endpoints`.
-    observations: the impact of the changes on records and clients, for display. They are not part of the
-        plan's id, because they change all the time.
+    observations: the impact of the changes on records and clients, for display. The plan's id does not depend
+        on them, because they change all the time.
     blocked_operations: the operations of blocked changes, for display; see `PlansBlockedChanges`. These
         operations have neither an inverse nor an order, and are never executed.
     unmanaged: the objects that the project neither declares nor owns, for display; None if they were not
-        requested. They are not part of the plan's id, because the plan does not depend on them.
+        requested. The plan's id does not depend on them, because they do not affect the plan.
     """
 
     project: str

@@ -137,8 +137,8 @@ class ApplyResult:
     run_id: the id of the run; None if the plan had no operations to run.
     plan: the plan without the operations that policies denied during apply.
     identity: the id of the requested plan, as recorded in the journal; None if the id is unknown.
-    effects: the observed effects of the changes, next to the predictions of the plan, the most important
-        first.
+    effects: the observed effects of the changes, together with the predictions of the plan, the most
+        important first.
     """
 
     run_id: str | None

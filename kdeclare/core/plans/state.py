@@ -25,7 +25,7 @@ class State:
 
     lineage: an id that is created when the state is first written. A state that is recreated from scratch
         gets a new lineage.
-    serial: increases by one with every write, and therefore with every run that changes anything.
+    serial: increases with every write, and therefore with every run that changes anything.
     resources: the ownership records, by resource id as a string. A record contains the fields that were last
         applied.
     endpoints: the ids of the named endpoints that runs have changed; see `Endpoints`.

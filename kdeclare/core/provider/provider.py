@@ -335,7 +335,7 @@ class Provider:
         None, `doctor` only tries to connect, and only if the environment contains the settings.
     collectors: read the live state of the system.
     plan_settings: settings in project files for all plans; None if the provider has no such settings.
-    start_plan: creates the hooks of one plan; None if the kinds are sufficient.
+    start_plan: creates the hooks of one plan; None if the provider needs no hooks.
     find_invisible: returns the acknowledged writes that the system does not show yet; None for a system that
         shows every write immediately. Raises Fault.
     shows_all: returns True if the system certainly shows every acknowledged write. This quick check receives
@@ -352,8 +352,8 @@ class Provider:
     guards: the names of the verdicts of `PlanHooks.guard`, each with a hint for users: how to change the
         manifests, and which option permits the operations. Policies cannot have these names.
     health_checks: the checks that fleet rollouts can make between waves.
-    describe_plan: yields paragraphs about the combined effect of a plan's operations; None if the changes are
-        sufficient.
+    describe_plan: yields paragraphs about the combined effect of a plan's operations; None if the provider
+        has no such paragraphs.
     describe_blocked: like ``describe_plan``, but receives the operations of blocked changes, from kinds with
         the capability `PlansBlockedChanges`.
     observe_effects: yields the observed effects of a run, for those predictions of the plan

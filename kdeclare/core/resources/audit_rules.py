@@ -53,7 +53,7 @@ class AuditRules:
     identity_field: the field of the ownership record that contains the result of `LiveCodec.find_identity`;
         None if records have no such field.
     replaced: the message for a declared resource whose live object is not the object that was applied.
-    orphan_replaced: the same message for a resource that is no longer declared.
+    orphan_replaced: the corresponding message for a resource that is no longer declared.
     impossible: the codes of diagnostics that users can resolve only by changing the manifest.
     """
 

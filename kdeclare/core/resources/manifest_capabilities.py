@@ -79,7 +79,7 @@ FieldEdit = ValueEdit | SettingEdit | EntriesEdit | FileEdit
 
 @dataclass(frozen=True, slots=True)
 class ManifestEdits:
-    """The edits of a manifest, in order, and problems.
+    """The edits that a manifest needs, in order, and the problems that were found.
 
     If one of the problems is an error, no edit is made.
     """

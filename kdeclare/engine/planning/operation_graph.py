@@ -195,7 +195,10 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
 
 
 def find_dependents(operations: Iterable[Operation], required: Set[ResourceId]) -> frozenset[ResourceId]:
-    """Return the resources whose operations require, by name, some other resource in ``required``."""
+    """Return the resources with an operation that requires another resource in ``required``.
+
+    Requirements that match names by a prefix or a pattern do not count.
+    """
     required_keys = {(id_.kind, id_.name): id_ for id_ in required}
     return frozenset(
         op.resource

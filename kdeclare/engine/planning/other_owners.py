@@ -87,7 +87,7 @@ def _is_deletion(item: ResourceComparison) -> bool:
 
 
 def _map_owners(others: Sequence[OtherState], sorts: Set[str]) -> Mapping[LiveKey, list[_Owner]]:
-    """Return the resources in other states that own each live object, by the key of the object."""
+    """Return the resources in other states that each live object belongs to, by the key of the object."""
     owners_by_key: dict[LiveKey, list[_Owner]] = defaultdict(list)
     for other in others:
         for name, record in other.state.resources.items():

@@ -396,7 +396,7 @@ def _check_ownership(plan: Plan, changes: Mapping[ResourceId, Change]) -> Iterat
 
 
 def _is_reset(change: Change) -> bool:
-    """Whether the change resets settings that always exist, such as the configs of a broker."""
+    """Whether the change resets the settings of an object that always exists, such as a broker."""
     return change.action is Action.UPDATE and change.reason is Reason.ORPHANED
 
 

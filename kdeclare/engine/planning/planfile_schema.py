@@ -241,7 +241,10 @@ class SignatureDocument(TypedDict):
 
 @with_config(CLOSED)
 class ObservationDocument(TypedDict):
-    """The impact of a change on records or clients. It is shown to reviewers, and never compared."""
+    """The impact of a change on records or clients, for reviewers.
+
+    Apply does not compare the impact with the live state.
+    """
 
     resource: ResourceText
     path: Annotated[

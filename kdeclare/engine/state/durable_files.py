@@ -147,7 +147,7 @@ def remove_temporary_files(folder: Path) -> None:
 
 
 def _make_temporary_path(path: Path) -> Path:
-    """Return a unique hidden path in the same folder. `remove_temporary_files` recognizes its name."""
+    """Return a unique hidden path in the folder of ``path``. `remove_temporary_files` recognizes its name."""
     return path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
 
 

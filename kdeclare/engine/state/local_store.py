@@ -48,7 +48,7 @@ _EFFECTS = "effects.json"
 def open_store(location: str | Path, project: str, env: str) -> StateStore:
     """Return the store of a project in an environment. This function reads and creates nothing.
 
-    location: a folder, or a ``file:`` URL of a folder. Raises KdeclareError for a different scheme, and for a
+    location: a folder, or a ``file:`` URL of a folder. Raises KdeclareError for any other scheme, and for a
     project or environment name that cannot be the name of a folder.
     """
     return LocalStore(resolve_folder(location, project, env))

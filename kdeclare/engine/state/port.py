@@ -115,9 +115,9 @@ class StateStore(Protocol):
     def break_lock(self, holder: LockInfo) -> None:
         """Take the lock from ``holder``, which `read_holder` returned and a user confirmed.
 
-        This is dangerous. A process that has ended does not hold a lock, so the holder is still running, and
-        its requests can be in flight. Two runs can then change the same cluster. The next append or write of
-        the holder is refused.
+        This is dangerous. The holder of a local lock is still running, and the holder of a lease might be, so
+        requests of the holder can be in flight. Two runs can then change the same cluster. The next append or
+        write of the holder is refused.
 
         Raises KdeclareError if the lock is free or has a different holder.
         """

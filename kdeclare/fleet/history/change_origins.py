@@ -74,10 +74,9 @@ class ChangeOrigin:
 
 
 def find_origins(turn: ObjectTurn, writes: Sequence[RunWrite]) -> tuple[ChangeOrigin, ...]:
-    """Return the runs that changed an object between two snapshots, each with the fields that it changed.
+    """Return the origins of the changes to an object between two snapshots, each with the changed fields.
 
-    Return an empty tuple if the origin cannot be determined: the object could not be read, or there is no
-    earlier snapshot.
+    Return an empty tuple if the object could not be read, or if there is no earlier snapshot.
 
     writes: what the runs of the project changed in the object, oldest first.
     """
@@ -100,9 +99,10 @@ def find_origins(turn: ObjectTurn, writes: Sequence[RunWrite]) -> tuple[ChangeOr
 
 
 def _might_have_made(write: RunWrite, action: Action) -> bool:
-    """Whether a run whose plan has a different action could still have created or deleted the object.
+    """Whether a run could have created or deleted the object although its plan does not show ``action``.
 
-    Some objects, such as quotas, exist only while a field is set, so an update can create or delete them.
+    action: CREATE or DELETE. Some objects, such as quotas, exist only while a field is set, so an update can
+        create or delete them.
     """
     if not write.is_about_object:
         return True

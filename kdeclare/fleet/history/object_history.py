@@ -135,10 +135,10 @@ def has_paths_of_plans(sort: str) -> bool:
 
 
 def list_element_fields(sort: str, versions: Iterable[ObjectVersion]) -> dict[str, list[JsonValue]]:
-    """Return the elements of all list fields, from all versions of an object, by path.
+    """Return the elements of each list field, combined from all versions of an object, by path.
 
-    If the object itself is an element of a set, its list field contains this element, in the form that plans
-    use.
+    An object that is itself an element of a set has a list field with only this element, in the form that
+    plans use.
     """
     codec = CODECS.get(sort)
     found: dict[str, list[JsonValue]] = {}

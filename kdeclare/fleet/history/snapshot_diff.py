@@ -68,7 +68,10 @@ class SnapshotSide:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDiff:
-    """The differences between two snapshots. Both fields are sorted by cluster, kind and name."""
+    """The differences between two snapshots, sorted by cluster, kind and name.
+
+    changes: the live objects that differ. unknown: the parts of the fleet that cannot be compared.
+    """
 
     changes: tuple[ObjectChange, ...]
     unknown: tuple[UnknownPart, ...]

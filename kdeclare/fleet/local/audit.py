@@ -85,9 +85,9 @@ class LocalTables:
     def is_checked(self, finding: Row) -> bool:
         """Whether this audit checks an earlier finding again.
 
-        False for a resource that several entries manage, unless the audit covers the whole fleet, because an
-        entry that the audit left out might manage it, too. Also False for an object whose usage is unknown,
-        if the finding is that the object is unused.
+        False for the finding that several entries manage a resource if the audit left out a part of the
+        fleet, because an omitted entry might manage the resource, too. Also False for the finding that an
+        object is unused if the usage of the object is unknown.
         """
         if finding["finding"] == str(FindingKind.UNUSED) and self._is_usage_unknown(finding):
             return False

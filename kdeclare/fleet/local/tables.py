@@ -1,6 +1,7 @@
 """Write, read and publish the Parquet tables of a fleet without Spark.
 
-The files have the same schemas and folders as those of Spark. Each engine can read the tables of the other.
+The files have the same schemas and folders as the tables that Spark writes. Therefore, commands with and
+without Spark can read each other's tables.
 """
 
 import re
@@ -113,7 +114,7 @@ def _to_arrow_maps(row: Row) -> Row:
 
 @contextmanager
 def open_local_workbench(storage: LocalStorage, command_id: str) -> Iterator[LocalWorkbench]:
-    """Provide the tables of one command. Afterwards, delete the tables that the block did not publish."""
+    """Provide the tables of one command. Finally, delete those that the ``with`` block did not publish."""
     with open_unfinished_tables(storage, command_id) as tables:
         yield LocalWorkbench(storage, tables)
 

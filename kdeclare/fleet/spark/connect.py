@@ -159,7 +159,7 @@ def connect_session(
     environ: Mapping[str, str],
     check_settings: Callable[[SparkConf], None],
 ) -> Iterator[SparkSession]:
-    """Provide a session on a Spark Connect server, and release the session at the end of the block.
+    """Provide a session on a Spark Connect server, and release it at the end of the ``with`` block.
 
     Call the function while `CONNECT_VARIABLES` are set.
 
@@ -231,7 +231,7 @@ def _find_missing_package(cause: ImportError) -> str:
 
 @contextmanager
 def _silence_client() -> Iterator[None]:
-    """Disable the log output of PySpark's client in the block. Its exceptions contain the same details."""
+    """Disable the log output of PySpark's client in a ``with`` block. Exceptions contain the same details."""
     from pyspark.sql.connect.logging import logger
 
     previous, logger.disabled = logger.disabled, True

@@ -56,7 +56,7 @@ _GROUP_MESSAGE = "concat('{}', count, '{}', group_name, '{}')".format(
 """The message of `explain_unmanaged_group` as an SQL expression."""
 
 _REMOVING_COLUMNS = ("desired", "labels", "source")
-"""The columns that are read, in addition to the key, from rows of resources that remove unmanaged objects."""
+"""The columns to read, besides the key, from rows of resources whose apply would delete unmanaged objects."""
 
 _JOIN_COLUMNS = ("joined_sort", "joined_key")
 _DIFF_COLUMNS = (
@@ -165,9 +165,9 @@ def _join_live(declared: DataFrame, live: DataFrame) -> DataFrame:
 
 
 def _join_removals(joined: DataFrame, declared: DataFrame) -> DataFrame:
-    """Join each unmanaged object with the resource that removes the objects of its group (alias ``r``).
+    """Join each unmanaged object with the resource (alias ``r``) whose apply would delete the object's group.
 
-    If several resources remove the same objects, the first resource removes them, as in a plan.
+    If this is true of several resources, the first one is joined, as in a plan.
     """
     group_rows = declared.where(IS_GROUP_ROW).withColumnRenamed("live_key", "removed_group")
     removals = group_rows.groupBy("cluster", "kind", "removed_group").agg(

@@ -34,7 +34,7 @@ class ClusterOverview:
     declared: the number of declared resources.
     has_second_pass: whether the cluster has policies, resources that depend on each other, or unused objects.
     has_contradictions: whether resources of the project contradict each other.
-    removes_groups: whether a resource removes the unmanaged objects of a group.
+    removes_groups: whether applying a resource would delete the unmanaged objects of a group.
     has_groups: whether live objects belong to groups. Audits count the unmanaged objects of a group, and do
         not list them.
     objects: the numbers of live objects.
@@ -117,7 +117,8 @@ class FleetOverview:
 class TableCounts:
     """The counts from the tables `DECLARED` and `LIVE`, not yet checked for missing clusters.
 
-    rows: the rows of the query, by cluster. In both tables, the row about the whole cluster can be missing.
+    rows: the counts of each cluster, by cluster name. The row about the whole cluster can be missing from
+        either table.
     """
 
     rows: Mapping[str, Mapping[str, Any]]
@@ -179,7 +180,7 @@ _FLAGS = (
     "is_read",
     "is_failed",
 )
-"""The boolean columns for which the query counts the rows with the value true."""
+"""The boolean columns whose true values `read_counts` counts."""
 
 
 def _list_count_names(sorts: Sequence[CountedSort]) -> Iterable[str]:

@@ -27,7 +27,7 @@ JobProgress = Callable[[str, int, int], None]
 
 @contextmanager
 def report_progress(spark: SparkSession, progress: JobProgress, text: str) -> Iterator[None]:
-    """Report the progress of the Spark jobs that the calling thread runs in the block.
+    """Report the progress of the Spark jobs that the calling thread runs in the ``with`` block.
 
     progress: a function that is called from a separate thread or, with Spark Connect, from the calling
         thread. If it raises an exception, progress is no longer reported, but the jobs continue.
@@ -55,7 +55,7 @@ def report_progress(spark: SparkSession, progress: JobProgress, text: str) -> It
 
 @contextmanager
 def _report_server_progress(spark: SparkSession, progress: JobProgress, text: str) -> Iterator[None]:
-    """Report the progress of the requests of a Spark Connect session that run in the block."""
+    """Report the progress of the requests that a Spark Connect session sends in the ``with`` block."""
     session: Any = spark
     counts_by_request: dict[str, tuple[int, int]] = {}
 

@@ -66,13 +66,13 @@ def spark_session(
     log: Path | None = None,
     check_settings: CheckSettings = accept_settings,
 ) -> Iterator[SparkSession]:
-    """Provide a Spark session for the block, and stop the session and its JVM at the end of the block.
+    """Provide a Spark session for a ``with`` block, and then stop the session and its JVM.
 
     If ``master`` is the address of a Spark Connect server, the session runs there, without a local JVM; see
     `find_connect_url` and `connect_session`.
 
     Raises KdeclareError: ``java-missing``, ``java-too-old``, ``spark-running`` if this process already has a
-    session, and the errors of `translate_spark_errors` for Spark's exceptions in the block.
+    session, and the errors of `translate_spark_errors` for Spark's exceptions in the ``with`` block.
 
     master: the Spark master, or the address of a Spark Connect server; None for the master in Spark's
         settings or, if no master is set, ``local[*]``.
@@ -167,7 +167,7 @@ def _build_python_variables(conf: Mapping[str, str]) -> Mapping[str, str]:
 
 @contextmanager
 def _restore_interrupts() -> Iterator[None]:
-    """Restore the handler for Ctrl-C after the block, because a Spark session replaces the handler."""
+    """Restore the handler for Ctrl-C after a ``with`` block, because a Spark session replaces it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -180,7 +180,7 @@ def _restore_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _silence_py4j() -> Iterator[None]:
-    """Disable the log output of py4j in the block.
+    """Disable the log output of py4j in a ``with`` block.
 
     py4j logs to the root logger, which prints to stderr if no handler is configured.
     """
@@ -214,7 +214,7 @@ def _open_log_file(log: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def _add_log_hint(log: Path) -> Iterator[None]:
-    """Add the path of Spark's log to the hints of Spark errors that occur in the block."""
+    """Add the path of Spark's log to the hints of Spark errors that occur in the ``with`` block."""
     try:
         yield
     except SparkError as problem:
@@ -236,7 +236,7 @@ _END_SECONDS = 10.0
 def open_java_virtual_machine(
     master: str | None, conf: Mapping[str, str], log: Path
 ) -> Iterator[JavaGateway]:
-    """Provide a JVM for the block, and stop the JVM at the end of the block.
+    """Provide a JVM for a ``with`` block, and stop the JVM at the end of the block.
 
     Raises KdeclareError if there is no Java 17 or later, or if Spark does not start.
 
@@ -309,7 +309,7 @@ def _build_start_variables(master: str | None, conf: Mapping[str, str], log4j: P
 
 @contextmanager
 def set_variables(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Set environment variables of this process, and restore their previous values after the block.
+    """Set environment variables of this process, and restore their previous values after the ``with`` block.
 
     values: the values by name; None to unset a variable.
     """

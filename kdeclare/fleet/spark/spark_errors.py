@@ -252,7 +252,7 @@ _EXCEPTION_LINE = re.compile(r"^\s*(?P<said>[A-Za-z_][\w.]*(?:: .*)?)$")
 
 @contextmanager
 def translate_spark_errors() -> Iterator[None]:
-    """Convert a Spark exception that is raised in the block to a SparkError with a diagnostic.
+    """Convert a Spark exception that is raised in the ``with`` block to a SparkError with a diagnostic.
 
     The codes include ``damaged-file``, ``cannot-read``, ``no-access``, ``disk-full``, ``spark-unreachable``
     and ``python-mismatch``. An unexpected exception in a task has the code ``internal-error``.

@@ -160,7 +160,7 @@ def escape_glob(uri: str) -> str:
 def open_workbench(
     spark: SparkSession, storage: Storage, command_id: str, final_paths: Mapping[str, str] | None = None
 ) -> Iterator[Workbench]:
-    """Provide the tables of one command. Afterwards, delete the tables that the block did not publish.
+    """Provide the tables of one command. Finally, delete those that the ``with`` block did not publish.
 
     final_paths: the final path of each table that the command publishes, by table name.
     """

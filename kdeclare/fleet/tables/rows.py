@@ -89,10 +89,10 @@ DECLARED = pa.schema(
 A resource that is a set of live objects also has a row for each element. The table is joined with `LIVE` on
 the cluster, the type and the key of the live object.
 
-If such a resource removes the unmanaged objects of a group, it also has a row for the group. In this row,
-``live_sort`` is empty, ``live_key`` is the name of the group, and ``desired`` is the body with which the
-unmanaged objects of the group are compared. In the row for the whole set, ``live_sort`` and ``live_key`` are
-empty.
+If applying such a resource would delete the unmanaged objects of a group, the resource also has a row for the
+group. In this row, ``live_sort`` is empty, ``live_key`` is the name of the group, and ``desired`` is the body
+with which the unmanaged objects of the group are compared. In the row for the whole set, ``live_sort`` and
+``live_key`` are empty.
 """
 
 FINDING = pa.struct(

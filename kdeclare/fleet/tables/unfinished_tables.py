@@ -85,7 +85,7 @@ class UnfinishedTables:
 def open_unfinished_tables(
     storage: Storage, command_id: str, final_paths: Mapping[str, str] | None = None
 ) -> Iterator[UnfinishedTables]:
-    """Provide the tables of one command. Afterwards, delete the tables that the block did not publish.
+    """Provide the tables of one command. Finally, delete those that the ``with`` block did not publish.
 
     final_paths: see `UnfinishedTables`.
     """

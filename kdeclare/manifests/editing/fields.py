@@ -28,7 +28,7 @@ _PARTS = ("append", "subtract")
 def locate_edits(
     subject: EditSubject, field_edit: ValueEdit | SettingEdit | EntriesEdit
 ) -> Iterator[LocatedEdit]:
-    """Yield the edits to documents that carry out a field edit.
+    """Yield the document edits that carry out a field edit.
 
     Raises KdeclareError if the field must not be edited.
     """

@@ -55,7 +55,7 @@ def build_named_file_edit(
 
 
 def _find_users(sources: Mapping[ResourceId, Source], location: str) -> Iterator[ResourceId]:
-    """Yield the resources whose manifests or overlays, in any environment, name a file."""
+    """Yield the resources whose manifests or overlays, in any environment, name the file at ``location``."""
     fields = find_file_fields(KINDS)
     real_location = os.path.realpath(location)
     for id_, source in sources.items():

@@ -160,7 +160,7 @@ def _replace_node(text: str, root: Node, path: NodePath, new_text: str) -> str:
 
 
 def _replace_block(text: str, node: CollectionNode, key_end: int | None, new_text: str) -> str:
-    """Replace a mapping or list in block style with ``new_text`` on the same line as its key."""
+    """Replace a block-style mapping or list. Put ``new_text`` on the line of the key that has this value."""
     colon = _COLON.match(text, key_end) if key_end is not None else None
     end = find_line_end(text, find_span(text, node, 0).end)
     block_start = find_line_start(text, collect_item_spans(text, node)[0].start)

@@ -58,8 +58,8 @@ class Fleet:
     all_overlays: the overlays of all inline clusters. Overlays are not loaded as manifests, even if they are
         in a folder of manifests.
     left_out: the names of the clusters that were not selected.
-    accepted_drift: the files and folders with documents of kind AcceptedDrift, with the positions in the
-        fleet file that list them.
+    accepted_drift: the files and folders with documents of kind AcceptedDrift, each with its position in the
+        fleet file.
     manifest_links: builds the URLs of manifests; None if the fleet file has no template for them.
     notifications: the webhooks that get messages about audits.
     report_url: the URL of the report of audits, with unresolved references; None if there is none.

@@ -10,7 +10,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.manifests.fleet.notification_template import ContentType, MessageTemplate
 
 MessageFormat = Literal["slack", "teams", "json", "template"]
-"""The format of messages: for Slack, for Teams, as a JSON document of kdeclare, or from a template."""
+"""The format of a message: for Slack, for Teams, the findings as JSON, or text from a template."""
 
 MessageEvent = Literal["new", "fixed", "always"]
 """What causes a message: new findings, fixed findings, or every audit."""

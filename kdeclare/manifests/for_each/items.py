@@ -42,7 +42,7 @@ class Item:
 
     @property
     def node(self) -> Node:
-        """The node whose position messages show for the item."""
+        """The node whose position is shown in messages about the item."""
         return self.key or self.value
 
     @property

@@ -197,7 +197,7 @@ class FileContents:
         self._ahead: dict[str, bytes] = {}
 
     def new(self) -> Iterator[str]:
-        """Return the files in ``replacements`` that do not exist yet."""
+        """Return the files that have a replacement but do not exist on disk yet."""
         return (file for file in self._replacements if not os.path.lexists(file))
 
     def read_ahead(self, file: str) -> bytes | None:

@@ -11,7 +11,7 @@ from kdeclare.policy.rules.base import NoSettings, Rule, format_list
 
 
 class NoDeleteWithReaders(Rule[NoSettings]):
-    """Denies the deletion of topics that consumers read, or whose records a consumer group has not read.
+    """Denies the deletion of topics that consumers read, or that a consumer group has not read completely.
 
     If kdeclare has no permission to see all consumer groups, every deletion is denied.
     """

@@ -131,12 +131,12 @@ class CaseImpact:
 
     @property
     def unread_records(self) -> int:
-        """The number of deleted records that at least one consumer group has not read."""
+        """The number of records that the request deletes and that at least one group has not read."""
         return self._get_number("unreadRecords")
 
     @property
     def unread_groups(self) -> Sequence[str]:
-        """The groups that have not read all deleted records."""
+        """The groups that have not read all of the records that the request deletes."""
         return self._get_names("unreadGroups")
 
     @property

@@ -162,7 +162,7 @@ class PatchWorkers(OperationType):
         return {name: f"connect/{get_group(op)}/{name}" for name in names}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the group of workers, so that changes to the same group are made one after another."""
+        """Return the group of workers. Operations with the same key go into different batches."""
         return str(get_group(op))
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:

@@ -143,8 +143,8 @@ class GroupSnapshot:
     """The state of all workers of a group at one time.
 
     overrides: the raw values in the topic that stores the overrides, including placeholders; None if no
-        worker reports the overrides. Raw values can be secret, so only kinds convert them for output or
-        storage.
+        worker reports the overrides. Raw values can be secrets, which must be masked or hashed before
+        they are shown or stored.
     """
 
     at: datetime

@@ -142,7 +142,7 @@ _MAX_REREADS = 5
 def find_possible_unions(
     topics: Mapping[str, Topic], names: Collection[str], moves: Mapping[TopicPartition, Move]
 ) -> set[tuple[TopicPartition, Partition]]:
-    """Return the partitions that may show the replicas of a reassignment that has just ended.
+    """Return the partitions that may still show both old and new replicas after a reassignment has ended.
 
     A reassignment ends with the metadata record that says that the last added replica is in sync
     (org.apache.kafka.controller.PartitionReassignmentReplicas). Therefore, a partition whose replicas are all

@@ -42,8 +42,8 @@ class ConfigResource(NamedTuple):
 def parse_broker_id(text: str) -> int | None:
     """Parse a broker id in Kafka's format: ASCII digits of an INT32 without leading zeros.
 
-    Return None for any other string, such as ``²`` or ``01``. Kafka rejects such a string or treats it as a
-    different name.
+    Return None for any other string, such as ``²`` or ``01``. Kafka rejects such a string, or treats it as a
+    different name: ``01`` is not ``1``.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_INT))):
         return None

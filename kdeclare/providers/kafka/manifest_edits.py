@@ -46,7 +46,7 @@ from kdeclare.providers.kafka.topic.diff import list_target_replicas
 def render_config_lines(live_configs: LiveConfigs, keys: Sequence[str]) -> list[str]:
     """Return the ``configs:`` lines of a manifest for the overrides of ``keys``.
 
-    Kafka hides the values of secrets, so a secret is a comment without a value.
+    Kafka hides the values of secrets, so the line for a secret is a comment without the value.
     """
     return render_value_lines(
         {key: value for key in keys if (value := find_override(live_configs, key)) is not None}

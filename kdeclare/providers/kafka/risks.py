@@ -61,7 +61,7 @@ def assess_group_field(field: FieldChange) -> FieldChange:
 
 
 def assess_worker_field(field: FieldChange) -> FieldChange:
-    """Rate a change to an override on Connect workers, or an update of workers that lack an override."""
+    """Rate a change to an override on Connect workers, or to a worker that does not use the overrides yet."""
     return with_risk(field, (Risk.DISRUPTIVE, "Changes the behavior of running Connect workers."))
 
 

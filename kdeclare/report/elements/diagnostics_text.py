@@ -153,9 +153,10 @@ def render_verdict_lines(
 def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
     """Format the number of evaluated policies, and the number of verdicts with each outcome.
 
-    Return an empty string if there are no verdicts.
+    Return an empty string if no policy of the project returned a verdict.
 
-    Broker policies and guards are not counted, because they report only denials.
+    Broker policies and guards are not counted: they report only their denials, so it is not known how often
+    they were evaluated.
     """
     policy_verdicts = [v for v in verdicts if is_project_verdict(v)]
     if not policy_verdicts:

@@ -14,7 +14,7 @@ from importlib.resources import files
 from string import Template
 
 _UNSAFE_CHARACTERS = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
-"""JSON escapes for characters that could end a ``<script>`` element or start a comment."""
+"""JSON escapes for characters that are not safe in the data of an inline ``<script>`` element."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Render an audit as metrics in the OpenMetrics text format, which Prometheus can also read.
 
 Point the textfile collector of the Prometheus node exporter at the folder of the audits, or have a scraper
-read the file.
+read the file ``metrics.prom`` in this folder.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

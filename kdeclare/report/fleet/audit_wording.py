@@ -186,7 +186,7 @@ def sort_worst_first(rows: Iterable[AuditRow]) -> list[AuditRow]:
 
 @dataclass(frozen=True, slots=True)
 class EqualFindings:
-    """Findings that differ only in the resource, such as the same change of one config in thirty topics."""
+    """Findings that differ only in the resource, such as the same change to one config of thirty topics."""
 
     rows: Sequence[AuditRow]
 

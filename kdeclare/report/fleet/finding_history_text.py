@@ -25,7 +25,7 @@ _INCOMPLETE = (
 def render_finding_history_text(
     episodes: Sequence[FindingEpisode], style: Style = PLAIN, *, is_complete: bool = True
 ) -> str:
-    """Render the findings of an object, the oldest first. For each finding, show how long it was open.
+    """Render the findings about an object, the oldest first. For each finding, show how long it was open.
 
     is_complete: whether kdeclare knows all resources that refer to the object. If not, the text ends with a
         note that audits can contain more findings about the object.

@@ -101,7 +101,7 @@ def render_object_history_text(
     style: Style = PLAIN,
     writes: Sequence[RunWrite] | None = None,
 ) -> str:
-    """Render the changes of an object in all snapshots as text, oldest first.
+    """Render the changes to an object between consecutive snapshots as text, oldest first.
 
     writes: what the runs of the project changed in the object; None if this is unknown.
     """
@@ -130,7 +130,7 @@ _Second = Annotated[Second, Field(description="UTC, ISO 8601.")]
 
 @dataclass(frozen=True, slots=True)
 class TurnDocument:
-    """The changes of an object between two snapshots."""
+    """The changes to an object between two snapshots."""
 
     taken_at: _Second
     snapshot_id: str

@@ -27,7 +27,7 @@ def group_observations(plan: Plan) -> Mapping[str, Sequence[Observation]]:
 
 
 def list_other_observations(plan: Plan) -> Sequence[Observation]:
-    """Return the observations about changes that are not in the list of risks, the most important first."""
+    """Return the observations about resources that are not in the list of risks, most important first."""
     listed = {str(found.id) for found in list_risks(plan) if isinstance(found, Change)}
     others = (item for item in plan.observations if item.resource not in listed)
     return sorted(others, key=lambda item: item.level.rank)

@@ -214,7 +214,7 @@ def _assign_rows(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
     rows = {number: row for found in columns.values() for row, number in enumerate(found)}
 
     def get_offset(number: int) -> float:
-        """Return the distance of a node from the middle of its column, in rows."""
+        """Return how many rows node ``number`` is below the middle of its column; negative if above."""
         return rows[number] - (heights[nodes[number].column] - 1) / 2
 
     for sweep in range(_SWEEPS):

@@ -125,7 +125,7 @@ def _render_risks(plan: Plan, max_length: int) -> str:
 
 
 def _render_other_impact(plan: Plan, max_length: int) -> str:
-    """Render the observations about changes that are not in the list of risks."""
+    """Render the observations about resources whose changes are not in the list of risks."""
     rows: list[RenderItem] = [partial(_render_impact_row, item) for item in list_other_observations(plan)]
     return _render_section("Impact", _render_fitting_items(rows, "observation", max_length - 20))
 

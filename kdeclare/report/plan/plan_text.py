@@ -254,7 +254,8 @@ def get_only_value(change: Change, field: FieldChange) -> JsonValue:
 def has_both_values(change: Change) -> bool:
     """Whether the fields of a change have both an old and a new value.
 
-    A rollback that replaces a resource knows only the new values, because its plan is made from operations.
+    False for a rollback that replaces a resource: its plan is built from operations, and the operations that
+    create the resource again contain only the new values.
     """
     if change.action is Action.REPLACE:
         return change.reason is not Reason.ROLLBACK

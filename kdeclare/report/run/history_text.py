@@ -161,7 +161,7 @@ def render_history_diff_text(diff: "HistoryDiff", style: Style = PLAIN) -> str:
 def _format_plan_value(value: JsonValue, path: str) -> str:
     """Format one side of a difference between two plans.
 
-    value: a change of a field, a property of a change or of the plan, or a whole change; None if the plan
+    value: the change to a field, a property of a change or of the plan, or a whole change; None if the plan
         has no value.
     path: the path of the difference; empty for a whole change.
     """

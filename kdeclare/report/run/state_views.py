@@ -33,7 +33,7 @@ class OwnedResource:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipChange:
-    """A change of the ownership records in the state. The resources themselves are not changed."""
+    """A change to the ownership records in the state. The resources themselves are not changed."""
 
     serial: Annotated[int, Field(description="The serial of the state with the change.")]
     lineage: str

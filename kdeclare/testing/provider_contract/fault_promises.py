@@ -100,7 +100,10 @@ class FaultPromises(ContractBase):
     # Batches.
 
     def test_batches_are_small_enough_and_name_nothing_twice(self, make_bench: Callable[[], Bench]) -> None:
-        """The batch size does not affect the final state."""
+        """The batch size limits each request, but does not affect the final state.
+
+        No request names an object twice.
+        """
         final_state = self._compute_final_state(make_bench)
         for size in (1, 2, 1000):
             bench = self._apply_before(make_bench)

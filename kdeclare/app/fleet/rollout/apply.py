@@ -138,7 +138,7 @@ def _require_planned_canaries(fleet: Fleet, fleet_plan: FleetPlan, rollout: Roll
 
 
 def _check_adoption(fleet_plan: FleetPlan, plans: Mapping[str, Plan], *, adopt: bool) -> None:
-    """Raise KdeclareError if a plan contains adoptions, and ``--adopt`` differs between plan and apply."""
+    """Raise KdeclareError if a plan has adoptions and ``--adopt`` was given only to plan or only to apply."""
     if adopt == fleet_plan.adopt:
         return
     affected_names = [

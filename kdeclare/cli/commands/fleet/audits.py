@@ -175,7 +175,7 @@ def report(
     spark: SparkOptions,
     console: Console,
 ) -> ExitCode:
-    """Show the findings of a stored audit, or what has changed since.
+    """Show the findings of a stored audit, or compare two audits.
 
     Reads only the audits in DIR, and does not connect to any cluster.
     """

@@ -165,8 +165,8 @@ def push(
     """Replace the state with a document.
 
     Use this command to restore a damaged or lost state. The document must be a later version of the state.
-    With --force, any state is accepted. kdeclare replaces only its serial, and does not add the effects of
-    later runs. The previous state is kept as state.json.backup.
+    With --force, kdeclare accepts any state. It changes only the serial of the document, and does not add the
+    effects of later runs. The previous state is kept as state.json.backup.
     """
     from kdeclare.app.state.contents import push_state
     from kdeclare.app.state.ownership import load_state_text

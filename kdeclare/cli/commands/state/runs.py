@@ -82,8 +82,8 @@ def prune(
 ) -> ExitCode:
     """Remove old runs from the history.
 
-    Specify --keep, --older-than, or both. With both, a run is removed only if it is older and not among the
-    last N runs. A removed run can no longer be shown or rolled back.
+    Specify --keep, --older-than, or both. With both, a run is removed only if it is older than
+    the duration and not among the last N runs. A removed run can no longer be shown or rolled back.
 
     Unfinished and damaged runs are kept, unless they are abandoned. The last finished run is also kept, and
     so are runs that the state does not include yet and runs that a kept run undoes.

@@ -106,7 +106,10 @@ def salvage_entries(objects: ConditionalObjects, run_id: str) -> tuple[tuple[Jso
 
 
 def list_journal_parts(objects: ConditionalObjects, run_id: str) -> tuple[str, ...]:
-    """Return the keys of the parts that a journal's objects are split into. Ignore damaged lists of parts."""
+    """Return the keys of the parts that the objects of a journal are split into.
+
+    Each of these objects lists its parts. An object whose list is damaged is skipped.
+    """
     parts: list[str] = []
     for key in objects.list_keys(f"{JOURNALS_FOLDER}{run_id}/"):
         stored = objects.get(key)

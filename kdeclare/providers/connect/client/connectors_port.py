@@ -296,7 +296,7 @@ class ConnectCluster(Protocol):
         """
 
     def read_offsets(self, name: str) -> ConnectorOffsets:
-        """Return the offsets of a connector, in any state."""
+        """Return the offsets of a connector, which can be in any state."""
 
     def alter_offsets(self, name: str, offsets: ConnectorOffsets) -> None:
         """Change these offsets of a connector.

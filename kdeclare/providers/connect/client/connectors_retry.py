@@ -30,9 +30,8 @@ notice this within ``session.timeout.ms``, by default 10 seconds, and reject all
 class RetryingConnectCluster:
     """Adds retries to a `ConnectCluster`.
 
-    Read requests are retried only if workers are not ready, because workers that expect a rebalance reject
-    reads, too. After any other fault of a read, the caller repeats the read, or reports that no worker
-    responds.
+    Workers that expect a rebalance reject reads as well as changes, so both are retried while workers are not
+    ready. After any other fault of a read, the caller repeats the read, or reports that no worker responds.
     """
 
     def __init__(self, cluster: ConnectCluster, policy: RetryPolicy = REBALANCE_RETRIES) -> None:

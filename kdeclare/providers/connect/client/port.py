@@ -36,7 +36,7 @@ ERRORS = frozenset(
         BAD_ANSWER,
     }
 )
-"""All error codes of Faults about workers. All other codes come from Kafka."""
+"""All error codes of Faults about workers."""
 
 
 @dataclass(frozen=True, slots=True)

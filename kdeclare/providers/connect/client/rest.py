@@ -81,7 +81,7 @@ class RestWorkers:
         return responses.parse_status(self._send_request("GET", url, f"{PATH}/status"))
 
     def validate(self, url: str, changes: Changes) -> Validation:
-        """See `ConnectWorkers.validate`. Keys that are not on the whitelist are refused (400)."""
+        """See `ConnectWorkers.validate`. Keys that are not on the plug-in's whitelist are refused (400)."""
         try:
             return responses.parse_validation(self._send_request("POST", url, f"{PATH}/validate", changes))
         except Fault as fault:

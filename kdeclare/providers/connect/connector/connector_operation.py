@@ -65,9 +65,10 @@ class ConnectorOperationType(OperationType):
         return (ConnectorSelection(frozenset({ConnectorKey(args.endpoint, args.connector)})),)
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the Connect cluster, so that a batch has only one operation per Connect cluster.
+        """Return the name of the Connect cluster. Operations with the same key go into different batches.
 
-        The journal records the result of each request, and a run can stop after each request.
+        Therefore, a batch has only one operation per Connect cluster. The journal records the result of each
+        request, and a run can stop after each request.
         """
         return _get_args(op).endpoint
 

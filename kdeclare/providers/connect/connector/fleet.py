@@ -105,7 +105,7 @@ class ConnectorCodec:
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True: Connect itself creates no connectors, so reports contain all connectors."""
+        """Return True: Connect has no internal connectors, so audits report every unmanaged connector."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:

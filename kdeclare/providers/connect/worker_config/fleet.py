@@ -48,9 +48,9 @@ WORKER_CONFIG = "ConnectWorkerConfig"
 _ENDPOINT_PREFIX = f"{ENVIRONMENT_FIELD}/"
 _CONFIGS, _REFUSALS = "configs", "refusals"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-"""The time in live state that is decoded from a snapshot.
+"""A placeholder for the time of live state that comes from a snapshot.
 
-This is only a placeholder: audits do not need the time, because they do not check when certificates expire.
+Audits do not need the time, because they do not check when certificates expire.
 """
 
 

@@ -135,7 +135,7 @@ class ConnectWorkerConfigKind:
         return replace(field, before=REFUSED) if field.path.startswith(WORKER_PATH_PREFIX) else field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return no paths: every field of a change must match the operations, which contain all fields."""
+        """Return no paths: the operations contain all fields of a change, so every field must match them."""
         return frozenset()
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:

@@ -97,7 +97,7 @@ def list_sufficient_operations(operation: str) -> frozenset[str]:
 
 
 def list_granted(bindings: Iterable[Binding], principal: str) -> list[Binding]:
-    """Return the bindings that apply to a principal: its own, and those of all principals."""
+    """Return the bindings that apply to a principal: its own, and those for every principal (``User:*``)."""
     return [binding for binding in bindings if binding.principal in (principal, ANY_PRINCIPAL)]
 
 

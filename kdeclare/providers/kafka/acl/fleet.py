@@ -65,7 +65,7 @@ class AclCodec:
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True: Kafka itself creates no bindings, so reports contain all bindings."""
+        """Return True: Kafka has no internal bindings, so audits report every unmanaged binding."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:

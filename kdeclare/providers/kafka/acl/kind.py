@@ -181,7 +181,7 @@ class AclKind:
         return (AclSelection(),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Return all bindings in text format. Raises Fault if bindings are hidden."""
+        """Return all bindings in text format. Raises Fault if they could not be read."""
         return [str(binding) for binding in require_visible(live.get(AclState)).bindings]
 
     def is_self_contained(self, name: str, body: object) -> bool:

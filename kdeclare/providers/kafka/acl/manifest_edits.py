@@ -1,4 +1,4 @@
-"""Write ad hoc changes to bindings back into the manifests that declare the principals.
+"""Write ad hoc changes to bindings back into the manifests of the principals.
 
 New bindings are written as entries of ``bindings``, never as roles. Removing a binding that comes from a
 role is refused, because the role would still declare the binding.

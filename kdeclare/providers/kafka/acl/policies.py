@@ -100,7 +100,7 @@ class Hosts(PolicySettings):
 
 
 class BoundedHosts(AclPolicy[Hosts]):
-    """Deny grants for all hosts. Grants must name the permitted hosts."""
+    """Deny grants for hosts that `Hosts` does not permit: by default, only grants for all hosts (``*``)."""
 
     settings_model = Hosts
 

@@ -78,8 +78,9 @@ def merge_bindings(
 ) -> AclRecord | None:
     """Return the ownership record after a run that made only a part of the planned changes.
 
-    created, deleted: the bindings that the run created and deleted. The next apply adopts the other bindings
-        that the plan would have adopted.
+    created, deleted: the bindings that the run created and deleted.
+
+    Existing bindings that the plan was to adopt are not included. The next apply adopts them.
     """
     remaining = {*get_owned_bindings(before), *created}.difference(deleted)
     newer = narrow_record(after, AclRecord) or narrow_record(before, AclRecord)

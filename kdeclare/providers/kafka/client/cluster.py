@@ -58,7 +58,7 @@ from kdeclare.providers.kafka.scram_user.credential import Credentials, Mechanis
 class KafkaCluster:
     """One Kafka cluster, opened by `kdeclare.providers.kafka.client.connect`. Thread-safe.
 
-    diagnostics: warnings about the client properties, such as properties without effect.
+    diagnostics: warnings about the client properties, for example that a property has no effect.
     """
 
     def __init__(
@@ -282,7 +282,10 @@ class KafkaCluster:
 
     @contextmanager
     def _mark_written(self) -> Iterator[None]:
-        """Make reads after the ``with`` block wait until its write is visible, even if it may have failed."""
+        """Make all later reads wait until the changes that the ``with`` block makes are visible.
+
+        This also applies if the block raises an error, because the changes may have been made.
+        """
         try:
             yield
         finally:

@@ -265,7 +265,7 @@ def build_delete_request(ids: list[str]) -> Any:
 
 
 def read_delete_results(response: Any) -> dict[str, Result]:
-    """Return the result of each deleted group."""
+    """Return the result for each group in a DeleteGroups response."""
     return {
         item.group_id: build_fault_from_code(item.error_code, f"group {item.group_id}", changes=True)
         if item.error_code

@@ -313,7 +313,7 @@ def _build_no_token_error(source: str, reason: str) -> KdeclareError:
 
 
 class _DeadlineReader(io.RawIOBase):
-    """A stream that reads a socket, and raises TimeoutError after a deadline on the monotonic clock."""
+    """A stream that reads from a socket, and raises TimeoutError after a deadline on the monotonic clock."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase, deadline: float) -> None:
         self._sock = sock

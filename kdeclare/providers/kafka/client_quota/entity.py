@@ -84,12 +84,12 @@ DEFAULT_PAIR = QuotaEntity.of({EntityType.USER: None, EntityType.CLIENT_ID: None
 def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
     """Return the entities whose limits always take precedence over the limits of this entity.
 
-    Brokers use the limit of the first entity in this list that has a limit: user with client id, user with
+    Brokers use the limit of the first of these entities that has a limit: user with client id, user with
     default client id, user, default user with client id, default user with default client id, default user,
     client id, default client id (org.apache.kafka.server.quota.DefaultQuotaCallback in ClientQuotaManager).
 
-    Every request has a user and a client id, so a default entity takes precedence over all entities after it
-    in the list.
+    Every request has a user and a client id, so the default user and the default client id match every
+    request.
     """
     names = dict(entity.parts)
     if entity.is_ip:

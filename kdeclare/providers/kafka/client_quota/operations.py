@@ -42,7 +42,7 @@ class AlterQuotaArgs(Arguments):
     """All changes to the limits of one entity. Brokers apply the changes atomically.
 
     entity: the names by type. The name None means the default entity.
-    whole: whether the changes set the first limits of the entity or remove all of its limits.
+    whole: whether the entity has no limits before the changes, or no limits after them.
     """
 
     entity: Annotated[Mapping[EntityField, str | None], Field(min_length=1)]
@@ -91,7 +91,7 @@ class AlterQuota(KafkaOperationType):
     deletion_risk = Risk.SAFE
 
     def find_created_resource(self, op: Operation) -> ResourceId | None:
-        """Return the resource if the operation sets the first limits of its entity; otherwise None."""
+        """Return the resource if its entity had no limits before the operation; otherwise None."""
         return op.resource if _get_args(op).whole and _get_args(op).ops[0].op == "SET" else None
 
     def find_deleted_resource(self, op: Operation) -> ResourceId | None:

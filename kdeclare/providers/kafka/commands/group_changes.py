@@ -61,8 +61,8 @@ class GroupNames:
 class ResetRequest:
     """A requested reset of committed offsets.
 
-    topics: the partitions to reset. If there are none, reset all partitions in the file or, without a file,
-        all partitions with committed offsets.
+    topics: the partitions to reset. If empty, reset all partitions in the offsets file or, without such a
+        file, all partitions with committed offsets.
     """
 
     groups: GroupNames

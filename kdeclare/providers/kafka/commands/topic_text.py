@@ -116,7 +116,7 @@ CONDITION_LABELS: Mapping[PartitionCondition, str] = {
 }
 _CRITICAL_CONDITIONS = (PartitionCondition.OFFLINE, PartitionCondition.UNDER_MIN_ISR)
 _DEGRADED_CONDITIONS = frozenset({PartitionCondition.UNDER_REPLICATED, PartitionCondition.MOVING})
-"""The conditions next to which "at min ISR" is shown, even if the user did not request it."""
+"""If a partition has one of these conditions, "at min ISR" is shown even if the user did not request it."""
 
 
 def format_factors(numbers: Sequence[int]) -> str:

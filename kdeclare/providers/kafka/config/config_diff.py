@@ -174,7 +174,7 @@ def find_override(live: LiveConfigs, key: str) -> ConfigOverride:
 def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[str]:
     """Return the value of a config entry as it appears in plans.
 
-    If Kafka returns null, the key is set, but Kafka hides its value.
+    Return `SENSITIVE_MASK` if the key is sensitive, or if Kafka hides its value by returning null.
     """
     if entry.sensitive or entry.value is None:
         return SENSITIVE_MASK

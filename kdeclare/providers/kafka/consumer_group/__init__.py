@@ -1,1 +1,1 @@
-"""Groups of consumers: their committed offsets, offset resets, and the operations that change groups."""
+"""Consumer groups: their committed offsets, offset resets, and the operations that change groups."""

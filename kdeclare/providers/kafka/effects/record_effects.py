@@ -77,7 +77,7 @@ def _observe_deletion(
 ) -> ObservedEffect:
     """Return the observed effect of a topic deletion: whether the topic is gone.
 
-    The next record of a producer can create the topic again.
+    The topic can exist again, for example because a producer has caused its automatic creation.
     operations: the successful operations of the run.
     """
     if topic is None:

@@ -77,7 +77,10 @@ def _describe(topic: TopicUsage, readers: int) -> Iterator[str]:
 
 
 def _name_newest_record(records: int | None, size: int | None) -> str:
-    """Return words for the newest record. records, size: of the topic; None if unknown."""
+    """Return the subject of a sentence about the newest record of a topic.
+
+    records, size: how many records and bytes the topic contains; None if unknown.
+    """
     of_size = "" if size is None else f" ({format_size(size)})"
     if records == 1:
         return f"The topic's only record{of_size}"

@@ -243,7 +243,7 @@ class ImpactReader:
 
     @contextmanager
     def _measure_time(self) -> Iterator[None]:
-        """Mark the reader as busy in the ``with`` block, and deduct its duration from the time limit."""
+        """Mark the reader as busy in the ``with`` block. Deduct the elapsed time from the time limit."""
         token, started_s = object(), time.monotonic()
         self._reads.add(token)
         try:

@@ -71,8 +71,9 @@ def review_outages(
     """Return the partitions whose behavior during outages the plan can change.
 
     A partition is reported for its topic if the plan changes this topic's replicas or
-    ``min.insync.replicas``, and otherwise for the resource that moves it. Each partition is compared once,
-    with the result of the whole plan. Resources that cannot change the behavior of a partition are left out.
+    ``min.insync.replicas``, and otherwise for the resource that moves it. Each partition is included only
+    once, with its replicas before and after the whole plan. Resources that cannot change the behavior of a
+    partition are left out.
     """
     movers, targets = _list_targets(operations)
     moving_resources = set(movers.values())

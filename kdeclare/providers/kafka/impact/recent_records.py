@@ -1,4 +1,4 @@
-"""Observe the impact of topic changes that depends on the keys and sizes of recent records."""
+"""Observe the impact of topic changes where it depends on the keys and sizes of recent records."""
 
 from collections.abc import Iterator, Mapping
 
@@ -84,7 +84,10 @@ def _is_growing(change: Change) -> bool:
 
 
 def _has_known_keys(topic: Topic, settings: Settings) -> bool:
-    """Return whether a topic needs no sample: the topic is compacted or belongs to another system."""
+    """Return whether the impact of more partitions is known without a sample.
+
+    This is the case if the topic is compacted or belongs to another system.
+    """
     is_compacted = isinstance(settings, TopicSettings) and settings.is_compacted_before
     return is_compacted or find_purpose(topic) in _EFFECTS_OF_GROWTH
 

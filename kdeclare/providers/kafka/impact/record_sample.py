@@ -1,4 +1,4 @@
-"""Read whether recent records of topics have keys, and the sizes of their batches, from a small sample.
+"""Determine from a small sample whether recent records of topics have keys, and how large batches are.
 
 kdeclare neither stores nor shows keys and values, and a sample does not contain them.
 """

@@ -31,7 +31,7 @@ Where = TypeVar("Where")
 TOO_SLOW = Fault("TOO_SLOW", "reading the cluster took too long")
 """The Fault for data that kdeclare did not read because the time limit was reached."""
 INCOMPLETE = Fault("INCOMPLETE_RESPONSE", "the brokers did not respond for every partition")
-"""The Fault for a response without all partitions: a missing partition must not look like an empty one."""
+"""The Fault for a response that lacks a partition: a missing partition must not look like an empty one."""
 _STABLE = "Stable"
 """The state of a group whose members have all of their assigned partitions."""
 
@@ -219,7 +219,7 @@ def require_every_partition(
 def read_readers(cluster: Cluster, found_members: GroupMembers | None = None) -> Readers:
     """Read the topics and committed offsets of all groups.
 
-    Raises Fault, and UnknownGroupsError. Groups without committed offsets count if their members have
+    Raises Fault, and UnknownGroupsError. A group without committed offsets is included if its members have
     partitions of a topic. Share groups store their positions elsewhere, and are not included.
     found_members: the groups, if they were already read.
     """

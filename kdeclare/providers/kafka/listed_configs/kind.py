@@ -111,7 +111,7 @@ class ListedConfigsKind(ConfigsKind):
         return state.unreadable.get(config_resource) or state.listing_faults.get(self.config_scope)
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return an empty set: each field change must match the operation that changes the same field."""
+        """Return an empty set: the value of every changed field must match an operation of the plan."""
         return frozenset()
 
     def select_every(self) -> Selections:

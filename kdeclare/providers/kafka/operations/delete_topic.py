@@ -30,7 +30,7 @@ from kdeclare.providers.kafka.plan_options import get_kafka_options
 _MAX_NAMED = 5
 _HAS_RECORDS = "HAS_RECORDS"
 _NOT_VISIBLE = "NOT_VISIBLE"
-"""The error code for a topic that is not deleted: no broker shows the topic, so it might hold records."""
+"""The error code for a topic that no broker shows and that is not deleted, because it might hold records."""
 
 _RECREATED_EMPTY = "The rollback re-creates the topic, empty, with its earlier"
 _LOST = "The records and the committed offsets of the topic stay lost. ACLs are not changed."
@@ -73,7 +73,10 @@ class DeleteTopic(TopicOperationType):
         return frozenset({ResourceId(TOPIC, get_topic_name(op))}) if _get_args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to the topic that it deletes, and uses the expected id."""
+        """Return whether the operation belongs to the topic that it deletes.
+
+        If the arguments contain a topic id, it must also be the expected id.
+        """
         args = _get_args(op)
         is_own_topic = args.before is None or args.before.topic == args.topic
         return (

@@ -65,7 +65,7 @@ class TopicEffect:
 
 @dataclass(frozen=True, slots=True)
 class StaticTopicState:
-    """The state of a topic that its manifest declares, as if the topic did not exist yet.
+    """The state that a manifest declares for a topic, assuming that the topic does not exist yet.
 
     open: the config keys whose values depend on the live topic.
     placed: whether kdeclare chooses the replicas of a new topic. To choose replicas, kdeclare must read the

@@ -67,9 +67,9 @@ class PartitionsOperationType(KafkaOperationType):
         return {p: f"replicas/{p}" for p in partitions} | build_identity_claims(collect_topics(partitions))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return a different batch key for each operation, so that a request can contain several operations.
+        """Return the id of the operation as the batch key, so that a request can contain several operations.
 
-        No two operations change the same partition.
+        This is safe because no two operations change the same partition.
         """
         return op.id
 

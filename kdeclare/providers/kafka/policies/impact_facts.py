@@ -60,7 +60,7 @@ def build_effect_change(topic: str, effects: Iterable[TopicEffect]) -> TopicChan
 
 @dataclass(frozen=True)
 class ImpactSource:
-    """The changes whose impact policies can request. The impact of similar changes is read together.
+    """The changes for which policies can request the impact. The impact of similar changes is read together.
 
     planned: the evaluated changes to existing topics, by topic.
     """

@@ -257,7 +257,7 @@ class ExistingTopicRequest:
 
     @property
     def changed(self) -> frozenset[str]:
-        """All fields of the topic except ``assignments`` on CREATE; no fields on MODIFY."""
+        """On CREATE, all fields of the topic except ``assignments``; on MODIFY, no fields."""
         if self.action is not PolicyAction.CREATE:
             return frozenset()
         keys = self.post_request_state.configs

@@ -1,8 +1,8 @@
-"""SCRAM mechanisms, and numbers of iterations that show whether another client has set a password.
+"""SCRAM mechanisms, and iteration counts that show whether another client has set a password.
 
 Kafka never returns passwords or salts. The number of iterations is the only visible property of a credential.
-Unless the manifest declares this number, kdeclare chooses a different number whenever it sets a password. If
-another client sets the password, the number almost certainly differs.
+Unless the manifest declares this number, kdeclare chooses a new number whenever it sets a password. If
+another client sets the password, the number almost certainly differs from the one that kdeclare chose.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ Credentials = Mapping[Mechanism, int]
 
 
 def choose_iterations(digest: str, before: int | None) -> int:
-    """Return a number of iterations for a new credential. It differs from the previous number.
+    """Return the number of iterations for a new credential. It differs from the previous number.
 
     digest: the salted hash of the password. The same hash and previous number always result in the same
         number, so a repeated plan does not change. The salt is only in the state, so the number reveals

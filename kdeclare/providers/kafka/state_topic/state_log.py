@@ -47,7 +47,7 @@ class StateLog:
         prefix: bytes,
         suffix: bytes = b"",
     ) -> None:
-        """Create the object without any request."""
+        """Create the object without sending a request."""
         self._cluster = cluster
         self._arguments = arguments
         self._requirements = requirements

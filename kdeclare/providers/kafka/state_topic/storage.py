@@ -44,7 +44,7 @@ def open_storage(location: StateLocation, context: StorageContext) -> Conditiona
 
 
 def _find_target(location: StateLocation, context: StorageContext) -> tuple[KafkaTarget, tuple[str, ...]]:
-    """Return the cluster that stores the state, and the options with which other commands select it."""
+    """Return the cluster that stores the state, and the options that select the cluster in other commands."""
     server, config = location.options.get(_SERVER_OPTION), location.options.get(_CONFIG_OPTION)
     if not server and not config:
         target = context.find_target("kafka")

@@ -79,7 +79,7 @@ class TopicObjects:
         location: StateLocation,
         timeout_s: float,
     ) -> None:
-        """Create the object without any request. timeout_s: how long to repeat requests that fail."""
+        """Create the object without sending a request. timeout_s: how long to repeat requests that fail."""
         self._cluster = cluster
         self._arguments = arguments
         self._requirements = requirements

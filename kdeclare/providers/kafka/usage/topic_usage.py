@@ -97,7 +97,7 @@ class TopicUsage:
 
         Producers without idempotence are known only from their records. Without the permission to see
         producers, only the timestamps of the records are considered. The result is Unknown if the groups or
-        the time of the last write cannot be determined, while a group rebalances, and if the name of the
+        the time of the last write cannot be determined, if a group is rebalancing, or if the name of the
         topic suggests that another system uses it.
         """
         groups = () if isinstance(self.groups, Unknown) else self.groups

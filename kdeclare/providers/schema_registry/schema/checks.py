@@ -30,7 +30,7 @@ def check_declared_schemas(desired: Sequence[DesiredResource]) -> Iterator[Diagn
 
 
 def find_topic(subject: str) -> str | None:
-    """Return the topic of a subject in the TopicNameStrategy; None for any other subject."""
+    """Return the topic of a subject that follows the TopicNameStrategy; None for any other subject."""
     suffix = next((item for item in _SUFFIXES if subject.endswith(item)), None)
     return subject.removesuffix(suffix) if suffix is not None and subject != suffix else None
 

@@ -149,7 +149,7 @@ def diff_schema(
 def find_registry_problem(
     resource: ResourceId, desired: DesiredResource | None, live: SchemaState, owned: SchemaRecord | None
 ) -> Diagnostic | None:
-    """Return a diagnostic if the diff needs the registry of a subject but it could not be read."""
+    """Return a diagnostic if the diff needs the registry of a subject, but the registry could not be read."""
     if desired is not None:
         endpoint = desired.get_body(SchemaBody).registry
     elif owned is not None and owned.onDelete != "keep":

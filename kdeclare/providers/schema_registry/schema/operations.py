@@ -141,7 +141,10 @@ class SetLevel(SubjectOperationType):
         return op.resource if get_arguments(op, LevelArgs).whole else None
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the subject. If the plan deletes the subject, the level is removed first."""
+        """Return a footprint that lists the subject.
+
+        If the plan deletes the subject, the access is ``AFTER``, so that the level is removed first.
+        """
         args = get_arguments(op, LevelArgs)
         return [FootprintEntry(SUBJECT, args.key, Access.AFTER if args.whole else Access.UPDATE)]
 
@@ -153,7 +156,7 @@ class SetLevel(SubjectOperationType):
         return None if get_arguments(op, LevelArgs).is_new else super().describe_target(op)
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """Return the level."""
+        """Return the name of the only element of the view: the level."""
         return (LEVEL,)
 
     def view_subject(self, op: Operation, subject: LiveSubject) -> View:

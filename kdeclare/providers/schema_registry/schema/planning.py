@@ -105,7 +105,7 @@ class SchemaPlanning(PlanHooks):
         return PlanStep(operations, tuple(self._find_lost_registrations(operations)))
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Like `settle`: block the other changes of schemas whose registration the registry would refuse."""
+        """Block the other changes of schemas whose registration the registry would refuse; see `settle`."""
         return PlanStep(operations, tuple(self._find_lost_registrations(operations)))
 
     def _find_lost_registrations(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:

@@ -141,7 +141,7 @@ class RegisterSchema(SubjectOperationType):
         ]
 
     def list_elements(self, op: Operation) -> Sequence[str]:
-        """Return the content of the latest version."""
+        """Return the name of the only element of the view: the content of the latest version."""
         return (TEXT,)
 
     def view_subject(self, op: Operation, subject: LiveSubject) -> View:

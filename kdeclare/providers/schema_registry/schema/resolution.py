@@ -88,7 +88,7 @@ class _Resolver:
     def resolve(self, desired: DesiredResource, path: tuple[str, ...]) -> ResolvedSchema:
         """Return a schema with resolved references.
 
-        path: the subjects whose references led to this schema.
+        path: the subjects that refer to this schema, directly or through other subjects, outermost first.
         """
         body = desired.get_body(SchemaBody)
         subject = self._snapshot.find(body.subject) if TEXT in body.ignored else None

@@ -31,7 +31,10 @@ from kdeclare.report.fleet.audit_wording import (
 from kdeclare.report.run.history_text import format_time
 
 MAX_NEW_LINES, MAX_FIXED_LINES = 10, 5
-"""The maximum numbers of lines about new findings and about fixed findings in a message for people."""
+"""The maximum numbers of lines about new findings and about fixed findings in one message.
+
+They apply to all message formats except ``json``.
+"""
 _MAX_NAME, _MAX_RESOURCES, _MAX_VALUES, _MAX_NOTE = 80, 160, 160, 300
 
 

@@ -22,7 +22,7 @@ from kdeclare.report.fleet.notifications.notification import (
 
 _MAX_HEADER = 150
 _MAX_SECTION = 3000
-"""The maximum number of characters in a section. A message can have 50 blocks, such as sections."""
+"""Slack's maximum number of characters in a section block. A message can contain up to 50 blocks."""
 
 _ICONS = {
     FindingSeverity.HIGH: ":red_circle:",

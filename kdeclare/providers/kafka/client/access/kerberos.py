@@ -77,7 +77,7 @@ class _KerberosMechanism(SaslMechanismGSSAPI):  # type: ignore[misc]
             self._next_token = self._client_ctx.step(None)
 
     def receive(self, auth_bytes: bytes) -> None:
-        """Process a token of the broker. Raises KerberosError."""
+        """Process a token from the broker. Raises KerberosError."""
         with _explain_errors(self.auth_id):
             super().receive(auth_bytes)
 

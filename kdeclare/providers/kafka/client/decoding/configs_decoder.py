@@ -100,8 +100,8 @@ def decode_configs(
 def _find_value_beneath(key: str, source: ConfigSource, synonyms: Iterable[Any]) -> str | None:
     """Return the value that would apply to a broker if this broker had no override.
 
-    Return None if there is no override or no other value. Synonyms with different keys are ignored, because
-    their units can differ.
+    Return None if there is no override or no other value. Synonyms whose key is not ``key`` are ignored,
+    because their values can have different units.
     """
     if source is not ConfigSource.BROKER:
         return None

@@ -1,4 +1,4 @@
-"""Decode CreateTopics responses without the configs of each topic (KIP-525).
+"""Decode CreateTopics responses, but skip the configs of each topic (KIP-525).
 
 kafka-python takes 0.05 ms per topic to decode these configs, and kdeclare does not use them.
 """

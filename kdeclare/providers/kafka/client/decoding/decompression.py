@@ -71,7 +71,7 @@ def _decompress_snappy(data: bytes, limit: int) -> bytes:
 
 
 def _decompress_block(block: bytes) -> bytes:
-    """Decompress a block of Snappy, which begins with its decompressed size (a varint)."""
+    """Decompress a Snappy block, which begins with its decompressed size (a varint)."""
     size = sum((byte & 0x7F) << (7 * index) for index, byte in enumerate(_take_varint(block)))
     if size > _MAX_BLOCK_BYTES:
         raise ValueError("the block is too large")

@@ -68,8 +68,8 @@ class HostDecision:
 class AccessView:
     """Whether a principal is allowed to perform an operation, and the reason.
 
-    decisions: the decision for the requested host. Without a host, the decision for all hosts that no binding
-        names, and the decisions for the other hosts if they differ.
+    decisions: the decision for the requested host. Without a host, the first decision is for all hosts that
+        no binding names, and one decision follows for each named host whose result differs from the first.
     """
 
     schema_name = "AccessDocument"
@@ -83,7 +83,7 @@ class AccessView:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether the operation is allowed from the requested host or, if none was requested, all hosts."""
+        """Whether the operation is allowed from the requested host or, without one, from all hosts."""
         return all(decision.allowed for decision in self.decisions)
 
 

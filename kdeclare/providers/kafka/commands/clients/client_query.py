@@ -28,7 +28,7 @@ class ClientEntityQuery:
 
     @property
     def has_names(self) -> bool:
-        """Whether the command gives all entities by name, so that finding them needs no cluster."""
+        """Whether the command names every entity, so that no cluster is needed to find the entities."""
         return all(self.names.values())
 
     def list_entities(self) -> list[QuotaEntity]:

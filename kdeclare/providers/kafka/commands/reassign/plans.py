@@ -270,7 +270,8 @@ def _build_move_entries(
 def _build_directory_entries(execution_request: ExecutionRequest, live: KafkaState) -> ThrottleEntries:
     """Return the throttle rate for brokers that copy replicas between log directories.
 
-    A replica that the move adds is created in its target directory, so it is not copied between directories.
+    A broker that does not have the replica yet creates it in the target directory. Such a replica is
+    therefore not copied between directories.
     """
     if execution_request.dirs_throttle is None:
         return {}

@@ -21,7 +21,7 @@ class KeyInfo:
     """One config key.
 
     type: the name of the ConfigDef.Type.
-    default: the default of the key itself; None if there is no default.
+    default: Kafka's built-in default (DEFAULT_CONFIG), regardless of broker configs; None if there is none.
     mode: for a broker key, ``read-only``, ``cluster-wide``, ``per-broker``, or ``per-listener`` (only for one
         broker, with a listener prefix). For keys of other scopes: ``topic``, ``group`` or ``client-metrics``.
     """

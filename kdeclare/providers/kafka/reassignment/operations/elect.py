@@ -1,4 +1,4 @@
-"""Elect preferred leaders (KIP-460). Moving or reordering replicas does not change the current leader."""
+"""Elect preferred leaders (KIP-460). A move changes the leader only if it removes the leader's replica."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -81,9 +81,9 @@ class ElectLeaders(KafkaOperationType):
         return {f"leader of {name}": f"leader/{name}" for name in _get_leaders(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return a different batch key for each operation, so that a request can contain several operations.
+        """Return the id of the operation as the batch key, so that a request can contain several operations.
 
-        No two operations elect leaders of the same partition.
+        This is safe because no two operations elect leaders of the same partition.
         """
         return op.id
 

@@ -410,9 +410,9 @@ class RelocateReplicas(KafkaOperationType):
         return {name: f"log-dir/{name}" for name in _get_paths(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return a different batch key for each operation, so that a request can contain several operations.
+        """Return the id of the operation as the batch key, so that a request can contain several operations.
 
-        No two operations claim the same replica; see `claims`.
+        This is safe because no two operations claim the same replica; see `claims`.
         """
         return op.id
 

@@ -73,7 +73,7 @@ def balance_topics(
 def balance_within_topics(
     assignment: WorkingAssignment, brokers: Iterable[int], is_allowed: TransferFilter
 ) -> None:
-    """Balance like `balance_replicas`, but only with swaps within one topic that the filter allows."""
+    """Balance like `balance_replicas`, but only within each topic, with transfers that the filter allows."""
     broker_ids = set(brokers)
     counts = assignment.count
     has_changed = True

@@ -71,7 +71,7 @@ class RackConstraints:
         return rack
 
     def _choose_rack(self, topic: str, partition: int, replicas: Replicas, factor: int) -> Rack:
-        """Choose a rack that is large enough.
+        """Choose a rack that has enough brokers for all replicas of the partition.
 
         The order of preference: the rack of the leader, the rack with the most replicas of the partition, the
         emptiest rack.

@@ -1,4 +1,4 @@
-"""Read tokens, and the options of a Protobuf schema, which can contain messages in the text format."""
+"""Read the tokens and options of a Protobuf schema. Option values can be messages in text format."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
