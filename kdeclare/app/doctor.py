@@ -208,7 +208,8 @@ def _add_project_checks(
     checks = list(section.checks)
     cluster_id = project.environment.cluster_id
     if cluster_id is not None and not system_ids:
-        checks.append(Check("Cluster id", CheckStatus.SKIPPED, f"{cluster_id} was not compared"))
+        skipped = f"{cluster_id} was not compared with the id of the cluster"
+        checks.append(Check("Cluster id", CheckStatus.SKIPPED, skipped))
     elif cluster_id in system_ids:
         checks.append(Check("Cluster id", CheckStatus.OK, f"{cluster_id}, as in the project file"))
     elif cluster_id is not None:

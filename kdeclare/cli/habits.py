@@ -39,9 +39,9 @@ _EXPLAINED_COMMANDS: Mapping[str, str] = {
     "To delete topics ad hoc, type: kdeclare topic delete NAME",
     "workspace": "kdeclare uses environments in the project file instead of workspaces. Type, for example: "
     "kdeclare plan --env NAME",
-    "taint": "kdeclare does not taint resources. To delete a topic and create it again, type: "
-    "kdeclare plan --replace KIND/NAME",
-    "output": "kdeclare has no output values. To see what the project declares, type: kdeclare show-manifest",
+    "taint": "kdeclare does not taint resources. To plan the deletion and re-creation of a topic, type: "
+    "kdeclare plan --replace Topic/NAME",
+    "output": "kdeclare has no output values. To list what the project declares, type: kdeclare catalog",
     "get": "To see what exists, type, for example: kdeclare topic list",
     "describe": "To see one object, type, for example: kdeclare topic describe NAME",
 }

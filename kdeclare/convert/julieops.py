@@ -296,8 +296,11 @@ class _Converter:
         for quota in kafka.take_sections("quotas") if kafka is not None else ():
             self._convert_quota(quota)
         for key in ("schema_registry", "control_center", "ksql", "kafka_connect"):
-            reason = "No permissions are generated for platform components. Declare an Acl manifest."
-            platform.report(key, reason)
+            platform.report(
+                key,
+                "No permissions are generated for platform components. Write an Acl manifest for each "
+                "component.",
+            )
         if kafka is not None:
             kafka.report("rbac", _RBAC)
 

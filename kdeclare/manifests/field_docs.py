@@ -105,7 +105,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "'unknown'.",
         "activeConsumers": "The number of group members that have partitions of the topic, or 'unknown'.",
         "activeGroups": "The consumer groups whose members have partitions of the topic, or 'unknown'.",
-        "activeProducers": "The number of producers that wrote within the last hour, or 'unknown'.",
+        "activeProducers": "The number of producers that wrote within the last hour or have an open "
+        "transaction, or 'unknown'.",
         "lastWriteMs": "The timestamp of the newest record in milliseconds since 1970, or 'unknown'; null "
         "if the topic has no records.",
     },
@@ -134,8 +135,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "applied needs --adopt or lifecycle.adopt. automatic: such a resource is adopted and changed.",
     },
     "SignaturesSpec": {
-        "required": "Whether apply and fleet apply accept only plan files with a signature of a trusted key "
-        "(default: false). A field of an environment replaces the same field of the project.",
+        "required": "Whether apply and fleet apply accept only plan files that are signed with a trusted "
+        "key (default: false). A value in an environment replaces the value of the project.",
         "keys": "Trusted public keys, such as 'ssh-ed25519 AAAA… name', or lines of an OpenSSH allowed "
         "signers file.",
         "files": "Files with trusted keys, relative to this file: public keys in OpenSSH format, Ed25519 "

@@ -41,10 +41,10 @@ SERVICES: Mapping[str, ObjectService] = {
         options=("region",),
         endpoint_variables=("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
         has_generations=False,
-        credentials="AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or "
-        "AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN, or a role of the machine or the container. Profiles "
-        "in ~/.aws are not read; `aws configure export-credentials --format env` prints the variables for a "
-        "profile",
+        credentials="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN for temporary "
+        "credentials), or AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN, or a role of the machine or the "
+        "container. Profiles in ~/.aws are not read; `aws configure export-credentials --format env` prints "
+        "the variables for a profile",
         permissions="s3:ListBucket on the bucket, and s3:GetObject, s3:PutObject and s3:DeleteObject on its "
         "objects",
     ),
@@ -66,8 +66,9 @@ SERVICES: Mapping[str, ObjectService] = {
         options=("account",),
         endpoint_variables=("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
         has_generations=False,
-        credentials="AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_KEY, or AZURE_TENANT_ID, AZURE_CLIENT_ID "
-        "and AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE, or the managed identity of the machine",
+        credentials="AZURE_STORAGE_ACCOUNT_KEY; or AZURE_STORAGE_SAS_KEY; or AZURE_TENANT_ID and "
+        "AZURE_CLIENT_ID, with either AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE; or the managed "
+        "identity of the machine",
         permissions="the role 'Storage Blob Data Contributor' on the container",
     ),
 }

@@ -58,7 +58,7 @@ def test_rollback_creates_empty_topic_with_earlier_replicas_and_configs() -> Non
     plan = world.plan_rollback(recreates_deleted=True)
     (warned,) = plan.diagnostics
     assert warned.code == "recreated-empty"
-    assert "The records and the committed offsets of the topic stay lost" in warned.detail
+    assert "The records and the committed offsets of the topic cannot be restored" in warned.detail
     run = world.run(plan)
     assert run_outcome(run).exit_code is ExitCode.OK
     assert list_replicas(world) == [(3, 1), (1, 2)]

@@ -207,7 +207,7 @@ def test_recovery_reports_no_effect_only_after_deadline() -> None:
         )
     assert [r.status for r in found.settled.values()] == [Status.INTERRUPTED]
     assert world.clock.monotonic() - begun >= CONFIGS_S
-    assert reports[0] == ("Waiting for the effect of requests of an interrupted run", 0, 1)
+    assert reports[0] == ("Waiting to see whether requests of an interrupted run take effect", 0, 1)
 
 
 def test_progress_reports_wait_for_unanswered_requests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +225,7 @@ def test_progress_reports_wait_for_unanswered_requests(monkeypatch: pytest.Monke
     monkeypatch.setattr(world.clock, "sleep", sleep)
     plan = world.plan(declared_topic(), scope=UNCHECKED)
     world.run(plan, poll_s=0.001)
-    assert "Waiting for the effect of unanswered requests" in reports
+    assert "Waiting to see whether unanswered requests take effect" in reports
 
 
 def test_journal_records_request_deadline() -> None:

@@ -34,7 +34,7 @@ from kdeclare.engine.executor.scheduler import NOT_BEGUN
 from kdeclare.engine.observation import observe, select_all
 from kdeclare.engine.state.port import StateStore
 
-WAITING = "Waiting for the effect of requests of an interrupted run"
+WAITING = "Waiting to see whether requests of an interrupted run take effect"
 
 _LONGEST_STEP_S = 1.0
 _MIN_OBSERVE_S = 1.0

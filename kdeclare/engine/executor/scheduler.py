@@ -28,7 +28,7 @@ NOT_BEGUN = (Status.SKIPPED, Status.INTERRUPTED, Status.STALE)
 """The statuses of operations that did not begin."""
 
 
-UNANSWERED = "Waiting for the effect of unanswered requests"
+UNANSWERED = "Waiting to see whether unanswered requests take effect"
 
 
 class Scheduler:

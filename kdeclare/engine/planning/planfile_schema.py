@@ -281,7 +281,8 @@ class UnmanagedDocument(TypedDict):
 
     objects: list[UnmanagedObjectDocument]
     unread: Annotated[
-        list[str], Field(description="What could not be read, so that the list may be incomplete.")
+        list[str],
+        Field(description="What could not be read. If there is an entry, 'objects' may be incomplete."),
     ]
 
 
@@ -371,7 +372,7 @@ class PlanDocument(TypedDict):
     signature: NotRequired[
         Annotated[
             SignatureDocument,
-            Field(description="The signature of the plan's id. The id does not depend on it."),
+            Field(description="The signature of the plan. The plan's id does not depend on it."),
         ]
     ]
 

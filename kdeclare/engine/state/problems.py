@@ -92,7 +92,7 @@ def build_locked_error(holder: LockInfo) -> KdeclareError:
     return _build_error(
         "locked",
         "The state is locked",
-        f"The state is locked by {format_holder(holder)}. This process is still running: a process that died "
+        f"The state is locked by {format_holder(holder)}. That process is still running: a process that died "
         "holds no lock.",
         "Wait until the process ends.",
         ExitCode.LOCKED,

@@ -173,7 +173,7 @@ def _build_problem(message: str, offset: int | None, source: str, vocabulary: Vo
     if match := re.match(r"found no matching overload for '(.*)' applied to '(.*)'", message):
         return RuleProblem(*_explain_overload(match[1], _split_types(match[2]), source, vocabulary), offset)
     if message.startswith("has() argument"):
-        hint = f"Write 'key' in {vocabulary.example_map} to check that a key exists."
+        hint = f"To check that a key exists, write: 'key' in {vocabulary.example_map}"
         return RuleProblem("has() accepts only a field in dot notation.", hint, offset)
     return RuleProblem(f"{message[:1].upper()}{message[1:].rstrip('.')}.", "", offset)
 
@@ -297,7 +297,7 @@ def _suggest_conversion(types: set[str], source: str, vocabulary: Vocabulary) ->
     if "null_type" in types:
         states = f"{vocabulary.words.before}, {vocabulary.words.after}"
         key = f"'key' in {vocabulary.example_map}"
-        return f"Compare only {states} and principal with null. Write {key} to check that a key exists."
+        return f"Compare only {states} and principal with null. To check that a key exists, write: {key}"
     return ""
 
 

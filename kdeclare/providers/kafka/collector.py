@@ -266,7 +266,7 @@ def report_unsupported(resource: ResourceId, desired: DesiredResource | None, wh
         "Not supported by the brokers",
         f"{resource} is left unchanged{'' if desired else ' and stays owned'}: the brokers do not support "
         f"managing {what}.",
-        hint="Remove the manifest, and manage these objects with the tools of the service."
+        hint="Remove the manifest, and manage these objects with the tools of your Kafka service."
         if desired
         else "Pass --forget to give up ownership.",
         place=desired.source if desired else None,

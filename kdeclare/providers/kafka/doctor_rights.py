@@ -174,7 +174,9 @@ def _check_unsupported(kind: str, *, is_declared: bool) -> Check:
         CheckStatus.FAILED if is_declared else CheckStatus.WARNING,
         "not supported by the brokers",
         "plan and apply",
-        "Remove the manifests, and manage the objects with the tools of the service." if is_declared else "",
+        "Remove the manifests, and manage the objects with the tools of your Kafka service."
+        if is_declared
+        else "",
     )
 
 

@@ -219,7 +219,7 @@ def test_kinds_that_the_brokers_do_not_support_are_reported(
     assert checks["Acl"] == (
         "failed",
         "not supported by the brokers",
-        "Remove the manifests, and manage the objects with the tools of the service.",
+        "Remove the manifests, and manage the objects with the tools of your Kafka service.",
     )
     assert checks["ClientQuota"] == ("warning", "not supported by the brokers", "")
     assert "ScramUser" not in checks

@@ -86,7 +86,7 @@ def test_fleet_apply_refuses_replaced_plan_file(fleet: FleetRunner) -> None:
     ran = fleet.apply()
     assert ran.code == 1
     assert "eu-2.plan.json contains plan " in join_errors(ran)
-    assert "Plan does not match the overview" in join_errors(ran)
+    assert "Plan does not match the list of saved plans" in join_errors(ran)
     assert not fleet.applied_clusters
 
 

@@ -52,8 +52,8 @@ def test_habit_names_command_to_type(kdeclare: CommandLine, line: str, typed: st
     [
         ("destroy", "kdeclare apply --allow-deletes"),
         ("workspace select prod", "--env NAME"),
-        ("taint kafka_topic.orders", "kdeclare plan"),
-        ("output", "kdeclare show-manifest"),
+        ("taint kafka_topic.orders", "kdeclare plan --replace Topic/NAME"),
+        ("output", "kdeclare catalog"),
     ],
 )
 def test_habit_without_counterpart_is_explained(kdeclare: CommandLine, line: str, part: str) -> None:

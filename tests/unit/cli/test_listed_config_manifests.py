@@ -37,7 +37,12 @@ BAD = {
     "no metrics": (METRICS, "metrics: []", "5:12", "needs at least one element"),
     "comma": (METRICS, "metrics: ['a.,b.']", "5:13", "is empty, contains a comma"),
     "blank": (METRICS, "metrics: [' a.']", "5:13", "starts or ends with a space"),
-    "all and more": (METRICS, "metrics: ['*', a.]", "5:12", "which selects all metrics"),
+    "all and more": (
+        METRICS,
+        "metrics: ['*', a.]",
+        "5:12",
+        "contains other prefixes in addition to '*', which selects all metrics",
+    ),
     "attribute": (METRICS, "match: {client.id: a}", "5:11", "Did you mean 'client_id'?"),
     "pattern with comma": (METRICS, "match: {client_id: 'a{1,2}'}", "5:22", "contains ',' or '='"),
     "pattern with sign": (METRICS, "match: {client_id: 'a=b'}", "5:22", "contains ',' or '='"),

@@ -268,4 +268,5 @@ def test_pinned_cluster_id_refuses_every_other_cluster(kdeclare: CommandLine) ->
             ran = kdeclare(*arguments)
             assert ran.code == code, (arguments, ran)
             assert ("is for cluster another-id" in join_errors(ran)) is bool(code), (arguments, ran)
-        assert f"{cluster_id} was not compared" in kdeclare("doctor").out  # no real broker answers here
+        compared = f"{cluster_id} was not compared with the id of the cluster"
+        assert compared in kdeclare("doctor").out  # no real broker answers here

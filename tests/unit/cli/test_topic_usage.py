@@ -201,7 +201,7 @@ def test_groups_that_can_read_any_topic_are_named(shop: CommandLine, monkeypatch
 def test_groups_that_can_read_any_topic_qualify_the_headline(shop: CommandLine) -> None:
     shop.cluster.add_group("queue", GroupType.SHARE)
     ran = shop("usage", "--unused", "--quiet")
-    assert "\nHowever, 1 group may read any of them (see the warnings).\n" in ran.out
+    assert "\nHowever, 1 group might be reading some of these topics (see the warnings).\n" in ran.out
 
 
 def test_clusters_with_too_many_groups_have_unknown_groups(

@@ -136,7 +136,7 @@ def test_compile_rule_limits_rule_length() -> None:
             "post.configs['a'] == null",
             "==",
             "a string and null",
-            "Write 'key' in post.configs to check that a key exists.",
+            "To check that a key exists, write: 'key' in post.configs",
         ),
         ("pre == post", "==", "a state", "Compare a state only with null"),
         ("has(post.partitions) && true", "&&", "'&&' does not accept", "Write post != null instead of has("),

@@ -273,7 +273,7 @@ def read_cluster_plan(
         raise KdeclareError(
             error(
                 "other-plan",
-                "Plan does not match the overview",
+                "Plan does not match the list of saved plans",
                 f"{location} contains plan {cluster_plan.plan_id[:12]}, but {OVERVIEW_FILE} lists "
                 f"{str(cluster.plan_id)[:12]} for '{cluster.name}'.",
                 hint="Plan the fleet again and do not change the files, or apply this plan alone with "

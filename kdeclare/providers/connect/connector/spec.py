@@ -132,7 +132,10 @@ class ConnectorSpec(BaseModel):
     ] = False
     lifecycle: Annotated[
         ConnectorLifecycle,
-        Field(description="Whether to prevent deletion, to adopt an existing connector, or to delete it."),
+        Field(
+            description="Protection from deletion, adoption of an existing connector, or deletion of the "
+            "connector."
+        ),
     ] = ConnectorLifecycle()
 
 

@@ -162,7 +162,7 @@ def check_cluster_rights(resource_type: str, operation: str, permission: str) ->
     return NameProblem(
         "all-on-cluster",
         "All operations allowed on the cluster",
-        "includes changing all ACLs and configs of brokers, and acting as a broker",
+        "includes changing all ACLs and broker configs, and acting as a broker",
         "List the operations that the principal needs.",
         is_certain=False,
     )

@@ -171,8 +171,8 @@ def _report_renamed(
     return info(
         "renamed",
         "Manifest renamed",
-        f"The limits of {entity} were declared by {resource} and are now declared by {successor.id}, which "
-        "becomes their owner.",
+        f"The limits of {entity} were declared by {resource} and are now declared by {successor.id}. The "
+        f"ownership record moves to {successor.id}.",
         place=successor.source,
         resource=str(resource),
     )

@@ -129,7 +129,8 @@ def describe(
 
     Topics, brokers, groups and client metrics have configs. Users, client ids and IP addresses have quotas,
     and users have SCRAM credentials. Shows the source of each config. If you name no resource, shows all
-    topics, all brokers, or all other resources of the type that have configs, quotas or SCRAM credentials.
+    topics or all brokers. For any other type, shows the resources that have configs, quotas or SCRAM
+    credentials.
     """
     from kdeclare.providers.kafka.commands.describe_configs import describe_configs
 

@@ -48,8 +48,8 @@ def leave_unreadable(
         f"them: {explain_refusal(fault)}.",
         hint=""
         if is_unsupported
-        else "Grant kdeclare the DescribeConfigs permission. If the service never permits it, remove the "
-        "configs from the manifest.",
+        else "Grant kdeclare the DescribeConfigs permission. If your Kafka service does not offer this "
+        "permission, remove the configs from the manifest.",
         place=desired.source if desired else None,
         resource=str(resource),
     )

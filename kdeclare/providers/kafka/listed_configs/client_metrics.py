@@ -287,7 +287,7 @@ def _check_metrics(resource: str, metrics: Sequence[str]) -> Iterator[SpecProble
                 "Write each prefix as a separate list element, without surrounding spaces.",
             )
     if "*" in metrics and len(metrics) > 1:
-        reason = "contains '*', which selects all metrics, and also other prefixes."
+        reason = "contains other prefixes in addition to '*', which selects all metrics."
         yield _report_invalid(resource, ("metrics",), reason, "Remove either '*' or the other prefixes.")
 
 

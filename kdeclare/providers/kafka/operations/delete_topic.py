@@ -33,7 +33,7 @@ _NOT_VISIBLE = "NOT_VISIBLE"
 """The error code for a topic that no broker shows and that is not deleted, because it might hold records."""
 
 _RECREATED_EMPTY = "The rollback re-creates the topic, empty, with its earlier"
-_LOST = "The records and the committed offsets of the topic stay lost. ACLs are not changed."
+_LOST = "The records and the committed offsets of the topic cannot be restored. ACLs are not changed."
 _NOT_RECORDED = (
     "The journal of the run does not contain the replicas and configs of the topic. Either an earlier "
     "version of kdeclare executed the run, or the configs could not be read."

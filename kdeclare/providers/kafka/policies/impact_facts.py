@@ -158,7 +158,7 @@ class TopicImpactFacts:
 
     @property
     def active_producers(self) -> int:
-        """The number of producers that wrote within the last hour."""
+        """The number of producers that wrote within the last hour or have an open transaction."""
         return self._determine("activeProducers", self._read_producers)
 
     @property

@@ -76,7 +76,7 @@ class TopicUsage:
     newest_ms: the latest timestamp of the records, in milliseconds since 1970; None if there are no records.
     last_write_ms: the latest timestamp of all records, including records that have been deleted since then.
         None if no record was ever written.
-    producers: the number of producers that wrote within the last hour.
+    producers: the number of producers that wrote within the last hour or have an open transaction.
     groups: groups with members first, then the groups with the most unread records.
     """
 

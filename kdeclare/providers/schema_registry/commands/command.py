@@ -174,8 +174,8 @@ def compare_versions(
 ) -> ExitCode:
     """Compare two versions, or a version and a file.
 
-    Names each difference, and then shows the changed lines. Both schemas have the same layout, so that white
-    space and the order of keys make no difference.
+    Names each difference, and then shows the changed lines. Both schemas are formatted in the same way
+    first, so that white space and the order of keys make no difference.
     """
     from kdeclare.providers.schema_registry.commands.compare_schemas import DiffRequest, diff_subject
     from kdeclare.providers.schema_registry.commands.registry_text import render_schema_diff

@@ -194,7 +194,7 @@ def _report_renamed(resource: ResourceId, successor: DesiredResource) -> Diagnos
         "renamed",
         "Manifest renamed",
         f"Subject '{successor.get_body(SchemaBody).subject}' was declared by {resource} and is now declared "
-        f"by {successor.id}, which becomes its owner.",
+        f"by {successor.id}. The ownership record moves to {successor.id}.",
         place=successor.source,
         resource=str(resource),
     )

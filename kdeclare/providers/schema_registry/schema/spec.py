@@ -134,7 +134,10 @@ class SchemaSpec(BaseModel):
     ] = "soft"
     lifecycle: Annotated[
         SchemaLifecycle,
-        Field(description="Whether to prevent deletion, to adopt an existing subject, or to delete it."),
+        Field(
+            description="Protection from deletion, adoption of an existing subject, or deletion of the "
+            "subject."
+        ),
     ] = SchemaLifecycle()
 
 

@@ -104,7 +104,8 @@ def _render_headline(view: UsageView, style: Style) -> Iterator[str]:
         unknown = format_count(len(view.unknown_groups), "group")
         hidden = "" if view.all_groups_visible else "groups that kdeclare is not permitted to see"
         nouns = " and ".join(filter(None, (unknown if view.unknown_groups else "", hidden)))
-        yield style.yellow(f"However, {nouns} may read any of them (see the warnings).")
+        objects = "this topic" if len(view.topics) == 1 else "some of these topics"
+        yield style.yellow(f"However, {nouns} might be reading {objects} (see the warnings).")
     if view.topics:
         records = sum(topic.records or 0 for topic in view.topics)
         at_least = "at least " if any(topic.records is None for topic in view.topics) else ""

@@ -71,7 +71,11 @@ class TopicUsageView:
     bytes: Annotated[int | None, Field(description="The size of the leader replicas; null if unknown.")]
     newest_record_ms: Annotated[int | None, _Milliseconds]
     active_producers: Annotated[
-        int | None, Field(description="Producers that wrote within the last hour; null if unknown.")
+        int | None,
+        Field(
+            description="Producers that wrote within the last hour or have an open transaction; null if "
+            "unknown."
+        ),
     ]
     groups: Annotated[
         tuple[GroupUsageView, ...] | None, Field(description="Those with members first; null if unknown.")
