@@ -9,6 +9,7 @@ from kdeclare import sandbox as kafka_sandbox
 from kdeclare.http.target import HttpTarget
 from kdeclare.providers.connect.client.connectors_port import ConnectCluster
 from kdeclare.providers.connect.client.connectors_rest import open_rest_cluster
+from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
 from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.conftest import free_port
 from tests.kafka.connectors.connector_project import ConnectorProject
@@ -31,9 +32,9 @@ def two_workers(worker_settings: SandboxSettings) -> SandboxStatus:
 
 @pytest.fixture
 def cluster(two_workers: SandboxStatus) -> Iterator[ConnectCluster]:
-    """A client of the workers without retries."""
+    """A client of the workers. Workers that expect a rebalance reject even reads, so it repeats them."""
     urls = tuple(worker.url for worker in two_workers.workers)
-    cluster = open_rest_cluster(HttpTarget(urls, str(two_workers.ca_file)))
+    cluster = RetryingConnectCluster(open_rest_cluster(HttpTarget(urls, str(two_workers.ca_file))))
     yield cluster
     cluster.close()
 
