@@ -75,7 +75,7 @@ def _remove_duplicates(resources: Sequence[ConvertedResource], gaps: list[Gap]) 
         first = first_by_id.setdefault(resource.id, resource)
         if first is not resource:
             reason = (
-                "This resource is declared more than once. The manifest contains the declaration at "
+                "This resource is declared more than once. The manifest contains only the declaration at "
                 f"{first.place}."
             )
             gaps.append(Gap(resource.place, resource.id, reason))

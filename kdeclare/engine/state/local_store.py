@@ -46,7 +46,7 @@ _EFFECTS = "effects.json"
 
 
 def open_store(location: str | Path, project: str, env: str) -> StateStore:
-    """Return the store of a project in an environment. This function reads and creates nothing.
+    """Return the store of a project in an environment. This function neither reads nor creates files.
 
     location: a folder, or a ``file:`` URL of a folder. Raises KdeclareError for any other scheme, and for a
     project or environment name that cannot be the name of a folder.

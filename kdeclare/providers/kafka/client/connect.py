@@ -94,7 +94,7 @@ def build_connection_arguments(
     """
     _silence_client_log()
     properties = resolve_config_providers(client_config)
-    # token providers can need the addresses
+    # token providers might need the addresses
     stated = {"bootstrap.servers": bootstrap_servers} if bootstrap_servers else {}
     arguments, warnings = build_client_arguments({**properties, **stated})
     if bootstrap_servers:

@@ -220,7 +220,10 @@ def convert_amount(key: str, text: str, info: KeyInfo | None) -> str | None:
 
 
 def convert_config(path: SpecPath, text: str, catalog: Catalog) -> str | None:
-    """Convert a value with a unit, such as ``7d``, at a path of a spec to a number; see `convert_amount`."""
+    """Convert the value at ``path`` of a spec to a number if it has a unit, such as ``7d``.
+
+    Return None if the path is not a config, or for the reasons of `convert_amount`.
+    """
     match path:
         case ("configs", str(key)):
             return convert_amount(key, text, catalog.get(key))
