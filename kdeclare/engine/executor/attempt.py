@@ -1,6 +1,6 @@
-"""Send a batch of operations, and determine the outcome of requests that get no response.
+"""Send a batch of operations, and settle the unknown outcome of requests that get no response.
 
-After a crash, the module `recovery` determines the outcomes that are still unknown.
+After a crash, the module `recovery` settles the outcomes that are still unknown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -257,7 +257,7 @@ class Attempt:
         *,
         last: bool,
     ) -> dict[str, OperationResult]:
-        """Determine the outcome of unanswered requests.
+        """Settle the unknown outcome of unanswered requests.
 
         Brokers can execute a request until its deadline. Before the deadline, the absence of an effect proves
         nothing. An operation without an effect is omitted from the results, and its request is sent again. A

@@ -1,7 +1,7 @@
 """Render a plan in Markdown, for a comment on a pull request on GitHub or GitLab.
 
-The comment lists the risks, then the changes, then the values of the changed fields. A comment that is too
-long is truncated: for items that do not fit, only their number is shown.
+The comment lists the risks, then the changes, then the values of the changed fields.
+A comment that is too long is truncated: for items that do not fit, only their number is shown.
 """
 
 from collections import Counter

@@ -57,6 +57,7 @@ def connect(
     client_config: Kafka client properties. ``bootstrap.servers`` is used if ``bootstrap_servers`` is empty;
         ``request.timeout.ms`` overrides ``request_timeout_s``.
     timeout_s: the seconds to wait until one of the addresses responds.
+    If a connection to a broker is lost later, kafka-python reconnects, and `RetryingCluster` retries.
     Raises KdeclareError: ``unreachable`` with the problem of each address, ``client-properties``,
     ``no-token``.
     """

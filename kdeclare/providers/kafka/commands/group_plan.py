@@ -62,7 +62,10 @@ class GroupChange:
 
 
 def find_denial(group: ListedGroup | None) -> Diagnostic | None:
-    """Return the reason why the offsets of a group cannot be changed; None if they can be changed."""
+    """Return why the offsets of a group cannot be reset, for example because it has active members.
+
+    Return None if they can be reset.
+    """
     if group is None:
         return None
     resource = str(ResourceId(KIND, group.id))

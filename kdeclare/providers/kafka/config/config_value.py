@@ -129,6 +129,7 @@ def _with_hidden_secret(key: str, config_value: ConfigValue, catalog: Catalog) -
 
 
 def _check_key(resource: str, key: str, info: KeyInfo | None, scope: ConfigScope) -> Iterator[Diagnostic]:
+    """Validate the key of a topic config or broker config: whether it exists and can be changed."""
     if info is None:
         suggestion = _find_nearest_key(key, scope)
         hint = (

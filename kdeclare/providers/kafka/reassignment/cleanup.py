@@ -1,7 +1,4 @@
-"""Cleanup after finished moves: remove throttles that are no longer needed, and elect preferred leaders.
-
-The cleanup also covers the moves of runs that crashed.
-"""
+"""Cleanup after finished moves: remove throttles, also after a crash, and elect preferred leaders."""
 
 from collections.abc import Collection
 from dataclasses import replace
