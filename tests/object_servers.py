@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.http_servers import serve
@@ -27,7 +28,7 @@ _PER_CONNECTION = frozenset({"connection", "transfer-encoding", "content-length"
 def run_s3_server() -> Iterator[str]:
     """Run moto's S3 in a process of its own, and yield its URL."""
     port = reserve_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, str(Path(__file__).with_name("s3_server.py")), str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:

@@ -1,6 +1,7 @@
 """A user at a terminal: sends keys and reads the screen."""
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -79,8 +80,11 @@ class TerminalSession:
         return int(self._process.wait())  # its terminal closes slightly before the process ends
 
     def kill(self) -> None:
-        """Kill the shell, whatever it is doing."""
-        self._process.close(force=True)
+        """Kill the shell, whatever it is doing, and wait until it has ended."""
+        if self._process.isalive():
+            self._process.kill(signal.SIGKILL)
+            self._process.wait()
+        self._process.close()
 
     def read_output(self) -> bool:
         """Read new output; return False after the end of the shell."""
