@@ -32,22 +32,22 @@ class LateStatusTracker(StatusTracker):
     """Spark's status tracker, whose last events arrive only after some more requests."""
 
     def __init__(self, tracker: StatusTracker, late_requests: int) -> None:
+        self.late_requests = late_requests
         self._tracker = tracker
-        self._late_requests = late_requests
 
     def getJobIdsForGroup(self, jobGroup: str | None = None) -> list[int]:  # noqa: N802, N803
         return self._tracker.getJobIdsForGroup(jobGroup)
 
     def getJobInfo(self, jobId: int) -> SparkJobInfo | None:  # noqa: N802, N803
         info = self._tracker.getJobInfo(jobId)
-        if info is None or info.status == "RUNNING" or not self._late_requests:
+        if info is None or info.status == "RUNNING" or not self.late_requests:
             return info
-        self._late_requests -= 1
+        self.late_requests -= 1
         return info._replace(status="RUNNING")
 
     def getStageInfo(self, stageId: int) -> SparkStageInfo | None:  # noqa: N802, N803
         info = self._tracker.getStageInfo(stageId)
-        if info is None or not self._late_requests:
+        if info is None or not self.late_requests:
             return info
         return info._replace(numCompletedTasks=min(info.numCompletedTasks, info.numTasks - 1))
 
@@ -60,6 +60,23 @@ def test_last_report_waits_for_late_events(spark: SparkSession, monkeypatch: pyt
     with report_progress(spark, lambda *told: heard.append(told), "Reading"):
         context.parallelize(range(8), 8).count()
     assert heard[-1] == ("Reading", 8, 8)
+
+
+def test_failed_block_does_not_wait_for_late_events(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After Ctrl-C, jobs can still be running."""
+    context = spark.sparkContext
+    late = LateStatusTracker(context.statusTracker(), late_requests=100)
+    monkeypatch.setattr(context, "statusTracker", lambda: late)
+
+    def count_and_interrupt() -> None:
+        context.parallelize(range(8), 8).count()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), report_progress(spark, lambda *_: None, "Reading"):
+        count_and_interrupt()
+    assert late.late_requests > 90
 
 
 def test_progress_ignores_skipped_stages(spark: SparkSession) -> None:

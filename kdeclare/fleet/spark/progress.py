@@ -38,16 +38,18 @@ def report_progress(spark: SparkSession, progress: JobProgress, text: str) -> It
             yield
         return
     context, group = spark.sparkContext, uuid4().hex
-    finished = threading.Event()
+    tracker, finished = context.statusTracker(), threading.Event()
     with _use_job_group(context, group, text):
         reporter = threading.Thread(
             target=_poll_progress,
-            args=(context.statusTracker(), group, progress, text, finished),
+            args=(tracker, group, progress, text, finished),
             daemon=True,
         )
         reporter.start()
         try:
             yield
+            with suppress(Py4JError, OSError):
+                _await_ends_of_jobs(tracker, group)
         finally:
             finished.set()
             reporter.join()
@@ -105,16 +107,12 @@ def _poll_progress(
 ) -> None:
     """Report progress until ``finished`` is set, and one last time afterwards.
 
-    Without the last report, a job that starts and ends between two polls would never be reported. Spark
-    returns the result of a job before its own listeners have handled the end of the last tasks, so the last
-    report waits for them.
+    Without the last report, a job that starts and ends between two polls would never be reported.
     """
     last_counts = (-1, -1)
     while True:
         is_finished = finished.wait(_POLL_SECONDS)
         try:
-            if is_finished:
-                _await_ends_of_jobs(tracker, group)
             counts = _count_tasks(tracker, group)
             if counts != last_counts and counts[1]:
                 progress(text, *counts)
@@ -127,7 +125,10 @@ def _poll_progress(
 
 
 def _await_ends_of_jobs(tracker: StatusTracker, group: str) -> None:
-    """Wait until Spark counts no job of the group as running, for a few seconds at most."""
+    """Wait until Spark counts no job of the group as running, for a few seconds at most.
+
+    Spark returns the result of a job before its own listeners have handled the end of the last tasks.
+    """
     deadline = time.monotonic() + _LAST_EVENTS_SECONDS
     while time.monotonic() < deadline:
         infos = map(tracker.getJobInfo, tracker.getJobIdsForGroup(group))
