@@ -43,12 +43,13 @@ from tests.conftest import free_port
 from tests.git_remotes import BRANCH, run_git
 from tests.http_servers import serve
 from tests.object_servers import create_bucket, run_s3_server, send
+from tests.thoroughness import is_thorough, pick
 from tests.unit.state import test_git_branch_https
 from tests.unit.state.test_git_branch_https import GitServer
 
 certificate, server = test_git_branch_https.certificate, test_git_branch_https.server
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
 
 NO_QUOTES = "/+=&%"
 """Punctuation for values in formats without quoting, such as JAAS configs in files of the sandbox."""
@@ -320,8 +321,11 @@ def test_no_command_reveals_a_secret(project: CanaryProject) -> None:
     declare_everything(project)
     run = project.run
     run("validate", "-v")
+    if is_thorough():
+        run("doctor", "-v")
     run("doctor", "--format", "json", "-v", debug=True)
-    run("plan", "--graph", "-v", debug=True)
+    for output in pick(("text",), PLAN_FORMATS):
+        run("plan", "--format", output, "--graph", "-v", debug=True)
     run("plan", "--out", "it.plan", "--sign", "${env.KDECLARE_SIGNING_KEY}", "-v")
     for output in PLAN_FORMATS:
         run("show", "it.plan", "--format", output)
@@ -335,11 +339,15 @@ def test_no_command_reveals_a_secret(project: CanaryProject) -> None:
     run("apply", "it.plan", "--yes", "-v", code=4, environ=rotated)
     run("apply", "--yes", "--format", "json", "-v", environ=rotated)
     for output in ("text", "json", "html"):
+        if output in pick((), ("text", "json")):
+            run("history", "--format", output)
         run("history", first, "--steps", "--format", output)
     run("history", "diff", first, "it.plan")
     for command in ("status", "lock show", "acl list", "connector list", "schema-registry list"):
         run(*command.split(), "--format", "json", "-v")
-    run("status")
+        if is_thorough():
+            run(*command.split(), "-v")
+    run("status", "-v")
     run("connector", "describe", "source", "--format", "json")
     run("config", "describe", "--entity-type", "brokers", "--entity-name", "1")
     run("rollback", "--yes", "-v", "--format", "json", code=None, debug=True)
@@ -420,18 +428,19 @@ def test_no_audit_reveals_a_secret(project: CanaryProject) -> None:
 
 
 def use_state(project: CanaryProject, location: str, **environ: str) -> None:
-    """Apply, show and roll back with a state in this location."""
+    """Plan (with the thorough profile), apply, show and roll back with a state in this location."""
     manifests = project.folder / "shared"
     mechanisms = {"SCRAM-SHA-512": {"password": "${env.SCRAM_PASSWORD}"}}
     project.write("shared/user.yaml", "ScramUser", "bob", {"mechanisms": mechanisms})
     for command in (
+        *pick((), ("plan -v",)),
         "apply --yes -v",
         "history --format json",
         "status -v",
         "rollback --yes -v",
         "doctor -v",
     ):
-        paths = [str(manifests)] if command.startswith("apply") else []
+        paths = [str(manifests)] if command.startswith(("plan", "apply")) else []
         arguments = [*command.split(), *paths, "--state", location]
         code = None if command.startswith("doctor") else 0
         project.run(*arguments, code=code, debug=True, environ=environ)
