@@ -13,6 +13,7 @@ SERVERS = (
     "connect_sandbox",
     "registry_url",
     "worker_settings",
+    "clusters",
     "secured_sandbox",
     "tools",
     "five_brokers",

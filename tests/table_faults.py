@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
 import pytest
@@ -33,6 +33,7 @@ from kdeclare.fleet.tables.row_builder import Row, batch_rows
 from kdeclare.fleet.tables.rows import FINDINGS, LIVE, SUMMARY
 from kdeclare.fleet.tables.storage import LocalStorage, build_read_error, build_write_error
 from tests.spark.real_fleet import SECRETS, RealFleet, make_real_fleet
+from tests.thoroughness import is_thorough, pick
 
 KNOWN_CODES = frozenset(
     {"bad-audit", "bad-snapshot", "cannot-read", "cannot-write", "damaged-file", "incomplete-table"}
@@ -45,8 +46,9 @@ class Fault(StrEnum):
 
     FAIL, FAIL_LATE: the step reports an error, instead of or after its work. CRASH: the process is killed.
     HALF: a move or a write of several files does half of its work, and reports success. HALF_FAIL: the same,
-    and reports an error. LOSE: a file of the command's tables vanishes before the step. LATE: from this step
-    on, listings of records lack the newest record. Only these listings are its steps.
+    and reports an error. Only moves and such writes are steps of these two. LOSE: a file of the command's
+    tables vanishes before the step. LATE: from this step on, listings of records lack the newest record. Only
+    these listings are its steps.
     """
 
     FAIL = "fail"
@@ -60,6 +62,13 @@ class Fault(StrEnum):
 
 LISTINGS = (f"names {AUDITS}", f"names {SNAPSHOTS}")
 """The steps that list the records of audits and snapshots."""
+
+FEW_STEPS = {
+    Fault.HALF: ("rename ", "write_all "),
+    Fault.HALF_FAIL: ("rename ", "write_all "),
+    Fault.LATE: LISTINGS,
+}
+"""The beginnings of the steps that a fault can disturb, if it cannot disturb all steps."""
 
 
 class KilledError(BaseException):
@@ -93,7 +102,7 @@ class Disturbance:
         """Count a step. Return whether it is the disturbed one."""
         if self.fired == "killed":
             raise KilledError
-        if not self.is_active or (self.fault is Fault.LATE and step not in LISTINGS):
+        if not self.is_active or not step.startswith(FEW_STEPS.get(self.fault, "")):
             return False
         self.steps += 1
         self.names.append(step)
@@ -323,6 +332,59 @@ class FaultyFleet:
                     lambda path, schema=schema: read_rows(storage, path, schema),  # type: ignore[misc]
                 )
                 assert len(rows) == summary.rows[table]
+
+
+class HasResults(Protocol):
+    """A fleet with a folder for its audits and snapshots."""
+
+    @property
+    def out(self) -> Path:
+        """The folder."""
+
+    def copy(self, folder: Path) -> Self:
+        """Return the same fleet with a copy of the folder."""
+
+
+_Fleet = TypeVar("_Fleet", bound=HasResults)
+
+
+def disturb_everywhere(
+    fleet: _Fleet, folder: Path, fault: Fault, command: Callable[[_Fleet], object], interval: int = 3
+) -> Iterator[tuple[_Fleet, Outcome, str]]:
+    """Run a command once for each step, with a fault at this step. Yield the fleet, the outcome and the step.
+
+    interval: with the quick profile, only one of so many steps is disturbed. Faults that can disturb only few
+        steps disturb each of them.
+
+    With `Fault.LOSE`, one of the files that the command has written is lost at each step: another one at the
+    next step. With the thorough profile, each of them is lost once at each step.
+    """
+    at, which = 1, 0
+    while True:
+        case = fleet.copy(folder / f"{at}-{which}")
+        disturbance = Disturbance(case.out, fault, at, which if is_thorough() else at)
+        with disturb(disturbance):
+            outcome = run(lambda: command(case))  # noqa: B023
+        if disturbance.steps < at:
+            assert at > (1 if fault in FEW_STEPS else 10), "the command has too few steps"
+            return
+        step = f"{fault} at {at} ({disturbance.names[at - 1]}): {disturbance.fired}"
+        if disturbance.fired:
+            yield case, outcome, step
+        if is_thorough() and which + 1 < disturbance.files:
+            which += 1
+        else:
+            at, which = at + (1 if fault in FEW_STEPS else pick(interval, 1)), 0
+
+
+def check_outcome(outcome: Outcome, expected: object, step: str) -> None:
+    """Check that a disturbed command had the expected result, or failed with a known error."""
+    if outcome.is_killed:
+        return
+    if outcome.code is not None:
+        assert outcome.code in KNOWN_CODES, (outcome.code, step)
+    else:
+        assert outcome.result == expected, step
 
 
 def make_faulty_fleet(folder: Path, patch: pytest.MonkeyPatch) -> FaultyFleet:

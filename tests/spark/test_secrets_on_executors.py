@@ -19,6 +19,7 @@ from kdeclare.fleet.spark.settings import reject_unsecured_network
 from kdeclare.fleet.tables.rows import FINDINGS
 from kdeclare.fleet.tables.storage import LocalStorage
 from tests.spark.changing_folders import list_folders
+from tests.spark.executor_secrets import ExecutorSearch
 from tests.spark.programs import run_program, start_program
 from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, make_real_fleet
 from tests.spark.standalone import AUTHENTICATED, ENCRYPTED, SECRET, StandaloneSpark, start_standalone_spark
@@ -41,94 +42,25 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneS
         yield cluster
 
 
-def find_secrets(standalone: StandaloneSpark) -> list[str]:
-    """Return the files of executors that contain a secret or belong to the fleet."""
-    secrets = [text.encode() for text in (LITERAL, *SECRETS.values())]
-    own = ("fleet.zip", "fleet.yaml", "kdeclare.yaml", "state.json")
-    return [
-        path
-        for path, data in standalone.files_left().items()
-        if any(secret in data for secret in secrets) or Path(path).name in own
-    ]
+@pytest.fixture(scope="module")
+def search(standalone: StandaloneSpark) -> ExecutorSearch:
+    return ExecutorSearch(standalone, LITERAL, tuple(SECRETS.values()), SECRETS)
 
 
-def wait_until_cleaned(standalone: StandaloneSpark) -> list[str]:
-    """Return the files that remain after the worker had time to clean up a finished application."""
-    deadline = time.monotonic() + 120
-    while (found := find_secrets(standalone)) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return found
-
-
-WATCHED = """
-import json, os, sys, threading
-from pathlib import Path
-from kdeclare.cli.main import main
-
-folder, written, variable, *line = sys.argv[1:]
-seen, leaked, over = set(), set(), threading.Event()
-
-def watch():
-    while not over.wait(0.2):
-        # Not Path.rglob, which fails if a folder is removed meanwhile.
-        for path in [Path(parent, name) for parent, _, names in os.walk(folder) for name in names]:
-            try:
-                if not path.is_file():
-                    continue
-                data = path.read_bytes()
-                if written.encode() in data:
-                    seen.add((str(path), oct(path.stat().st_mode & 0o777)))
-                if variable.encode() in data:
-                    leaked.add(str(path))
-            except OSError:
-                pass
-
-thread = threading.Thread(target=watch)
-thread.start()
-try:
-    code = main(line)
-finally:
-    over.set()
-    thread.join()
-print(json.dumps([code, sorted(seen), sorted(leaked)]), file=sys.stderr)
-"""
-
-
-def run_audit(
-    fleet: RealFleet, standalone: StandaloneSpark, snapshots: Path, out: str, *more: str
-) -> tuple[int, str, str]:
-    """Run an audit on remote executors; return the exit code, stdout and stderr.
-
-    While it runs, the secrets of the fleet file are in files of Spark. When it has ended, they are in none.
-    The value of a variable is never in a file.
-    """
-    words = f"fleet audit {fleet.file} --snapshot {snapshots} --out {out} --master {standalone.master}"
-    arguments = [str(standalone.local), LITERAL, SECRETS["SASL_PASSWORD"], *words.split(), "--shared-folders"]
-    arguments += more
-    done = run_program(fleet.folder, WATCHED, {**SECRETS, **standalone.environ}, *arguments)
-    said, _, last = done.stderr.rstrip().rpartition("\n")
-    assert last.startswith("["), done.stderr
-    assert "0o600" in last or "0o644" in last, "the files are in Spark's temporary folder while it runs"
-    assert wait_until_cleaned(standalone) == []
-    code, _, leaked = json.loads(last)
-    assert leaked == []
-    return code, done.stdout, said
-
-
-def test_failed_audit_leaves_no_secret(fleet: RealFleet, standalone: StandaloneSpark) -> None:
+def test_failed_audit_leaves_no_secret(fleet: RealFleet, search: ExecutorSearch) -> None:
     """The audit fails after executors have read the declared resources, for which they need the secrets."""
     damaged = fleet.folder / "damaged"
     shutil.copytree(fleet.snapshots, damaged)
     (file,) = damaged.glob("data/*/*/cluster=eu-1/*.parquet")
     shutil.copy(file, file.with_name("copy.parquet"))
-    code, _, said = run_audit(fleet, standalone, damaged, "failed")
-    assert code == 1
-    assert "Duplicate resource" in said
+    audited = search.audit(fleet.folder, fleet.file, "failed", "--snapshot", str(damaged))
+    assert audited.code == 1
+    assert "Duplicate resource" in audited.err
 
 
 def test_audit_after_executor_loss_has_same_result_and_no_secret(
     fleet: RealFleet,
-    standalone: StandaloneSpark,
+    search: ExecutorSearch,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -148,8 +80,8 @@ def test_audit_after_executor_loss_has_same_result_and_no_secret(
         "spark.eventLog.dir": (fleet.folder / "events").as_uri(),
     }
     conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-    code, out, err = run_audit(fleet, standalone, fleet.snapshots, "elsewhere", *conf)
-    assert (code, fleet.fuse.exists()) == (0, False), err
+    there = search.audit(fleet.folder, fleet.file, "elsewhere", "--snapshot", str(fleet.snapshots), *conf)
+    assert (there.code, fleet.fuse.exists()) == (0, False), there.err
     expected = read_findings(fleet.folder / "here")
     assert read_findings(fleet.folder / "elsewhere") == expected
     found = {(row["cluster"], row["finding"], row["name"]) for row in expected}
@@ -162,9 +94,11 @@ def test_audit_after_executor_loss_has_same_result_and_no_secret(
         ("lab", "pending", "t.0"),
     } <= found
     assert [row["cluster"] for row in expected if row["name"] == "wide"] == ["eu-1"]
-    assert all("Policy 'people' needs data that snapshots do not contain" in text for text in (here.out, out))
+    assert all(
+        "Policy 'people' needs data that snapshots do not contain" in text for text in (here.out, there.out)
+    )
     assert not [row for row in expected if row["path"] == "policies.people"]
-    expect_no_secret(fleet.folder, [here.out, here.err, out, err])
+    expect_no_secret(fleet.folder, [here.out, here.err, there.out, there.err])
 
 
 def read_findings(out: Path) -> list[dict[str, Any]]:
@@ -190,7 +124,7 @@ def expect_no_secret(folder: Path, said: list[str]) -> None:
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.thorough), signal.SIGKILL])
 def test_killed_driver_leaves_no_file(
-    fleet: RealFleet, standalone: StandaloneSpark, number: signal.Signals
+    fleet: RealFleet, standalone: StandaloneSpark, search: ExecutorSearch, number: signal.Signals
 ) -> None:
     """The driver is killed while a task works in the unpacked archive."""
     fleet.fuse.write_text("wait")
@@ -210,11 +144,13 @@ def test_killed_driver_leaves_no_file(
         fleet.fuse.unlink(missing_ok=True)
         program.kill()
         program.communicate()
-    assert wait_until_cleaned(standalone) == []
+    assert search.wait_until_cleaned() == []
     assert list_unpacked(standalone) == []
 
 
-def test_killed_python_worker_leaves_no_file(fleet: RealFleet, standalone: StandaloneSpark) -> None:
+def test_killed_python_worker_leaves_no_file(
+    fleet: RealFleet, standalone: StandaloneSpark, search: ExecutorSearch
+) -> None:
     """Spark repeats the task in another Python process. The files of the first one are removed."""
     fleet.fuse.write_text("kill python")
     fleet.burnt.unlink(missing_ok=True)
@@ -227,7 +163,7 @@ def test_killed_python_worker_leaves_no_file(fleet: RealFleet, standalone: Stand
     )
     assert not fleet.fuse.exists()
     assert done.stdout.splitlines()[-1] == "exit code 0", done.stderr
-    assert wait_until_cleaned(standalone) == []
+    assert search.wait_until_cleaned() == []
     assert list_unpacked(standalone) == []
     assert Path(fleet.burnt.read_text()).is_relative_to(standalone.local), "the task worked in its own files"
 

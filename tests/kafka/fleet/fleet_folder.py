@@ -155,6 +155,12 @@ def parse_valid_output(schema: str, printed: str) -> dict[str, Any]:
     return document
 
 
+def list_comparable(rows: list[dict[str, Any]], *omitted: str) -> list[str]:
+    """Return the rows of an audit without the omitted fields and those that differ from audit to audit."""
+    differing = {"audit_id", "audited_at", "first_seen", "status", *omitted}
+    return sorted(repr({k: v for k, v in row.items() if k not in differing}) for row in rows)
+
+
 def dump_manifest(name: str, spec: Mapping[str, Any], team: str) -> str:
     """Return a manifest. A name without a kind is the name of a topic, which gets the label of the team."""
     kind, _, rest = name.rpartition("/")

@@ -17,6 +17,7 @@ from tests.kafka.fleet.fleet_folder import (
     FleetFolder,
     build_topic_spec,
     dump_manifest,
+    list_comparable,
     parse_valid_output,
     write_document,
 )
@@ -184,12 +185,6 @@ def test_unchanged_clusters_are_not_compared_again(teams: Teams) -> None:
     assert incremental["found"] == full["found"]
     carried_over = teams.read_findings(incremental["audit_id"])
     assert list_comparable(carried_over) == list_comparable(teams.read_findings(full["audit_id"], "full"))
-
-
-def list_comparable(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the rows of an audit without what differs from audit to audit."""
-    differing = {"audit_id", "audited_at", "first_seen", "status"}
-    return sorted(repr({k: v for k, v in row.items() if k not in differing}) for row in rows)
 
 
 def test_recreated_topic_is_found(teams: Teams) -> None:

@@ -12,23 +12,19 @@ from kdeclare.fleet.tables.records import AUDITS, SNAPSHOTS, list_record_ids
 from kdeclare.fleet.tables.storage import LocalStorage
 from tests.spark.real_fleet import SECRETS
 from tests.table_faults import (
-    KNOWN_CODES,
     Disturbance,
     Fault,
     FaultyFleet,
     FaultyStorage,
-    Outcome,
+    check_outcome,
     disturb,
+    disturb_everywhere,
     make_faulty_fleet,
     run,
     use_faulty_storage,
 )
-from tests.thoroughness import is_thorough, pick
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
-
-STEPS = 3
-"""With the quick profile, one of so many steps fails."""
 
 
 @pytest.fixture(scope="module")
@@ -38,34 +34,6 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyFleet]:
             patch.setenv(name, value)
         with use_faulty_storage():
             yield make_faulty_fleet(tmp_path_factory.mktemp("faults"), patch)
-
-
-def disturb_everywhere(
-    fleet: FaultyFleet, folder: Path, fault: Fault, command: Callable[[FaultyFleet], object]
-) -> Iterator[tuple[FaultyFleet, Outcome, str]]:
-    """Run a command once for each step, with a fault at this step. Yield the fleet, the outcome and the step.
-
-    With the quick profile, it is only every third step.
-
-    With `Fault.LOSE`, one of the files that the command has written is lost at each step: another one at the
-    next step. With the thorough profile, each of them is lost once at each step.
-    """
-    at, which = 1, 0
-    while True:
-        case = fleet.copy(folder / f"{at}-{which}")
-        disturbance = Disturbance(case.out, fault, at, which if is_thorough() else at)
-        with disturb(disturbance):
-            outcome = run(lambda: command(case))  # noqa: B023
-        if disturbance.steps < at:
-            assert at > (1 if fault is Fault.LATE else 10), "the command has too few steps"
-            return
-        step = f"{fault} at {at} ({disturbance.names[at - 1]}): {disturbance.fired}"
-        if disturbance.fired:
-            yield case, outcome, step
-        if is_thorough() and which + 1 < disturbance.files:
-            which += 1
-        else:
-            at, which = at + pick(STEPS, 1), 0
 
 
 @pytest.mark.parametrize("fault", Fault)
@@ -135,15 +103,6 @@ def test_reader_is_complete_or_fails(
         check_outcome(outcome, expected, f"{fault} at {at} ({disturbance.names[at - 1]})")
         at += 1
     assert at > (1 if fault is Fault.LATE else 4)
-
-
-def check_outcome(outcome: Outcome, expected: object, step: str) -> None:
-    if outcome.is_killed:
-        return
-    if outcome.code is not None:
-        assert outcome.code in KNOWN_CODES, (outcome.code, step)
-    else:
-        assert outcome.result == expected, step
 
 
 def test_storage_is_replaced(faulty: FaultyFleet) -> None:
