@@ -7,7 +7,7 @@ import typer
 
 from kdeclare.cli.confirmation import ConfirmationPrompt
 from kdeclare.cli.console import Console
-from kdeclare.cli.options import validate_duration
+from kdeclare.cli.options.single_options import validate_duration
 from kdeclare.cli.run_output import ApplyFlags, execute_run
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass

@@ -11,7 +11,8 @@ import typer
 
 from kdeclare.cli.console import Console
 from kdeclare.cli.invocation import Invocation
-from kdeclare.cli.options import OutputOptions, ProviderOptionsMarker
+from kdeclare.cli.options.option_groups import OutputOptions
+from kdeclare.cli.options.single_options import ProviderOptionsMarker
 from kdeclare.cli.terminal_text import write_traceback
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode

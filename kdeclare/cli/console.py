@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from kdeclare.cli.options import OutputOptions
+from kdeclare.cli.options.option_groups import OutputOptions
 from kdeclare.cli.progress import ProgressBars
 from kdeclare.cli.terminal_text import TerminalFormatter, sanitize_for_terminal
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error

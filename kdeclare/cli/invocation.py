@@ -7,7 +7,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 if TYPE_CHECKING:
     from kdeclare.app.connections import ConnectionCache
     from kdeclare.app.workspace import Workspace, WorkspaceOptions
-    from kdeclare.cli.options import OutputOptions
+    from kdeclare.cli.options.option_groups import OutputOptions
     from kdeclare.cli.pager import Pager
 
 

@@ -1,7 +1,7 @@
 """Read project files, and resolve the references of one environment."""
 
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -16,13 +16,18 @@ from kdeclare.core.provider.registry import (
     find_plan_settings,
 )
 from kdeclare.core.resources.name_scope import NameScope
-from kdeclare.core.suggestions import format_suggestion
 from kdeclare.engine.state.port import is_folder_name
 from kdeclare.manifests.checks import parse_name_scope
 from kdeclare.manifests.document_models import (
     load_document,
     resolve_location,
     validate_document,
+)
+from kdeclare.manifests.environment_choice import (
+    DEFAULT,
+    choose_environment,
+    drop_connection_fields,
+    select_environment,
 )
 from kdeclare.manifests.policies import PolicyEntry, build_policy_entries
 from kdeclare.manifests.project_schema import (
@@ -35,7 +40,7 @@ from kdeclare.manifests.project_schema import (
 from kdeclare.manifests.schema_errors import Location
 from kdeclare.manifests.signature_rules import SignatureRules, build_signature_rules
 from kdeclare.manifests.syntax.node_reader import NodeReader
-from kdeclare.manifests.syntax.nodes import find_child, find_node, find_position
+from kdeclare.manifests.syntax.nodes import find_node, find_position, list_keys
 from kdeclare.manifests.syntax.reference_limits import (
     TRUSTED_PROJECT,
     Limits,
@@ -46,13 +51,9 @@ from kdeclare.manifests.syntax.substitution import ReferenceContext, Variable, h
 from kdeclare.manifests.variables import GivenVariables, resolve_variables
 
 PROJECT_FILE = "kdeclare.yaml"
-DEFAULT = "default"
 MANIFESTS_FOLDER = "manifests"
 
 PROJECT_READ_HINT = "Pass the path of a readable project file with --project FILE."
-
-_CONNECTION_FIELDS = frozenset({"bootstrapServers", "clientConfig", "clientConfigFile", "providers"})
-"""The fields of an environment that are needed only for connecting to its systems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ def open_project(
     """
     path = _find_project_file(file)
     if path is None:
-        _choose_environment(env, None, {}, None)
+        choose_environment(env, None, {}, None)
         limits = build_project_limits(None, environ)
         reader = NodeReader(ReferenceContext(Path(), environ, variables=None, limits=limits))
         resolved = resolve_variables(None, {}, {}, DEFAULT, reader, variables or GivenVariables())
@@ -208,9 +209,9 @@ def read_project_names(file: Path | None, env: str | None) -> tuple[str, str]:
     """
     path = _find_project_file(file)
     if path is None:
-        return DEFAULT, _choose_environment(env, None, {}, None)
+        return DEFAULT, choose_environment(env, None, {}, None)
     project_document = read_project(path)
-    return project_document.name, _choose_environment(
+    return project_document.name, choose_environment(
         env,
         project_document.spec.defaultEnvironment,
         project_document.spec.environments,
@@ -255,14 +256,14 @@ class ProjectDocument:
         env, offline, variables: see `open_project`.
         Raises KdeclareError with all problems in the file, or if the environment does not exist.
         """
-        name = _choose_environment(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
+        name = choose_environment(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
         # variables that only other environments need might not be set, so their references are not resolved
         limits = build_project_limits(self.spec.references, environ)
         reader = NodeReader(ReferenceContext(self.file.parent, environ, variables=None, limits=limits))
-        needed = _select_environment(self.root, name)
+        needed = select_environment(self.root, name)
         model = _choose_model(self.root)
         manifest = validate_document(
-            model, _drop_connection_fields(needed, name) if offline else needed, reader
+            model, drop_connection_fields(needed, name) if offline else needed, reader
         )
         _validate_names(manifest, self.root)
         project = _build_project(
@@ -298,17 +299,13 @@ def _choose_model(root: Node) -> type[ProjectManifest]:
     environments = find_node(root, ("spec", "environments"))
     pairs = environments.value if isinstance(environments, MappingNode) else ()
     builtin_fields = EnvironmentSpec.model_fields.keys() - {"providers"}
-    in_environments = {key for _, environment in pairs for key in _collect_keys(environment)}
-    in_project = set(_collect_keys(find_node(root, ("spec",))))
+    in_environments = {key for _, environment in pairs for key in list_keys(environment)}
+    in_project = set(list_keys(find_node(root, ("spec",))))
     if in_environments - builtin_fields or in_project - ProjectSpec.model_fields.keys():
         return build_project_model(
             find_connection_settings(), find_plan_settings(), find_environment_settings()
         )
     return ProjectManifest
-
-
-def _collect_keys(node: Node | None) -> list[str]:
-    return [str(key.value) for key, _ in node.value] if isinstance(node, MappingNode) else []
 
 
 def _collect_plan_settings(
@@ -429,74 +426,3 @@ def _build_project(
         environments=tuple(full_spec.environments),
         foreign_manifests=tuple(folder / path for path in foreign),
     )
-
-
-def _choose_environment(
-    env: str | None, default: str | None, environments: Mapping[str, EnvironmentSpec], root: Node | None
-) -> str:
-    environment_names = list(environments) or [DEFAULT]
-    name = env or default or (environment_names[0] if len(environment_names) == 1 else None)
-    if name is None:
-        raise KdeclareError(
-            error(
-                "unknown-environment",
-                "No environment chosen",
-                f"The project has the environments {', '.join(sorted(environment_names))}, "
-                f"and none of them is the default.",
-                hint="Choose one with --env, or set defaultEnvironment in the project file.",
-                place=find_position(root, ("spec", "environments"), key=True) if root is not None else None,
-            )
-        )
-    if name in environment_names:
-        return name
-    is_declared_default = env is None and root is not None
-    raise KdeclareError(
-        error(
-            "unknown-environment",
-            "No such environment",
-            f"The project has no environment '{name}'; it has {', '.join(sorted(environment_names))}.",
-            hint=format_suggestion(name, environment_names),
-            place=find_position(root, ("spec", "defaultEnvironment"))
-            if is_declared_default and root is not None
-            else None,
-            subject=name,
-        )
-    )
-
-
-def _select_environment(root: Node, env: str) -> Node:
-    """Return a project file's document with ``env`` as its only environment."""
-    spec = find_child(root, "spec")
-    environments = find_child(spec[1], "environments") if spec else None
-    if spec is None or environments is None:
-        return root
-    chosen_pairs = [pair for pair in environments[1].value if pair[0].value == env]
-    return _replace_value(
-        root, "spec", _replace_value(spec[1], "environments", _build_mapping(environments[1], chosen_pairs))
-    )
-
-
-def _drop_connection_fields(root: Node, env: str) -> Node:
-    """Return a project file's document without the state, and without the connection settings of ``env``."""
-    spec = find_node(root, ("spec",))
-    environments, environment = (find_node(root, ("spec", "environments", *more)) for more in ((), (env,)))
-    if spec is None:
-        return root
-    if environments is not None and environment is not None:
-        is_plain = set(_collect_keys(environment)) <= EnvironmentSpec.model_fields.keys()
-        fields = _CONNECTION_FIELDS | (frozenset() if is_plain else find_environment_settings().keys())
-        environments = _replace_value(environments, env, _drop_keys(environment, fields))
-        spec = _replace_value(spec, "environments", environments)
-    return _replace_value(root, "spec", _drop_keys(spec, {"state"}))
-
-
-def _drop_keys(node: Node, keys: Set[str]) -> Node:
-    return _build_mapping(node, [(k, v) for k, v in node.value if k.value not in keys])
-
-
-def _replace_value(node: Node, key: str, value: Node) -> Node:
-    return _build_mapping(node, [(k, value if k.value == key else v) for k, v in node.value])
-
-
-def _build_mapping(node: Node, pairs: list[tuple[Node, Node]]) -> Node:
-    return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)

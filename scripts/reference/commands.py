@@ -6,7 +6,7 @@ from typing import Any
 
 from kdeclare.cli.help_groups import HELP_GROUPS, get_help_group
 from kdeclare.cli.main import build_application
-from kdeclare.cli.options import ConnectionOptions, OutputOptions
+from kdeclare.cli.options.option_groups import ConnectionOptions, OutputOptions
 from scripts.reference.markdown import code, fence, page, prose, table
 
 _SHARED = {f.name for group in (ConnectionOptions, OutputOptions) for f in fields(group)}

@@ -7,7 +7,8 @@ import typer
 from kdeclare.cli.adhoc import Declared, WriteManifest, run_declared
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.options import Format, PolicyOverrideOptions, StateOptions, Yes
+from kdeclare.cli.options.option_groups import PolicyOverrideOptions, StateOptions
+from kdeclare.cli.options.single_options import Format, Yes
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare_flags.provider import FLAG, FlagSpec
 

@@ -8,7 +8,8 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import RunFormat, StateOptions
+from kdeclare.cli.options.option_groups import StateOptions
+from kdeclare.cli.options.single_options import RunFormat
 from kdeclare.core.exit_codes import ExitCode
 
 _EPILOG = build_epilog(

@@ -8,7 +8,8 @@ from kdeclare.cli.command import command
 from kdeclare.cli.confirmation import prompt_for_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import Format, StateOptions, Yes
+from kdeclare.cli.options.option_groups import StateOptions
+from kdeclare.cli.options.single_options import Format, Yes
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import typer
 
 from kdeclare.cli.console import Console
 from kdeclare.cli.installed_commands import NEW_GROUP, add_commands
-from kdeclare.cli.options import ProjectOptions
+from kdeclare.cli.options.option_groups import ProjectOptions
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:

@@ -10,15 +10,8 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import (
-    ConnectionOptions,
-    Graph,
-    Paths,
-    PlanFormat,
-    PlanningOptions,
-    Sign,
-    VisibilityTimeout,
-)
+from kdeclare.cli.options.option_groups import ConnectionOptions, PlanningOptions
+from kdeclare.cli.options.single_options import Graph, Paths, PlanFormat, Sign, VisibilityTimeout
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:

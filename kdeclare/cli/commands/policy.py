@@ -9,7 +9,8 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ConnectionOptions, Format, Paths, ProjectOptions
+from kdeclare.cli.options.option_groups import ConnectionOptions, ProjectOptions
+from kdeclare.cli.options.single_options import Format, Paths
 from kdeclare.core.exit_codes import ExitCode
 
 _CHECK_EPILOG = build_epilog(

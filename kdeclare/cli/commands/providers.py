@@ -5,7 +5,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import Format
+from kdeclare.cli.options.single_options import Format
 from kdeclare.core.exit_codes import ExitCode
 
 _EPILOG = build_epilog("kdeclare providers", "kdeclare providers --format json", codes=(0, 1))

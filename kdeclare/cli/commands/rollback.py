@@ -9,12 +9,11 @@ from kdeclare.cli.command import command
 from kdeclare.cli.confirmation import ConfirmationPrompt
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import (
-    ConnectionOptions,
+from kdeclare.cli.options.option_groups import ConnectionOptions, PolicyOverrideOptions
+from kdeclare.cli.options.single_options import (
     DeletionChoices,
     FollowTimeout,
     NoImpact,
-    PolicyOverrideOptions,
     RunFormat,
     Sign,
     VisibilityTimeout,

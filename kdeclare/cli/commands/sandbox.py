@@ -11,7 +11,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.confirmation import prompt_for_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import Format, Yes
+from kdeclare.cli.options.single_options import Format, Yes
 from kdeclare.core.exit_codes import ExitCode
 
 Folder = Annotated[Path, typer.Option("--folder", metavar="DIR", help="Folder for the files of the sandbox.")]

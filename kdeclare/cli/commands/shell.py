@@ -14,7 +14,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ConnectionOptions
+from kdeclare.cli.options.option_groups import ConnectionOptions
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
 

@@ -10,7 +10,8 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.invocation import Invocation
-from kdeclare.cli.options import FindingsFormat, Paths, ProjectOptions
+from kdeclare.cli.options.option_groups import ProjectOptions
+from kdeclare.cli.options.single_options import FindingsFormat, Paths
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 

@@ -336,3 +336,8 @@ def _find_block_position(text: str, offset: int, start: SourcePosition, lines: l
     indent = len(lines[file_line]) - len(line)
     column = indent + offset - (text.rfind("\n", 0, offset) + 1)
     return SourcePosition(start.file, file_line + 1, column + 1)
+
+
+def list_keys(node: Node | None) -> list[str]:
+    """Return the keys of a mapping, or an empty list for other nodes."""
+    return [str(key.value) for key, _ in node.value] if isinstance(node, MappingNode) else []

@@ -16,7 +16,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.commands.new import write_new_manifest
 from kdeclare.cli.console import Console
 from kdeclare.cli.installed_commands import NEW_GROUP, find_commands
-from kdeclare.cli.options import ProjectOptions
+from kdeclare.cli.options.option_groups import ProjectOptions
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.jsontypes import JsonValue

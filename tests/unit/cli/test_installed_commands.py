@@ -16,7 +16,7 @@ from kdeclare.cli.interactive.candidates import find_candidates, load_completion
 from kdeclare.cli.interactive.grammar import Command, Parameter, parse_context
 from kdeclare.cli.interactive.names import LiveNames
 from kdeclare.cli.invocation import ShellContext
-from kdeclare.cli.options import OutputOptions
+from kdeclare.cli.options.option_groups import OutputOptions
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.help_text import parse_command_groups
 

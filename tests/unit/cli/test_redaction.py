@@ -11,7 +11,7 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.interactive.session import is_secret_line
 from kdeclare.cli.invocation import Invocation
 from kdeclare.cli.main import main
-from kdeclare.cli.options import OutputOptions
+from kdeclare.cli.options.option_groups import OutputOptions
 from kdeclare.cli.redaction import has_secret, redact_arguments
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.provider import registry

@@ -13,7 +13,7 @@ import pytest
 from kdeclare.app.apply import handle_interrupts
 from kdeclare.cli.confirmation import prompt_for_yes
 from kdeclare.cli.console import Console
-from kdeclare.cli.options import OutputOptions
+from kdeclare.cli.options.option_groups import OutputOptions
 from kdeclare.core.diagnostics import error, info, warning
 from tests.unit.cli.command_line import CommandLine, Terminal, open_keyboard
 

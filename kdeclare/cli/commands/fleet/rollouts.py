@@ -8,15 +8,15 @@ import typer
 from kdeclare.cli.confirmation import build_declined_error, prompt_for_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.fleet_options import EngineName, FleetClusterOptions, FleetFile, SparkOptions
-from kdeclare.cli.options import (
+from kdeclare.cli.options.fleet_options import EngineName, FleetClusterOptions, FleetFile, SparkOptions
+from kdeclare.cli.options.option_groups import PlanningOptions
+from kdeclare.cli.options.option_values import parse_pairs
+from kdeclare.cli.options.single_options import (
     FollowTimeout,
     Format,
-    PlanningOptions,
     RequireSignature,
     Sign,
     Yes,
-    parse_pairs,
     validate_duration,
 )
 from kdeclare.core.exit_codes import ExitCode

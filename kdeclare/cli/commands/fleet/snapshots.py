@@ -6,8 +6,8 @@ import typer
 
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.fleet_options import EngineName, FleetClusterOptions, FleetFile, SparkOptions
-from kdeclare.cli.options import Format
+from kdeclare.cli.options.fleet_options import EngineName, FleetClusterOptions, FleetFile, SparkOptions
+from kdeclare.cli.options.single_options import Format
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 

@@ -8,7 +8,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ProjectOptions
+from kdeclare.cli.options.option_groups import ProjectOptions
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:

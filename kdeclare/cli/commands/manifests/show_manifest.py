@@ -8,7 +8,9 @@ from kdeclare.cli.command import command
 from kdeclare.cli.completion import complete_resources
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import Format, ProjectOptions, parse_resource
+from kdeclare.cli.options.option_groups import ProjectOptions
+from kdeclare.cli.options.option_values import parse_resource
+from kdeclare.cli.options.single_options import Format
 from kdeclare.core.exit_codes import ExitCode
 
 _EPILOG = build_epilog(

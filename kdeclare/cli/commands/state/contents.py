@@ -8,7 +8,8 @@ import typer
 from kdeclare.cli.completion import complete_owned
 from kdeclare.cli.confirmation import build_declined_error, prompt_for_yes
 from kdeclare.cli.console import Console
-from kdeclare.cli.options import Format, StateOptions, Yes
+from kdeclare.cli.options.option_groups import StateOptions
+from kdeclare.cli.options.single_options import Format, Yes
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def move(
     one with the old name.
     """
     from kdeclare.app.state.contents import move_ownership
-    from kdeclare.cli.options import parse_resource
+    from kdeclare.cli.options.option_values import parse_resource
 
     old_id, new_id = parse_owned(old), parse_resource("NEW", new)
     if old_id.kind != new_id.kind:

@@ -7,7 +7,8 @@ import typer
 from kdeclare.cli.completion import complete_runs
 from kdeclare.cli.confirmation import build_declined_error, prompt_for_yes
 from kdeclare.cli.console import Console
-from kdeclare.cli.options import Format, ProjectOptions, StateOptions, Yes, validate_location
+from kdeclare.cli.options.option_groups import ProjectOptions, StateOptions
+from kdeclare.cli.options.single_options import Format, Yes, validate_location
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from kdeclare.cli.commands.state.contents import parse_owned
 from kdeclare.cli.completion import complete_owned
 from kdeclare.cli.confirmation import build_declined_error, prompt_for_yes
 from kdeclare.cli.console import Console
-from kdeclare.cli.options import Format, StateOptions, Yes, validate_location
+from kdeclare.cli.options.option_groups import StateOptions
+from kdeclare.cli.options.single_options import Format, Yes, validate_location
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:

@@ -10,7 +10,9 @@ from kdeclare.cli.command import command
 from kdeclare.cli.confirmation import build_declined_error, prompt_for_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import Format, StateOptions, Yes, parse_settings, validate_duration
+from kdeclare.cli.options.option_groups import StateOptions
+from kdeclare.cli.options.option_values import parse_settings
+from kdeclare.cli.options.single_options import Format, Yes, validate_duration
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 

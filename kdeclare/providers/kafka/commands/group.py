@@ -9,7 +9,8 @@ from kdeclare.cli.adhoc import run_and_show
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ConnectionOptions, Format, Yes
+from kdeclare.cli.options.option_groups import ConnectionOptions
+from kdeclare.cli.options.single_options import Format, Yes
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.commands.group_options import (
     ExecutionOptions,

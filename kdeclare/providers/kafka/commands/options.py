@@ -9,7 +9,9 @@ import typer
 
 from kdeclare.cli.adhoc import VerifyTimeout, WriteManifest
 from kdeclare.cli.console import Console
-from kdeclare.cli.options import ChosenOptions, OverrideOptions, ProviderOptionsMarker, parse_settings
+from kdeclare.cli.options.option_groups import OverrideOptions
+from kdeclare.cli.options.option_values import parse_settings
+from kdeclare.cli.options.single_options import ChosenOptions, ProviderOptionsMarker
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.whole_number import parse_whole_number
 from kdeclare.providers.kafka.commands.clients.client_options import ClientOptions

@@ -7,7 +7,8 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ConnectionOptions, Format
+from kdeclare.cli.options.option_groups import ConnectionOptions
+from kdeclare.cli.options.single_options import Format
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.commands.options import TopicNames
@@ -20,7 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdeclare.cli.adhoc import run_and_show
-from kdeclare.cli.options import PolicyOverrideOptions, Yes, parse_settings
+from kdeclare.cli.options.option_groups import PolicyOverrideOptions
+from kdeclare.cli.options.option_values import parse_settings
+from kdeclare.cli.options.single_options import Yes
 from kdeclare.providers.kafka.commands.options import (
     AfterChangeOptions,
     ConfigChangeOptions,

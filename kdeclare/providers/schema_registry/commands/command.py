@@ -8,7 +8,8 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ConnectionOptions, Format
+from kdeclare.cli.options.option_groups import ConnectionOptions
+from kdeclare.cli.options.single_options import Format
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.schema_registry.names import LevelName, SchemaTypeName
 

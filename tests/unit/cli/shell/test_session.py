@@ -24,7 +24,7 @@ from kdeclare.cli.interactive.line_runner import LineRunner
 from kdeclare.cli.interactive.names import LiveNames
 from kdeclare.cli.interactive.session import Session, build_prompt, shorten_name
 from kdeclare.cli.invocation import ShellContext
-from kdeclare.cli.options import OutputOptions
+from kdeclare.cli.options.option_groups import OutputOptions
 from kdeclare.cli.pager import Pager
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.providers.kafka import connection

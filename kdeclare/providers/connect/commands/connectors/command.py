@@ -8,7 +8,8 @@ from kdeclare.cli.adhoc import VerifyTimeout, WriteManifest, run_and_show
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ConnectionOptions, Format, OverrideOptions, Yes
+from kdeclare.cli.options.option_groups import ConnectionOptions, OverrideOptions
+from kdeclare.cli.options.single_options import Format, Yes
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 

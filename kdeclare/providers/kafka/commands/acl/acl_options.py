@@ -5,7 +5,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import typer
 
-from kdeclare.cli.options import ChosenOptions
+from kdeclare.cli.options.single_options import ChosenOptions
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.providers.kafka.acl.authorization import is_about

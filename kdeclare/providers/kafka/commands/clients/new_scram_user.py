@@ -9,7 +9,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.commands.new import write_new_manifest
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ProjectOptions
+from kdeclare.cli.options.option_groups import ProjectOptions
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:

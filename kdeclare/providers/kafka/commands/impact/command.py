@@ -13,7 +13,9 @@ from kdeclare.cli.completion import complete_resources
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.help_groups import INSPECT
-from kdeclare.cli.options import ConnectionOptions, Format, parse_resource
+from kdeclare.cli.options.option_groups import ConnectionOptions
+from kdeclare.cli.options.option_values import parse_resource
+from kdeclare.cli.options.single_options import Format
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.commands.options import ConfigChangeOptions, parse_replica_assignment

@@ -11,7 +11,8 @@ from kdeclare.cli.command import command
 from kdeclare.cli.confirmation import ConfirmationPrompt
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
-from kdeclare.cli.options import ClusterOptions, PolicyOverrideOptions, Yes
+from kdeclare.cli.options.option_groups import ClusterOptions, PolicyOverrideOptions
+from kdeclare.cli.options.single_options import Yes
 from kdeclare.cli.run_output import ApplyFlags, execute_run
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode

@@ -8,7 +8,8 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.help_groups import INSPECT
-from kdeclare.cli.options import ConnectionOptions, Format
+from kdeclare.cli.options.option_groups import ConnectionOptions
+from kdeclare.cli.options.single_options import Format
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.commands.options import TopicNames
 from kdeclare.providers.kafka.commands.topic import ExcludeInternal, IfExists

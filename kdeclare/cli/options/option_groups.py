@@ -4,180 +4,34 @@ Slow imports are inside the functions that use them, because every command impor
 only shows its ``--help``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kdeclare.cli.completion import complete_environments, complete_resources
 from kdeclare.cli.invocation import Invocation
+from kdeclare.cli.options.option_values import (
+    parse_deletion_limit,
+    parse_pairs,
+    parse_resources,
+    parse_variables,
+)
+from kdeclare.cli.options.single_options import (
+    ChosenOptions,
+    DeletionChoices,
+    NoImpact,
+    PlanChoices,
+    validate_addresses,
+    validate_duration,
+    validate_location,
+)
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.whole_number import parse_whole_number
 
 if TYPE_CHECKING:
     from kdeclare.app.workspace import Workspace, WorkspaceOptions
-    from kdeclare.core.resources.ids import ResourceId
-    from kdeclare.engine.planning.request import DeletionLimit, PlanScope
-    from kdeclare.manifests.variables import GivenVariables
-
-Format = Annotated[
-    Literal["text", "json"],
-    typer.Option(
-        "--format", metavar="text|json", help="Format of stdout: text for people, json for scripts."
-    ),
-]
-RunFormat = Annotated[
-    Literal["text", "json", "html"],
-    typer.Option(
-        "--format",
-        metavar="text|json|html",
-        help="Format of stdout: text for people, json for scripts, html for a browser.",
-    ),
-]
-PlanFormat = Annotated[
-    Literal["text", "json", "markdown", "sarif", "html"],
-    typer.Option(
-        "--format",
-        metavar="text|json|markdown|sarif|html",
-        help="Format of stdout: text for people, json for scripts, markdown for a comment on a pull request, "
-        "sarif for file annotations, html for a browser.",
-    ),
-]
-FindingsFormat = Annotated[
-    Literal["text", "json", "sarif"],
-    typer.Option(
-        "--format",
-        metavar="text|json|sarif",
-        help="Format of stdout: text for people, json for scripts, sarif for file annotations.",
-    ),
-]
-Paths = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="PATH",
-        help="Files or folders with manifests, or - for standard input (default: all manifests of the "
-        "project).",
-        show_default=False,
-    ),
-]
-_MAX_SECONDS = 365 * 86400.0
-"""The maximum duration in seconds (one year), because Python's sockets and locks limit their timeouts."""
-
-
-def validate_duration(value: float | None) -> float | None:
-    """Return ``value`` unchanged. Raises BadParameter if it is NaN or greater than `_MAX_SECONDS`."""
-    if value is not None and not value <= _MAX_SECONDS:
-        raise typer.BadParameter(f"{value:g} is not allowed. The maximum is {_MAX_SECONDS:.0f}.")
-    return value
-
-
-def validate_location(value: str | None) -> str | None:
-    """Return ``value`` unchanged. Raises BadParameter if it cannot be the location of a state."""
-    if value is not None:
-        from kdeclare.app.state_stores import check_state_location
-        from kdeclare.core.diagnostics import KdeclareError
-
-        try:
-            check_state_location(value)
-        except KdeclareError as problem:
-            raise typer.BadParameter(" ".join(f"{d.detail} {d.hint}" for d in problem.diagnostics)) from None
-    return value
-
-
-def validate_addresses(value: str | None) -> str | None:
-    """Return ``value`` unchanged. Raises BadParameter if it is not a list of addresses."""
-    for address in value.split(",") if value is not None else ():
-        host, _, port = address.strip().rpartition(":")
-        if not (host and 0 < (parse_whole_number(port) or 0) < 65536):
-            raise typer.BadParameter(
-                f"'{address}' does not have the form HOST:PORT, for example localhost:9092."
-            )
-    return value
-
-
-Sign = Annotated[
-    str | None,
-    typer.Option(
-        "--sign",
-        metavar="KEY",
-        help="Sign the saved plan with this key: the path of a private key (Ed25519 in PEM, or any "
-        "OpenSSH key), or ${env.NAME} with the text of the key. If the key has a passphrase, put the "
-        "passphrase into the environment variable KDECLARE_SIGNING_PASSPHRASE.",
-    ),
-]
-RequireSignature = Annotated[
-    bool,
-    typer.Option(
-        "--require-signature",
-        help="Apply a saved plan only if a key that the project trusts has signed it, even if the project "
-        "does not require signatures.",
-    ),
-]
-FollowTimeout = Annotated[
-    float,
-    typer.Option(
-        "--follow-timeout",
-        metavar="SECONDS",
-        min=0,
-        callback=validate_duration,
-        help="How long to wait for Connect workers to pick up a change.",
-    ),
-]
-VisibilityTimeout = Annotated[
-    float,
-    typer.Option(
-        "--visibility-timeout",
-        metavar="SECONDS",
-        min=0,
-        callback=validate_duration,
-        help="How long to wait for earlier changes to become visible and for expected objects to appear.",
-    ),
-]
-NoImpact = Annotated[
-    bool,
-    typer.Option("--no-impact", help="Do not determine the impact of changes on records and consumers."),
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
-Graph = Annotated[
-    bool, typer.Option("--graph", help="Show the order in which operations run, with the reasons.")
-]
-
-
-def parse_variables(
-    assignments: Sequence[str] | None, files: Sequence[Path] | None
-) -> "GivenVariables | None":
-    """Return the variables of --var and --var-file, or None if there are none.
-
-    Raises BadParameter if an assignment does not have the form NAME=VALUE.
-    """
-    if not (assignments or files):
-        return None
-    from kdeclare.manifests.variables import GivenVariables, parse_assignments
-
-    try:
-        return GivenVariables(tuple(files or ()), parse_assignments(assignments or ()))
-    except ValueError as problem:
-        raise typer.BadParameter(f"{problem}.", param_hint="--var") from None
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderOptionsMarker:
-    """Marks a parameter or dataclass field that is replaced by the plan options of installed providers.
-
-    The value of the parameter or field is a mapping of option names to given values. deletions: True to
-    include only the options that are about deletions, False to include only the other options.
-    provider: if set, only the options of this provider are included.
-    """
-
-    deletions: bool = False
-    provider: str | None = None
-
-
-ChosenOptions = Mapping[str, object]
-PlanChoices = Annotated[ChosenOptions, ProviderOptionsMarker()]
-DeletionChoices = Annotated[ChosenOptions, ProviderOptionsMarker(deletions=True)]
+    from kdeclare.engine.planning.request import PlanScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,82 +315,14 @@ class PlanningOptions(OverrideOptions):
         """Build the scope of a plan. Raises BadParameter for malformed values."""
         return replace(
             OverrideOptions.scope(self),
-            targets=_parse_resources("--target", self.target or ()),
+            targets=parse_resources("--target", self.target or ()),
             selector=parse_pairs("--selector", self.selector),
             allow_deletes=self.allow_deletes,
-            forget=_parse_resources("--forget", self.forget or ()),
-            deletes=_parse_resources("--delete", self.delete or ()),
-            replacements=_parse_resources("--replace", self.replaced or ()),
-            max_deletes=_parse_deletion_limit(self.max_deletes),
+            forget=parse_resources("--forget", self.forget or ()),
+            deletes=parse_resources("--delete", self.delete or ()),
+            replacements=parse_resources("--replace", self.replaced or ()),
+            max_deletes=parse_deletion_limit(self.max_deletes),
             allow_empty=self.allow_empty,
             adopt=self.adopt,
             impact=not self.no_impact,
         )
-
-
-def _parse_deletion_limit(text: str | None) -> "DeletionLimit | None":
-    from kdeclare.engine.planning.request import DeletionLimit
-
-    try:
-        return None if text is None else DeletionLimit.parse(text)
-    except ValueError as problem:
-        raise typer.BadParameter(str(problem), param_hint="--max-deletes") from None
-
-
-def _parse_resources(option: str, texts: Iterable[str]) -> "frozenset[ResourceId]":
-    return frozenset(parse_resource(option, text) for text in texts)
-
-
-def parse_resource(option: str, text: str) -> "ResourceId":
-    """Parse KIND/NAME. Raises BadParameter if the text does not have this form or the kind is unknown."""
-    from kdeclare.core.provider.registry import KINDS
-    from kdeclare.core.resources.ids import ResourceId
-    from kdeclare.core.suggestions import format_suggestion
-
-    try:
-        resource = ResourceId.parse(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"'{text}' does not have the form KIND/NAME, for example Topic/orders.", param_hint=option
-        ) from None
-    if resource.kind not in KINDS:
-        suggestion = format_suggestion(resource.kind, KINDS) or f"Use one of {', '.join(KINDS)}."
-        raise typer.BadParameter(f"'{resource.kind}' is not a kind. {suggestion}", param_hint=option)
-    return resource
-
-
-def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """Parse the values of a repeatable KEY=VALUE option. If a key is repeated, its last value is used.
-
-    Raises BadParameter if an option value does not have the form KEY=VALUE.
-    """
-    values_by_key = {}
-    for text in texts or ():
-        key, separator, value = text.partition("=")
-        if not (key and separator):
-            raise typer.BadParameter(
-                f"'{text}' does not have the form KEY=VALUE, for example team=checkout.", param_hint=option
-            )
-        values_by_key[key] = value
-    return values_by_key
-
-
-def parse_settings(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """Parse KEY=VALUE settings. Values can contain commas.
-
-    Raises BadParameter if a setting does not have the form KEY=VALUE, or if a key is repeated. The message
-    never contains a value, because values can be secrets.
-    """
-    settings: dict[str, str] = {}
-    for number, pair in enumerate(texts or (), 1):
-        key, separator, value = pair.partition("=")
-        if not (key.strip() and separator):  # not quoted: it can be part of a password
-            raise typer.BadParameter(
-                f"value number {number} does not have the form KEY=VALUE, such as retention.ms=604800000. "
-                "Put values that contain commas in brackets.",
-                param_hint=option,
-            )
-        if key.strip() in settings:
-            raise typer.BadParameter(f"'{key.strip()}' is given twice.", param_hint=option)
-        settings[key.strip()] = value.strip()
-    return settings

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kdeclare.cli.options import parse_pairs, validate_duration
+from kdeclare.cli.options.option_values import parse_pairs
+from kdeclare.cli.options.single_options import validate_duration
 from kdeclare.core.frozen_dataclass import dataclass
 
 if TYPE_CHECKING:
