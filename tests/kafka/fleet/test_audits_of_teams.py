@@ -1,6 +1,6 @@
 """Two teams with projects of their own share a real cluster: their rollouts, audits, snapshots and messages.
 
-The tests continue each other in the order of this file. They delete all topics at the end.
+The tests continue each other in the order of this file. All topics are deleted at the end.
 """
 
 import json
@@ -22,6 +22,7 @@ from tests.kafka.fleet.fleet_folder import (
     write_document,
 )
 from tests.unit.fleet.test_incremental_audits import list_unchanged
+from tests.unit.state.test_lock_file import hold_lock_in_process
 from tests.webhooks import Hook, make_handler
 
 pytestmark = pytest.mark.kafka
@@ -86,6 +87,10 @@ def teams(clusters: GroupSettings, tmp_path_factory: pytest.TempPathFactory) -> 
     with serve(make_handler(teams.hook), ("POST",)) as url:
         teams.hook.url = f"{url}/services/a-secret"
         yield teams
+    remaining = {"eu-1": ("events", "carts"), "eu-2": ("events",), "lab": ("experiment",)}
+    for cluster, topics in remaining.items():
+        with teams.open_other_client(cluster) as client:
+            client.delete(*topics)
 
 
 def write_fleet(teams: Teams, **more: Any) -> None:
@@ -277,7 +282,27 @@ def test_deletes_of_all_projects_are_limited_together(teams: Teams) -> None:
     assert (counts["delete"], counts["orphaned"], counts["update"]) == (0, 0, 1), "events, and no quota"
     teams.fleet("apply", "plans", *options)
     assert [c["topics"] for c in teams.audit()["clusters"]] == [2, 2, 1, 1]
-    remaining = {"eu-1": ("events", "carts"), "eu-2": ("events",), "lab": ("experiment",)}
-    for cluster, topics in remaining.items():
-        with teams.open_other_client(cluster) as client:
-            client.delete(*topics)
+
+
+def test_locked_cluster_continues_with_the_named_command(teams: Teams) -> None:
+    """Someone else works on eu-2 during the rollout."""
+    teams.declare("payments", {name: build_topic_spec(retention_ms=WEEK) for name in ("events", "returns")})
+    clusters = ("--cluster", "eu-1", "--cluster", "eu-2")
+    teams.fleet("plan", "plans", *clusters)
+    line = ("fleet", "apply", "fleet.yaml", "--out", "plans", "--yes", "--max-failures", "1")
+    with hold_lock_in_process(teams.folder / "payments" / "state" / "payments" / "eu-2"):
+        printed = teams.kdeclare(*line, code=5)
+    assert "eu-2  locked by another command" in printed
+    command = printed.partition("next: Run the same command again to continue with eu-2: kdeclare ")[2]
+    assert "eu-2  done" in teams.kdeclare(*command.split())
+
+
+def test_aborted_rollout_needs_new_plans(teams: Teams) -> None:
+    teams.declare("payments", {"events": build_topic_spec(retention_ms=DAY)})
+    options = ("plan", "plans", "--allow-deletes", "--cluster", "eu-1", "--cluster", "eu-2")
+    teams.fleet(*options)
+    teams.kdeclare("fleet", "abort", "--out", "plans", "--reason", "The wrong week.")
+    assert teams.refuse() == "rollout-aborted"
+    teams.fleet(*options)
+    run = teams.fleet("apply", "plans", "--yes")
+    assert [c["status"] for c in run["clusters"] if c["status"] != "nothing"] == ["done", "done"]
