@@ -549,6 +549,7 @@ def test_apply_reports_unknown_outcome_after_cluster_loss(
 
 
 @kafka
+@pytest.mark.thorough
 def test_plan_of_ten_thousand_resources(project_and_bed: tuple[Project, KafkaBed]) -> None:
     project, _ = project_and_bed
     project.topics(*(f"t{n}" for n in range(10_000)), configs={"retention.ms": 5000})

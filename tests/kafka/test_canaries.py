@@ -327,9 +327,9 @@ def test_no_command_reveals_a_secret(project: CanaryProject) -> None:
     for output in pick(("text",), PLAN_FORMATS):
         run("plan", "--format", output, "--graph", "-v", debug=True)
     run("plan", "--out", "it.plan", "--sign", "${env.KDECLARE_SIGNING_KEY}", "-v")
-    for output in PLAN_FORMATS:
+    for output in pick(("text", "html"), PLAN_FORMATS):
         run("show", "it.plan", "--format", output)
-    for name in ("ScramUser/ann", "BrokerConfig/1", "Connector/source"):
+    for name in pick(("Connector/source",), ("ScramUser/ann", "BrokerConfig/1", "Connector/source")):
         run("show-manifest", name)
     run("apply", "it.plan", "--yes", "-v", "--require-signature", debug=True)
     run("plan", "--detailed-exitcode")
@@ -338,8 +338,8 @@ def test_no_command_reveals_a_secret(project: CanaryProject) -> None:
     run("plan", "-v", environ=rotated)
     run("apply", "it.plan", "--yes", "-v", code=4, environ=rotated)
     run("apply", "--yes", "--format", "json", "-v", environ=rotated)
-    for output in ("text", "json", "html"):
-        if output in pick((), ("text", "json")):
+    for output in pick(("html",), ("text", "json", "html")):
+        if is_thorough() and output != "html":
             run("history", "--format", output)
         run("history", first, "--steps", "--format", output)
     run("history", "diff", first, "it.plan")
@@ -462,6 +462,7 @@ def test_secret_under_an_ordinary_key_is_only_in_imports(project: CanaryProject)
     assert find_canaries(said.encode(), [canary]) == {"ordinary key"}
 
 
+@pytest.mark.thorough
 def test_no_shared_state_contains_a_secret(
     project: CanaryProject, sandbox: SandboxStatus, server: GitServer, certificate: Path
 ) -> None:
@@ -495,6 +496,7 @@ def download_all(url: str, bucket: str) -> dict[str, bytes]:
     return {key: send(url, "GET", f"/{bucket}/{key}") for key in keys}
 
 
+@pytest.mark.thorough
 def test_no_storage_that_refuses_a_request_reveals_its_login(
     project: CanaryProject, certificate: Path, echoing_urls: tuple[str, str]
 ) -> None:

@@ -15,10 +15,11 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed, topic_resource
+from tests.thoroughness import pick
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
 
-TIMES = 50
+TIMES = pick(15, 50)
 KEYS = "retention.ms", "max.message.bytes"
 _ALTERING = """
 import sys

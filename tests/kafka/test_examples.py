@@ -117,6 +117,7 @@ def test_example_succeeds_and_cleans_up(
 
 
 @pytest.mark.kafka
+@pytest.mark.thorough
 def test_example_succeeds_after_aborted_run(
     sandbox: "SandboxStatus", programs_with_kdeclare: Path, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ UNLIMITED, DAY = -1, 24 * HOUR
 DEFAULTS = "cluster-default"
 
 
+@pytest.mark.thorough
 def test_lower_default_deletes_within_the_bounds(
     quick: SandboxStatus, cluster: KafkaCluster, tmp_path: Path
 ) -> None:

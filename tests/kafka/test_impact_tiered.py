@@ -76,6 +76,7 @@ def find_deleted(figures: list[Figures]) -> Figures:
     return deleted
 
 
+@pytest.mark.thorough
 def test_predicted_bounds_hold_for_tiered_topics(
     tiered: TieredBrokers, cluster: KafkaCluster, tmp_path: Path
 ) -> None:

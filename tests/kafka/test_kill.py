@@ -21,10 +21,11 @@ from kdeclare.sandbox import SandboxStatus
 from tests.beds import all_created, broker_resource, topic_resource
 from tests.commands import Ran
 from tests.kafka.test_bad_input import Project, wait_for_exit, wait_for_first_request, wait_until
+from tests.thoroughness import pick
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
 
-ROUNDS = 10
+ROUNDS = pick(3, 10)
 SEED = int(os.environ.get("KDECLARE_TEST_SEED", "0")) or random.randrange(1, 1_000_000)
 BROKER = broker_resource(1)
 BROKER_KEYS = {"log.cleaner.backoff.ms": "14000", "log.cleaner.io.max.bytes.per.second": "1000000000"}

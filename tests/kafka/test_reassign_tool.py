@@ -249,6 +249,7 @@ def two_dirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus
         kafka_sandbox.reset(settings.folder)
 
 
+@pytest.mark.thorough
 def test_replicas_move_between_log_directories(
     two_dirs: SandboxStatus, tools: KafkaTools, tmp_path: Path
 ) -> None:

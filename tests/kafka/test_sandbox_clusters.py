@@ -35,6 +35,7 @@ def run_kdeclare(settings: GroupSettings, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 def test_three_clusters_start_stop_and_reset(settings: GroupSettings) -> None:
     printed = run_kdeclare(
         settings, "start", "--clusters", "3", "--brokers", "1", "--port", str(settings.port)

@@ -182,6 +182,7 @@ def test_worker_that_cannot_start_is_quoted_and_stopped(running: SandboxStatus) 
     assert [one.id for one in now.workers if not one.alive] == [2]
 
 
+@pytest.mark.thorough
 def test_workers_can_be_added_to_running_sandbox(running: SandboxStatus) -> None:
     assert running.settings is not None
     more = kafka_sandbox.start(replace(running.settings, connect_workers=3), print)
@@ -190,6 +191,7 @@ def test_workers_can_be_added_to_running_sandbox(running: SandboxStatus) -> None
     assert read_certificate(more, 3) == ("worker-3", 365)
 
 
+@pytest.mark.thorough
 def test_workers_survive_stop_but_not_reset(running: SandboxStatus) -> None:
     assert running.settings is not None
     authority = Path(running.ca_file or "").read_bytes()

@@ -34,6 +34,7 @@ def open_registry(folder: Path) -> SchemaRegistry:
     return open_rest_registry(HttpTarget((registry.url,)))
 
 
+@pytest.mark.thorough
 def test_registry_is_added_to_existing_sandbox_and_keeps_schemas(settings: SandboxSettings) -> None:
     started = kafka_sandbox.start(settings, print)
     assert started.ready

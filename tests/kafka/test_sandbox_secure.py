@@ -64,6 +64,7 @@ def run_as_admin(cluster: SandboxStatus, folder: Path, *arguments: str) -> Ran:
     return run_here(folder, *arguments, "--command-config", str(file))
 
 
+@pytest.mark.thorough
 def test_each_cluster_has_own_workers_users_and_certificates(
     printed: str, clusters: tuple[SandboxStatus, ...]
 ) -> None:
@@ -130,6 +131,7 @@ def read_tasks(cluster: SandboxStatus) -> Any:
     return connectors["lines"]["status"]["tasks"] if "lines" in connectors else []
 
 
+@pytest.mark.thorough
 def test_second_start_changes_nothing_and_stop_keeps_users(
     settings: GroupSettings, clusters: tuple[SandboxStatus, ...]
 ) -> None:

@@ -7,10 +7,11 @@ import pytest
 
 from tests.soak.soak import run_soak
 from tests.soak.stores import STORES
+from tests.thoroughness import pick
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
 
-SECONDS = 60.0
+SECONDS = pick(30.0, 60.0)
 SEED = int(os.environ.get("KDECLARE_TEST_SEED", "0")) or 8
 """The same choices in each run, so that a failure belongs to a change. `make soak` makes other choices."""
 

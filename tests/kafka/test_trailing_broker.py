@@ -60,6 +60,7 @@ def find_existing(trailing: TrailingCluster, names: list[str]) -> frozenset[str]
         return check_existence(cluster, names).exists
 
 
+@pytest.mark.thorough
 def test_rollback_of_400_topics_deletes_those_that_the_broker_shows_late(
     trailing: TrailingCluster, project: Project
 ) -> None:

@@ -82,6 +82,7 @@ def find_secrets(server: ConnectServer) -> list[str]:
     return [str(path) for path, data in files if any(secret in data for secret in secrets)]
 
 
+@pytest.mark.thorough
 def test_audit_has_same_findings_and_leaves_no_secret(
     server: ConnectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,6 +142,7 @@ def test_history_and_diff_are_same(
 
 
 @pytest.mark.parametrize("command", ["snapshot", "plan"])
+@pytest.mark.thorough
 def test_command_writes_same_files(
     command: str, server: ConnectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

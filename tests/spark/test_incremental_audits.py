@@ -30,7 +30,7 @@ pytestmark = pytest.mark.spark
 ROUNDS = pick(3, 5)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.thorough)])
 @pytest.mark.sampled
 def test_incremental_audits_on_both_engines_equal_full_audits(
     seed: int, in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

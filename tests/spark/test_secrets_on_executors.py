@@ -47,6 +47,7 @@ def search(standalone: StandaloneSpark) -> ExecutorSearch:
     return ExecutorSearch(standalone, LITERAL, tuple(SECRETS.values()), SECRETS)
 
 
+@pytest.mark.thorough
 def test_failed_audit_leaves_no_secret(fleet: RealFleet, search: ExecutorSearch) -> None:
     """The audit fails after executors have read the declared resources, for which they need the secrets."""
     damaged = fleet.folder / "damaged"
@@ -123,6 +124,7 @@ def expect_no_secret(folder: Path, said: list[str]) -> None:
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.thorough), signal.SIGKILL])
+@pytest.mark.thorough
 def test_killed_driver_leaves_no_file(
     fleet: RealFleet, standalone: StandaloneSpark, search: ExecutorSearch, number: signal.Signals
 ) -> None:
@@ -148,6 +150,7 @@ def test_killed_driver_leaves_no_file(
     assert list_unpacked(standalone) == []
 
 
+@pytest.mark.thorough
 def test_killed_python_worker_leaves_no_file(
     fleet: RealFleet, standalone: StandaloneSpark, search: ExecutorSearch
 ) -> None:

@@ -8,10 +8,11 @@ import pytest
 from tests.kafka.connect.asking import KEYSTORE, KEYSTORE_PASSWORD, WorkerClient, send_request
 from tests.kafka.connect.certificates import PASSWORD
 from tests.kafka.connect.workers import Crew
+from tests.thoroughness import pick
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
 
-_ROTATIONS = 20
+_ROTATIONS = pick(5, 20)
 _CLIENTS = 50
 _PAUSE_SECONDS = 1.0
 

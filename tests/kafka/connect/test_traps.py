@@ -150,6 +150,7 @@ def test_trap_8_replaced_file_at_same_path_is_loaded(crew: Crew, tmp_path: Path)
     crew.await_served(crew.certificates.sha256["a"])
 
 
+@pytest.mark.thorough
 def test_trap_9_concurrent_leaders_lose_no_writes(crew: Crew, workshop: Workshop) -> None:
     """Leadership is a check, not a fence: three workers lead at once, each in its group, over one record."""
     shared = {
@@ -236,6 +237,7 @@ def test_trap_11_unsupported_jetty_gives_503_and_worker_runs(
         assert worker.ask.read_served_sha256() == crew.certificates.sha256["static"]
 
 
+@pytest.mark.thorough
 def test_server_registered_by_request_gets_overrides(workshop: Workshop, tmp_path: Path) -> None:
     """If Jetty keeps no list of servers, apply on registration."""
     installed = install(tmp_path / "plugins" / "with-another-list").jar

@@ -9,8 +9,9 @@ import pytest
 from tests.kafka.connect.asking import KEYSTORE, TRUSTSTORE, Answer, WorkerClient
 from tests.kafka.connect.certificates import PASSWORD
 from tests.kafka.connect.workers import Crew, Worker, wait_for_result
+from tests.thoroughness import pick
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
 
 _TLS = "listeners.https.ssl"
 # The value of each key's placeholder, for any number.
@@ -22,7 +23,7 @@ _KEYS = {
     f"{_TLS}.truststore.type": "PKCS12",
     KEYSTORE: "",
 }
-_ROUNDS = 30
+_ROUNDS = pick(8, 30)
 _GONE = (OSError, http.client.HTTPException)
 
 

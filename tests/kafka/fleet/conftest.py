@@ -10,17 +10,19 @@ import pytest
 from kdeclare import sandbox
 from kdeclare.sandbox import GroupSettings
 from tests.conftest import free_ports_of_clusters
-from tests.kafka.fleet.fleet_folder import CLUSTERS
+from tests.kafka.fleet.fleet_folder import CLUSTERS, RunningClusters
+from tests.waiting import run_server
 
 
 @pytest.fixture(scope="package")
-def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroupSettings]:
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningClusters]:
     """The running clusters."""
     count = len(CLUSTERS)
     folder = tmp_path_factory.mktemp("clusters") / "sandbox"
     settings = GroupSettings(folder, count, 1, 1, free_ports_of_clusters(count))
     try:
         sandbox.start_group(settings, print)
-        yield settings
+        with run_server() as program:
+            yield RunningClusters(settings, program)
     finally:
         sandbox.reset_group(settings)

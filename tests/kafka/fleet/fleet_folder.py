@@ -2,8 +2,8 @@
 
 import json
 import os
+import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -26,12 +26,25 @@ CLUSTERS = ("eu-1", "eu-2", "lab")
 """The names of the clusters in fleet files, in the order of the sandboxes."""
 
 
+@dataclass(frozen=True)
+class RunningClusters:
+    """Three clusters, and the command line of a kdeclare whose imports are done (see `tests.waiting`)."""
+
+    settings: GroupSettings
+    program: str
+
+
 @dataclass
 class FleetFolder:
     """The clusters, and the folder from which commands are run."""
 
-    settings: GroupSettings
+    clusters: RunningClusters
     folder: Path
+
+    @property
+    def settings(self) -> GroupSettings:
+        """The settings of the clusters."""
+        return self.clusters.settings
 
     def bootstrap(self, cluster: str) -> str:
         """Return the address of a cluster."""
@@ -45,7 +58,7 @@ class FleetFolder:
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "KDECLARE_"))}
         repository = str(Path(__file__).parents[3])
         done = subprocess.run(
-            [sys.executable, "-m", "kdeclare", *arguments],
+            [*shlex.split(self.clusters.program), *arguments],
             cwd=self.folder,
             env=clean | spark_variables() | {"PYTHONPATH": repository} | variables,
             capture_output=True,

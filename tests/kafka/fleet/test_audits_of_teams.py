@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from kdeclare.sandbox import GroupSettings
 from tests.http_servers import serve
 from tests.kafka.fleet.fleet_folder import (
     FleetFolder,
+    RunningClusters,
     build_topic_spec,
     dump_manifest,
     list_comparable,
@@ -70,7 +70,7 @@ class Teams(FleetFolder):
 
 
 @pytest.fixture(scope="module")
-def teams(clusters: GroupSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Teams]:
+def teams(clusters: RunningClusters, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Teams]:
     teams = Teams(clusters, tmp_path_factory.mktemp("teams"))
     for project, names in (("payments", ("eu-1", "eu-2")), ("checkout", ("eu-1",))):
         environments = {name: {"bootstrapServers": teams.bootstrap(name)} for name in names}

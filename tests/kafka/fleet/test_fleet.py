@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from kdeclare import sandbox
-from kdeclare.sandbox import GroupSettings
 from tests.browser.pictures import Picture, take_picture
 from tests.browser.watched import WatchedPage
 from tests.kafka.fleet.fleet_folder import (
     CLUSTERS,
     FleetFolder,
     OtherClient,
+    RunningClusters,
     build_topic_spec,
     dump_manifest,
     parse_valid_output,
@@ -109,7 +109,7 @@ def get_team(number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def story(clusters: GroupSettings, tmp_path_factory: pytest.TempPathFactory) -> Story:
+def story(clusters: RunningClusters, tmp_path_factory: pytest.TempPathFactory) -> Story:
     """All is applied; then the manifests were edited, and other hands were at the clusters."""
     story = Story(clusters, tmp_path_factory.mktemp("fleet"), build_first_specials())
     write_project(story)

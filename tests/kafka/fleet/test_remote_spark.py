@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from kdeclare.providers.kafka.port import NewTopic
-from kdeclare.sandbox import GroupSettings, SandboxStatus
+from kdeclare.sandbox import SandboxStatus
 from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, get_password
 from tests.beds import all_created
 from tests.conftest import connect_as
 from tests.kafka.fleet.fleet_folder import (
     FleetFolder,
+    RunningClusters,
     build_topic_spec,
     dump_manifest,
     list_comparable,
@@ -89,7 +90,7 @@ class RemoteFleet(FleetFolder):
 
 @pytest.fixture(scope="module")
 def fleet(
-    clusters: GroupSettings, secured_sandbox: SandboxStatus, tmp_path_factory: pytest.TempPathFactory
+    clusters: RunningClusters, secured_sandbox: SandboxStatus, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RemoteFleet]:
     fleet = RemoteFleet(clusters, tmp_path_factory.mktemp("remote"), secured_sandbox)
     write_files(fleet)

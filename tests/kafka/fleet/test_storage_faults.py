@@ -21,10 +21,10 @@ from kdeclare.app.fleet.snapshot_diff import PREVIOUS, diff_snapshots
 from kdeclare.core.progress import ignore_progress
 from kdeclare.fleet.tables.records import AUDITS, SNAPSHOTS, list_record_ids
 from kdeclare.fleet.tables.storage import LocalStorage
-from kdeclare.sandbox import GroupSettings
 from tests.kafka.fleet.fleet_folder import (
     CLUSTERS,
     FleetFolder,
+    RunningClusters,
     build_topic_spec,
     dump_manifest,
     write_document,
@@ -76,7 +76,7 @@ class LiveFleet:
 
 
 @pytest.fixture(scope="module")
-def live(clusters: GroupSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveFleet]:
+def live(clusters: RunningClusters, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveFleet]:
     """One audit and one snapshot exist. Since then, topics were created, deleted and altered."""
     folder = FleetFolder(clusters, tmp_path_factory.mktemp("faults"))
     entries = [

@@ -14,8 +14,9 @@ from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.kafka.records import expect, retry_until_passes
 from tests.kafka.state.worker import COUNTER
+from tests.thoroughness import pick
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
 
 ROOT = Path(__file__).parents[3]
 
@@ -73,11 +74,14 @@ def check_nothing_is_lost(objects: ConditionalObjects, names: str, times: int) -
     assert seen == set(range(len(names) * times)), "each value was seen by exactly one writer"
 
 
-@pytest.mark.parametrize("parities", [("0", "1"), ()], ids=["alternating", "racing"])
+@pytest.mark.parametrize(
+    "parities",
+    [pytest.param(("0", "1"), id="alternating", marks=pytest.mark.thorough), pytest.param((), id="racing")],
+)
 def test_two_processes_lose_no_write(
     counter: ConditionalObjects, sandbox: SandboxStatus, topic: str, parities: tuple[str, ...]
 ) -> None:
-    times = 50
+    times = pick(15, 50)
     workers = [
         start_worker("count", sandbox, topic, name, str(times), *parities[number : number + 1])
         for number, name in enumerate("ab")
@@ -110,13 +114,13 @@ def test_reader_waits_until_transaction_of_killed_process_is_aborted(
 def test_writes_survive_loss_of_each_broker(
     counter: ConditionalObjects, kafka_bed: KafkaBed, sandbox: SandboxStatus, topic: str
 ) -> None:
-    times = 400
+    times = pick(150, 400)
     worker = start_worker("count", sandbox, topic, "a", str(times))
 
     def count_in_sync() -> int:
         return len(kafka_bed.topic(topic).partitions[0].isr)
 
-    for _ in range(2):  # the second time, the coordinator or the controller may be lost
+    for _ in range(pick(1, 2)):  # the second time, the coordinator or the controller may be lost
         leader = kafka_bed.topic(topic).partitions[0].leader
         assert leader is not None
         try:
