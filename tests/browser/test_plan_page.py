@@ -21,6 +21,7 @@ from tests.browser.pictures import Picture, take_picture
 from tests.browser.sample_audits import HOSTILE
 from tests.browser.sample_runs import BUSY, build_real_plan, build_real_run
 from tests.browser.watched import WatchedPage, find_truncated_texts, find_weak_texts
+from tests.thoroughness import mark_rest
 from tests.unit.report.sample_plans import SAMPLES
 from tests.unit.report.test_plan_html import make_hostile_plan, make_run
 from tests.unit.report.test_text_comparison import compare
@@ -398,6 +399,7 @@ def test_plan_page_filters_five_thousand_changes_without_requests(
     assert desktop.requests == [big_file.as_uri()]
 
 
+@pytest.mark.thorough
 def test_plan_rows_are_rendered_on_scroll(desktop: WatchedPage, big_file: Path) -> None:
     page = desktop.open(big_file)
     rows = page.locator("#list .row")
@@ -416,6 +418,7 @@ def test_plan_rows_are_rendered_on_scroll(desktop: WatchedPage, big_file: Path) 
     assert page.locator(".sentinel").count() == 0
 
 
+@pytest.mark.thorough
 def test_plan_graph_node_lists_thousands_of_operations(
     desktop: WatchedPage, big_file: Path, big_sample: Plan
 ) -> None:
@@ -435,7 +438,7 @@ def test_plan_graph_node_lists_thousands_of_operations(
     assert page.locator("#drawer .sentinel").count() == 0
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", mark_rest(HOSTILE, 3))
 def test_plan_page_shows_hostile_names_as_text(desktop: WatchedPage, folder: Path, name: str) -> None:
     made = make_hostile_plan(name)
     for text in (render_plan_page(made), render_run_page(make_run(made, None))):
@@ -448,7 +451,7 @@ def test_plan_page_shows_hostile_names_as_text(desktop: WatchedPage, folder: Pat
         assert page.locator("script").count() == 2
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", mark_rest(SAMPLES, 4))
 def test_plan_page_opens_every_sample_plan(desktop: WatchedPage, folder: Path, name: str) -> None:
     for text in (render_plan_page(SAMPLES[name]), render_run_page(make_run(SAMPLES[name]))):
         page = desktop.open(write_page(folder, "sample", text))
@@ -462,7 +465,7 @@ def test_plan_page_opens_every_sample_plan(desktop: WatchedPage, folder: Path, n
         assert "null" not in said
 
 
-@pytest.mark.parametrize("page_of", ["plan", "run", "big"])
+@pytest.mark.parametrize("page_of", mark_rest(["plan", "run", "big"], 2))
 @pytest.mark.parametrize(
     ("window", "width"), [("phone", 320), ("phone", 390), ("desktop", 760), ("desktop", 1024)]
 )

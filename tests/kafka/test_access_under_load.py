@@ -20,6 +20,7 @@ from kdeclare.sandbox.security import ADMIN, get_password
 from tests.kafka.access_load import Credential, Load, LoadConsumer, LoadProducer
 from tests.kafka.secured_project import open_secured_project, start_secured_broker
 from tests.kafka.test_secured import SecuredBrokers
+from tests.thoroughness import mark_rest
 
 pytestmark = pytest.mark.kafka
 
@@ -116,6 +117,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return times
 
 
+@pytest.mark.thorough
 def test_clients_gain_and_lose_access_as_planned(project: Project) -> None:
     """A plan changes nothing. An apply takes effect for clients that are connected already."""
     project.create_topics("orders")
@@ -237,7 +239,7 @@ def loads() -> Iterator[list[Load]]:
         load.stop()
 
 
-@pytest.mark.parametrize("second", ["mechanism", "user"])
+@pytest.mark.parametrize("second", mark_rest(["mechanism", "user"], 1))
 def test_password_rotates_without_a_failed_request(project: Project, second: str, loads: list[Load]) -> None:
     """docs/howto/rotate-a-password.md, with two producers and two consumers that restart one by one."""
     project.create_topics("orders", partitions=6)

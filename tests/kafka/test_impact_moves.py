@@ -93,6 +93,7 @@ def sum_by_broker(sizes: Mapping[tuple[int, int], int]) -> dict[int, int]:
     return {broker: sum(n for (_, b), n in sizes.items() if b == broker) for broker in BROKERS}
 
 
+@pytest.mark.thorough
 def test_predicted_bytes_are_copied(
     five: SandboxStatus, project: Project, bed: KafkaBed, cluster: Cluster
 ) -> None:
@@ -141,6 +142,7 @@ def test_predicted_bytes_are_copied(
         assert amount["disk_percent_after"] >= amount["disk_percent_before"] - 1
 
 
+@pytest.mark.thorough
 def test_throttled_move_takes_as_long_as_predicted(
     five: SandboxStatus, project: Project, bed: KafkaBed
 ) -> None:

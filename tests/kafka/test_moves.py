@@ -130,6 +130,7 @@ def is_even(counts: Mapping[int, int]) -> bool:
     return max(counts.values()) - min(counts.values()) <= 1
 
 
+@pytest.mark.thorough
 def test_replication_factor_of_hundred_topics_goes_up_and_down(hundred: HundredTopics) -> None:
     before = hundred.last
     hundred.factor = 3

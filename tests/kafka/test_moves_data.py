@@ -170,6 +170,7 @@ def sample_sizes(bootstrap: str, topic: str) -> Iterator[Sampler]:
         own.close()
 
 
+@pytest.mark.thorough
 def test_throttled_move_survives_loss_of_destination(
     five: SandboxStatus, project: Project, bed: KafkaBed
 ) -> None:

@@ -51,6 +51,7 @@ def bed(sandbox: SandboxStatus) -> Iterator[KafkaBed]:
     made.cluster.close()
 
 
+@pytest.mark.thorough
 def test_reads_never_show_union_of_replicas(bed: KafkaBed, sandbox: SandboxStatus) -> None:
     topics = [bed.create({0: (1, 2), 1: (2, 3)}) for _ in range(TOPICS)]
     mover = Mover(bed.cluster, topics)

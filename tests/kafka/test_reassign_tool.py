@@ -26,8 +26,8 @@ from tests.kafka.java import KafkaTools
 pytestmark = pytest.mark.kafka
 
 KAFKAS = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-MUCH = "--num-records", "2000", "--record-size", "50000", "--throughput", "-1"
-"""100 MB: a throttle allows a first fetch of 1 MiB per partition, and a busy broker applies it late."""
+MUCH = "--num-records", "4000", "--record-size", "50000", "--throughput", "-1"
+"""200 MB: a throttle allows a first fetch of 1 MiB per partition, and a busy broker applies it late."""
 EVENLY = "--producer-props", "partitioner.adaptive.partitioning.enable=false"
 """By default, a producer sends fewer records to a partition whose broker is slow."""
 Ids = tuple[int, ...]

@@ -106,6 +106,7 @@ def test_killed_broker_is_down_until_started(sandbox: SandboxStatus) -> None:
     assert back.ready
 
 
+@pytest.mark.thorough
 def test_start_starts_only_brokers_that_are_down(sandbox: SandboxStatus) -> None:
     assert sandbox.settings is not None
     before = list_pids(kafka_sandbox.kill_broker(sandbox.folder, 1))
@@ -114,6 +115,7 @@ def test_start_starts_only_brokers_that_are_down(sandbox: SandboxStatus) -> None
     assert list_pids(after)[1:] == before[1:]
 
 
+@pytest.mark.thorough
 def test_topics_survive_stop_but_not_reset(single: SandboxSettings) -> None:
     first = start_quietly(single)
     create_topic(first, "kept")

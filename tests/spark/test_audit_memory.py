@@ -183,6 +183,7 @@ class Audits:
         return rows
 
 
+@pytest.mark.thorough
 def test_partial_audits_keep_findings_of_other_clusters(
     in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

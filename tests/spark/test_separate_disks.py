@@ -117,6 +117,7 @@ def failed_commands(fleet: RealFleet, spark_with_own_disks: StandaloneSpark) -> 
     return FailedCommands(done.stdout.splitlines(), errors, before)
 
 
+@pytest.mark.thorough
 def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     fleet: RealFleet, failed_commands: FailedCommands
 ) -> None:

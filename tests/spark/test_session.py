@@ -166,6 +166,7 @@ def read_masters(folder: Path, environ: dict[str, str], *asked: tuple[str | None
     return read_json_output(run_program(folder, MASTER, environ, json.dumps(asked)))
 
 
+@pytest.mark.thorough
 def test_session_uses_master_of_spark_settings(tmp_path: Path) -> None:
     """The command line has the highest priority, then the environment, then the file."""
     elsewhere = "local-cluster[1,1,1024]"

@@ -75,6 +75,7 @@ print(json.dumps({"rounds": rounds, "left": left}))
 """
 
 
+@pytest.mark.thorough
 def test_tasks_run_shipped_package_and_survive_executor_loss(tmp_path: Path) -> None:
     result = read_json_output(run_program(tmp_path, ON_A_CLUSTER, None, spark_java_options()))
     for found in result["rounds"]:

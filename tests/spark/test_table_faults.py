@@ -32,6 +32,7 @@ from tests.table_faults import (
     run,
     use_faulty_storage,
 )
+from tests.thoroughness import mark_rest
 
 pytestmark = pytest.mark.spark
 
@@ -51,7 +52,7 @@ def write_table(spark: SparkSession, storage: LocalStorage) -> int:
     return int(count)
 
 
-@pytest.mark.parametrize("storage_type", [FaultyStorage, CopyingStorage])
+@pytest.mark.parametrize("storage_type", mark_rest([CopyingStorage, FaultyStorage], 1))
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.LATE])
 def test_table_is_complete_or_absent(
     spark: SparkSession, tmp_path: Path, storage_type: type[FaultyStorage], fault: Fault

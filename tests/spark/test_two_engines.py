@@ -20,6 +20,7 @@ from kdeclare.fleet.tables.storage import LocalStorage
 from tests.http_servers import serve
 from tests.spark.quota_fleet import make_quota_fleet
 from tests.spark.real_fleet import RealFleet, accept_drift, make_real_fleet
+from tests.thoroughness import mark_rest
 from tests.unit.fleet.test_snapshot_diff import Fleet as SnapshotFleet
 
 pytestmark = pytest.mark.spark
@@ -186,7 +187,7 @@ def test_engines_find_same_contested_quotas_and_acls(
     assert both[0] == both[1]
 
 
-@pytest.mark.parametrize("engine", ["local", "spark"])
+@pytest.mark.parametrize("engine", mark_rest(["local", "spark"], 1))
 def test_audit_refuses_incomplete_table_of_earlier_audit(
     engine: str,
     in_shared_spark: None,

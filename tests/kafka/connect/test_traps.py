@@ -216,6 +216,7 @@ def test_trap_10_passwords_are_in_no_log_status_or_message(crew: Crew) -> None:
         assert not [word for word in (secret, ODD_KEY_PASSWORD, ODD_STORE_PASSWORD) if word in shown]
 
 
+@pytest.mark.thorough
 def test_trap_11_unsupported_jetty_gives_503_and_worker_runs(
     crew: Crew, workshop: Workshop, tmp_path: Path
 ) -> None:

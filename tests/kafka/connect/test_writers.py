@@ -109,6 +109,7 @@ def test_six_writers_through_three_workers_lose_no_writes(crew: Crew, values: di
     crew.await_served(crew.certificates.sha256["a"])
 
 
+@pytest.mark.thorough
 def test_killed_leader_leaves_no_partial_write(crew: Crew, values: dict[str, list[str]]) -> None:
     leading, writing = crew.leader(), InsistingWriter()
     few = {key: of_key[:6] for key, of_key in values.items()}

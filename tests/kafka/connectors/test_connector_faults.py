@@ -48,7 +48,8 @@ def kill_once_created(
     return thread
 
 
-@pytest.mark.parametrize("killed", [pytest.param(0, marks=pytest.mark.thorough), 1])
+@pytest.mark.parametrize("killed", [0, 1])
+@pytest.mark.thorough
 def test_worker_killed_during_creations_loses_and_doubles_nothing(
     two_workers: SandboxStatus,
     cluster: ConnectCluster,

@@ -21,11 +21,12 @@ from tests.kafka.fleet.fleet_folder import (
     parse_valid_output,
     write_document,
 )
+from tests.thoroughness import pick
 from tests.unit.fleet.test_incremental_audits import list_unchanged
 from tests.unit.state.test_lock_file import hold_lock_in_process
 from tests.webhooks import Hook, make_handler
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
 
 RETENTION = "configs.retention.ms"
 DAY, WEEK, BY_HAND = 86_400_000, 604_800_000, 3_600_000
@@ -174,7 +175,7 @@ def test_contradiction_within_a_project_is_found(teams: Teams) -> None:
 
 
 def test_unchanged_clusters_are_not_compared_again(teams: Teams) -> None:
-    """The findings that an audit carries over equal those of a full audit on Spark."""
+    """The findings that an audit carries over equal those of a full audit, thoroughly on Spark."""
     teams.audit()
     teams.fleet("snapshot", "snapshots")
     assert list_unchanged(teams.audit("--snapshot", "snapshots")) == list(ENTRIES)
@@ -185,7 +186,7 @@ def test_unchanged_clusters_are_not_compared_again(teams: Teams) -> None:
     teams.fleet("snapshot", "snapshots")
     incremental = teams.audit("--snapshot", "snapshots")
     assert list_unchanged(incremental) == ["eu-1", "eu-1-checkout", "lab"]
-    full = teams.audit("--snapshot", "snapshots", "--full", "--engine", "spark", out="full")
+    full = teams.audit("--snapshot", "snapshots", "--full", "--engine", pick("local", "spark"), out="full")
     assert list_unchanged(full) == []
     assert incremental["found"] == full["found"]
     carried_over = teams.read_findings(incremental["audit_id"])
