@@ -12,6 +12,8 @@ import pytest
 
 from tests.commands import run_here
 from tests.conftest import free_port, free_ports_of_clusters
+from tests.kafka.java import KafkaTools
+from tests.kafka.tool_server import serve_tools
 from tests.startup_cache import path_with, spark_variables
 from tests.waiting import run_server
 
@@ -54,10 +56,14 @@ def write_programs(folder: Path, commands: str, python: str = THIS_PYTHON) -> Pa
 
 
 @pytest.fixture(scope="module")
-def programs_with_kdeclare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Provide a folder with a running ``kdeclare``. The demo and the tutorial run the real one."""
-    with run_server() as line:
-        yield write_programs(tmp_path_factory.mktemp("started"), f'exec {line} "$@"')
+def programs_with_kdeclare(tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Provide a folder with a running ``kdeclare``, and running tools of Kafka.
+
+    The demo and the tutorial start both for each command.
+    """
+    with run_server() as kdeclare, serve_tools(tools) as kafka:
+        python = f'if [ "$1" = - ]; then shift; exec {kafka} "$@"; fi; {THIS_PYTHON}'
+        yield write_programs(tmp_path_factory.mktemp("started"), f'exec {kdeclare} "$@"', python)
 
 
 def list_files(folder: Path) -> list[Path]:
