@@ -137,12 +137,12 @@ FAULTS = (BROKER, CONTROLLER, WHOLE_CLUSTER, *NetworkFault)
     ("change", "fault"),
     [
         ("create", BROKER),
-        ("reassign", CONTROLLER),
         ("alter", FAULTS[3]),
         *(
             pytest.param(change, fault, marks=pytest.mark.thorough)
             for change, fault in (
                 *zip(CHANGES, (CONTROLLER, BROKER, CONTROLLER, BROKER), strict=True),
+                ("reassign", CONTROLLER),
                 *zip(("alter", "grow", "create", "grow"), (CONTROLLER, BROKER, *FAULTS[2:5:2]), strict=True),
                 *zip(("reassign", "create", "alter"), FAULTS[5:], strict=True),
             )

@@ -23,7 +23,7 @@ from tests.commands import Ran, run_here
 from tests.conftest import connect_as, free_ports_of_clusters
 from tests.kafka.test_sandbox_connect import send_request, wait_until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,6 @@ def run_as_admin(cluster: SandboxStatus, folder: Path, *arguments: str) -> Ran:
     return run_here(folder, *arguments, "--command-config", str(file))
 
 
-@pytest.mark.thorough
 def test_each_cluster_has_own_workers_users_and_certificates(
     printed: str, clusters: tuple[SandboxStatus, ...]
 ) -> None:
@@ -131,7 +130,6 @@ def read_tasks(cluster: SandboxStatus) -> Any:
     return connectors["lines"]["status"]["tasks"] if "lines" in connectors else []
 
 
-@pytest.mark.thorough
 def test_second_start_changes_nothing_and_stop_keeps_users(
     settings: GroupSettings, clusters: tuple[SandboxStatus, ...]
 ) -> None:

@@ -7,11 +7,10 @@ import pytest
 
 from tests.soak.soak import run_soak
 from tests.soak.stores import STORES
-from tests.thoroughness import pick
 
-pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
-SECONDS = pick(30.0, 60.0)
+SECONDS = 60.0
 SEED = int(os.environ.get("KDECLARE_TEST_SEED", "0")) or 8
 """The same choices in each run, so that a failure belongs to a change. `make soak` makes other choices."""
 

@@ -30,8 +30,9 @@ pytestmark = pytest.mark.spark
 ROUNDS = pick(3, 5)
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.sampled
+@pytest.mark.thorough
 def test_incremental_audits_on_both_engines_equal_full_audits(
     seed: int, in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

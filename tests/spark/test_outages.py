@@ -10,6 +10,7 @@ from tests.unit.fleet.outages import Outages, expect_nights
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.thorough
 def test_objects_of_unread_endpoints_are_unknown(
     in_shared_spark: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,6 +59,7 @@ def test_failed_audit_leaves_no_secret(fleet: RealFleet, search: ExecutorSearch)
     assert "Duplicate resource" in audited.err
 
 
+@pytest.mark.thorough
 def test_audit_after_executor_loss_has_same_result_and_no_secret(
     fleet: RealFleet,
     search: ExecutorSearch,

@@ -38,7 +38,8 @@ def expect_state(cluster: ConnectCluster, name: str, state: str) -> None:
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize("killed", [0, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("killed", [0, 1])
+@pytest.mark.thorough
 def test_killed_worker_loses_no_connector(two_workers: SandboxStatus, killed: int) -> None:
     urls = tuple(worker.url for worker in two_workers.workers)
     cluster = RetryingConnectCluster(open_rest_cluster(HttpTarget(urls, str(two_workers.ca_file))))
