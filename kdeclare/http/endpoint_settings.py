@@ -52,7 +52,9 @@ class HttpEndpointSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     urls: Annotated[list[str], Field(min_length=1, description="The URLs of the servers.")]
-    tls: Annotated[TlsSettings, Field(description="TLS settings, as PEM files.")] = TlsSettings()
+    tls: Annotated[TlsSettings, Field(description="TLS settings, as PEM files.")] = (
+        TlsSettings.model_construct()  # without a validator, which would be built with each import
+    )
     headers: Annotated[
         dict[str, SecretText],
         Field(description="HTTP headers for every request. Use references as values, as in ${env.TOKEN}."),

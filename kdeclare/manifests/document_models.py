@@ -7,6 +7,7 @@ project files and fleet files, which contain a single document each.
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
@@ -127,16 +128,24 @@ class ResourceEnvelope(Envelope):
 
 def build_envelope_model(kind: Declarable) -> type[Envelope]:
     """Return the model of a complete document of this kind."""
-    version: Any = Literal[find_api_version(kind.name)]
-    name: Any = Literal[kind.name]
     is_resource = hasattr(kind, "record")  # policies and Defaults are not generated
+    base = ResourceEnvelope if is_resource else Envelope
+    return _build_envelope_model(base, find_api_version(kind.name), kind.name, kind.spec)
+
+
+@cache  # a fleet loads the manifests of each of its clusters
+def _build_envelope_model(
+    base: type[Envelope], version_text: str, kind_name: str, spec: type[BaseModel]
+) -> type[Envelope]:
+    version: Any = Literal[version_text]
+    name: Any = Literal[kind_name]
     return create_model(
-        kind.name,
-        __base__=ResourceEnvelope if is_resource else Envelope,
+        kind_name,
+        __base__=base,
         apiVersion=(version, ...),
         kind=(name, ...),
         metadata=(ManifestMetadata, ...),
-        spec=(kind.spec, ...),
+        spec=(spec, ...),
     )
 
 
@@ -145,7 +154,6 @@ class DocumentValidator:
 
     def __init__(self, kinds: Mapping[str, Declarable]) -> None:
         self._kinds = kinds
-        self._models: dict[str, type[Envelope]] = {}
         self._modes: dict[str, Modes] = {}
 
     def check(
@@ -162,7 +170,7 @@ class DocumentValidator:
         kind = self._kinds.get(data.get("kind", "")) if isinstance(data.get("kind"), str) else None
         if kind is None:
             return None, self._check_without_kind(data, root)
-        model = self._get_model(kind)
+        model = build_envelope_model(kind)
         problems: list[Diagnostic] = []
         wrong_fields: set[str | int] | None = set()
         try:
@@ -210,7 +218,7 @@ class DocumentValidator:
         declarable = self._find_kind(root)
         path = find_path(root, node)
         return path is not None and is_showable(
-            Envelope if declarable is None else self._get_model(declarable), path
+            Envelope if declarable is None else build_envelope_model(declarable), path
         )
 
     def _find_kind(self, root: Node, reader: NodeReader | None = None) -> Declarable | None:
@@ -224,12 +232,6 @@ class DocumentValidator:
     def unknown(self, kind: str, root: Node) -> list[Diagnostic]:
         """Return the error for an unknown kind, or an empty list if the kind is known."""
         return [] if kind in self._kinds else [build_unknown_kind_error(kind, self._kinds, root)]
-
-    def _get_model(self, kind: Declarable) -> type[Envelope]:
-        model = self._models.get(kind.name)
-        if model is None:
-            model = self._models[kind.name] = build_envelope_model(kind)
-        return model
 
     def _check_without_kind(self, data: dict[Any, Any], root: Node) -> list[Diagnostic]:
         problems: list[Diagnostic] = []

@@ -207,6 +207,7 @@ def expect_value(bed: KafkaBed, topic: str, key: str, value: str) -> None:
     assert bed.overrides(topic_resource(topic))[key] == value
 
 
+@pytest.mark.thorough
 def test_plan_page_has_counts_of_the_plan(desktop: WatchedPage, release: Release) -> None:
     page, plan = desktop.open(release.plan_page), release.plan
     summary = plan["summary"]

@@ -213,6 +213,7 @@ def test_throttled_move_is_executed_verified_and_unthrottled(both_tools: BothToo
     assert both_tools.read_throttles() == ({None}, {})
 
 
+@pytest.mark.thorough
 def test_cancel_restores_replicas(both_tools: BothTools) -> None:
     both_tools.fill()
     there = both_tools.write_moves("there.json", (1, 3), (2, 3))

@@ -185,6 +185,7 @@ def limit_file_size(size: int, pid: int = 0) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.thorough
 def test_audit_on_full_disk_keeps_previous_audit(shell: Shell, spark: SparkSession) -> None:
     code, said = shell.audit()
     assert code == 0, said

@@ -132,6 +132,7 @@ def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     assert not (fleet.folder / "out" / "_unfinished").exists()
 
 
+@pytest.mark.thorough
 def test_audit_fails_when_one_of_two_executors_has_its_own_disk(
     fleet: RealFleet, failed_commands: FailedCommands
 ) -> None:

@@ -73,6 +73,7 @@ for block in (broken, killed, users):
 """
 
 
+@pytest.mark.thorough
 def test_sessions_are_quiet_and_leave_only_logs_of_failures(tmp_path: Path) -> None:
     done = run_program(tmp_path, ONE_AFTER_THE_OTHER)
     assert (done.returncode, done.stderr) == (0, "")

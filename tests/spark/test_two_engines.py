@@ -239,6 +239,7 @@ def test_auto_engine_writes_same_findings(
 
 
 @pytest.mark.parametrize("command", ["audit", "snapshot", "plan"])
+@pytest.mark.thorough
 def test_auto_engine_reads_remaining_clusters_on_spark(
     command: str, in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,6 +336,7 @@ def test_engines_send_same_messages(
     assert message["new_count"] + message["fixed_count"] > 0
 
 
+@pytest.mark.thorough
 def test_engines_find_same_unused_topics(
     in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ def project(tmp_path: Path, two_workers: SandboxStatus, registry_url: str) -> It
     project.delete_all()
 
 
+@pytest.mark.thorough
 def test_no_line_is_lost_or_repeated_while_everything_changes(
     two_workers: SandboxStatus,
     cluster: ConnectCluster,

@@ -1,7 +1,7 @@
 """Spark that runs elsewhere reads real clusters, one of which requires logins.
 
 Executors of a standalone cluster and a Spark Connect server find what this process finds, and keep no secret.
-The tests share the topics, and the last one deletes them.
+The tests share the topics. The last test creates some, and deletes them.
 """
 
 import json
@@ -27,7 +27,7 @@ from tests.kafka.fleet.fleet_folder import (
     write_document,
 )
 from tests.spark.changing_folders import read_files
-from tests.spark.connect_server import start_connect_server
+from tests.spark.connect_server import ConnectServer, start_connect_server
 from tests.spark.executor_secrets import ExecutorSearch
 from tests.spark.programs import run_program
 from tests.spark.standalone import start_standalone_spark
@@ -106,7 +106,7 @@ def fleet(
     yield fleet
     for cluster in ("eu-1", "eu-2"):
         with fleet.open_other_client(cluster) as client:
-            client.delete("t.orders", "t.carts", *(["t.extra"] if cluster == "eu-2" else []))
+            client.delete("t.orders", *(["t.extra"] if cluster == "eu-2" else []))
     admin.delete_topics(dict.fromkeys(("t.Secrets", "t.keys", "t.payments")))
     admin.close()
 
@@ -186,26 +186,38 @@ def test_no_credentials_are_sent_to_unprotected_master(fleet: RemoteFleet) -> No
     assert get_password(ADMIN) not in done.stderr
 
 
-def test_spark_connect_plans_audits_and_takes_snapshots(
-    fleet: RemoteFleet, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """The plans are applied, so that the next audit finds nothing that kdeclare can change."""
+@pytest.fixture(scope="module")
+def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """A Spark Connect server, whose log and events must not contain the password at the end."""
     with start_connect_server(tmp_path_factory.mktemp("connect"), {}) as server:
-        connect = ("--master", server.url, "--shared-folders")
-        found = fleet.audit("connect", *connect)
-        assert list_live(found) == list_live(fleet.audit("here", "--engine", "local"))
-        plan = fleet.fleet("plan", "plans", *connect, VAULT_LOGIN=fleet.login)
-        assert [(c["name"], c["summary"]["create"], c["summary"]["update"]) for c in plan["clusters"]] == [
-            ("eu-1", 1, 1),
-            ("eu-2", 1, 0),
-            ("vault", 1, 0),
-            ("vault-payments", 1, 0),
-        ]
-        fleet.fleet("apply", "plans", "--yes", VAULT_LOGIN=fleet.login)
-        fleet.fleet("snapshot", "snapshots", *connect, VAULT_LOGIN=fleet.login)
-        again = fleet.audit("connect", "--snapshot", "snapshots", *connect)
-        assert fleet.find(again) == {one for one in FINDINGS if one[2] in ("unmanaged", "policy")}
+        yield server
         assert find_password(server.events) == []
         assert get_password(ADMIN) not in server.log.read_text()
-    for out in ("connect", "plans", "snapshots"):
+
+
+def test_spark_connect_finds_the_same(fleet: RemoteFleet, connect_server: ConnectServer) -> None:
+    found = fleet.audit("connect", "--master", connect_server.url, "--shared-folders")
+    assert list_live(found) == list_live(fleet.audit("here", "--engine", "local"))
+    assert find_password(fleet.folder / "connect") == []
+
+
+@pytest.mark.thorough
+def test_spark_connect_plans_and_takes_snapshots(fleet: RemoteFleet, connect_server: ConnectServer) -> None:
+    """The plans are applied, so that the next audit finds nothing that kdeclare can change."""
+    connect = ("--master", connect_server.url, "--shared-folders")
+    plan = fleet.fleet("plan", "plans", *connect, VAULT_LOGIN=fleet.login)
+    assert [(c["name"], c["summary"]["create"], c["summary"]["update"]) for c in plan["clusters"]] == [
+        ("eu-1", 1, 1),
+        ("eu-2", 1, 0),
+        ("vault", 1, 0),
+        ("vault-payments", 1, 0),
+    ]
+    fleet.fleet("apply", "plans", "--yes", VAULT_LOGIN=fleet.login)
+    fleet.fleet("snapshot", "snapshots", *connect, VAULT_LOGIN=fleet.login)
+    again = fleet.audit("connect", "--snapshot", "snapshots", *connect)
+    assert fleet.find(again) == {one for one in FINDINGS if one[2] in ("unmanaged", "policy")}
+    for out in ("plans", "snapshots"):
         assert find_password(fleet.folder / out) == []
+    for cluster in ("eu-1", "eu-2"):
+        with fleet.open_other_client(cluster) as client:
+            client.delete("t.carts")

@@ -17,7 +17,7 @@ from tests.beds import KafkaBed
 from tests.commands import Ran
 from tests.kafka.state.test_stopped_runs import STORES, Locate, locate, s3_server
 from tests.kafka.test_bad_input import Project, wait_for_exit
-from tests.thoroughness import pick
+from tests.thoroughness import mark_rest, pick
 
 __all__ = ["locate", "s3_server"]
 pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
@@ -90,13 +90,13 @@ def run_with_signals(team: TeamProject) -> None:
 
 
 ACTS: Mapping[str, Callable[[TeamProject], None]] = {
+    "signals": run_with_signals,
     "closed streams": run_with_closed_streams,
     "reader that leaves": run_with_reader_that_leaves,
-    "signals": run_with_signals,
 }
 
 
-@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("act", mark_rest(ACTS, 1))
 def test_run_ends_in_order_and_leaves_no_lock(
     kafka_bed: KafkaBed, sandbox: SandboxStatus, locate: Locate, tmp_path: Path, act: str
 ) -> None:
