@@ -232,6 +232,7 @@ def list_affected(observations: Sequence[Mapping[str, Any]], outage: str) -> set
     return set(match[1].split(", "))
 
 
+@pytest.mark.thorough
 def test_predicted_partitions_reject_records(
     five: SandboxStatus, project: Project, bed: KafkaBed, cluster: Cluster
 ) -> None:

@@ -165,6 +165,7 @@ def test_broker_is_drained_and_cluster_rebalanced(hundred: HundredTopics) -> Non
     assert is_even(count_leaders(balanced)), count_leaders(balanced)
 
 
+@pytest.mark.thorough
 def test_reassignment_with_expected_replicas_is_rolled_back(hundred: HundredTopics, tmp_path: Path) -> None:
     before = hundred.last
     names = [TopicPartition(hundred.project.name(f"t{n:02}"), 0) for n in range(0, TOPICS, 5)]

@@ -276,7 +276,6 @@ def prepare_move_with_foreign_throttle(stage: Stage) -> ThrottledMove:
     return ThrottledMove(stage, topic, others)
 
 
-@pytest.mark.thorough
 def test_move_keeps_throttles_of_other_clients(stage: Stage) -> None:
     it = prepare_move_with_foreign_throttle(stage)
     ran = it.start().wait_for_exit()
@@ -287,6 +286,7 @@ def test_move_keeps_throttles_of_other_clients(stage: Stage) -> None:
     expect_no_changes(stage.project)
 
 
+@pytest.mark.thorough
 def test_failed_move_keeps_throttles_of_other_clients(stage: Stage) -> None:
     it = prepare_move_with_foreign_throttle(stage)
     with hold_before_reassign(stage.project, "apply", "--yes") as process:
@@ -319,8 +319,8 @@ def clean_up_with_apply(it: ThrottledMove) -> None:
     ("begin", "next_"),
     [
         (prepare_throttled_move, clean_up_with_status),
-        (prepare_move_with_foreign_throttle, clean_up_with_status),
-        (prepare_move_with_foreign_throttle, clean_up_with_apply),
+        pytest.param(prepare_move_with_foreign_throttle, clean_up_with_status, marks=pytest.mark.thorough),
+        pytest.param(prepare_move_with_foreign_throttle, clean_up_with_apply, marks=pytest.mark.thorough),
     ],
 )
 def test_next_command_cleans_up_after_kill(
@@ -334,6 +334,7 @@ def test_next_command_cleans_up_after_kill(
     expect_no_changes(stage.project)
 
 
+@pytest.mark.thorough
 def test_throttle_left_by_kill_is_recognized_as_own(stage: Stage) -> None:
     """The next apply removes the rates of the killed one, and throttles its own move with its own rates."""
     it = prepare_throttled_move(stage)
