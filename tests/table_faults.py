@@ -349,7 +349,7 @@ _Fleet = TypeVar("_Fleet", bound=HasResults)
 
 
 def disturb_everywhere(
-    fleet: _Fleet, folder: Path, fault: Fault, command: Callable[[_Fleet], object], interval: int = 3
+    fleet: _Fleet, folder: Path, fault: Fault, command: Callable[[_Fleet], object], interval: int = 5
 ) -> Iterator[tuple[_Fleet, Outcome, str]]:
     """Run a command once for each step, with a fault at this step. Yield the fleet, the outcome and the step.
 

@@ -91,6 +91,7 @@ def record_arguments(runner: Runner, name: str) -> None:
     file.chmod(0o755)
 
 
+@pytest.mark.thorough
 def test_jobs_reveal_no_secret(github: Runner, canaries: dict[str, Canary]) -> None:
     logs = github.folder / "logs"
     logs.mkdir()

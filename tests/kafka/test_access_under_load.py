@@ -21,7 +21,7 @@ from tests.kafka.access_load import Credential, Load, LoadConsumer, LoadProducer
 from tests.kafka.secured_project import open_secured_project, start_secured_broker
 from tests.kafka.test_secured import SecuredBrokers
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
 OLD, NEW = "old-password", "new-password"
 SHA_256, SHA_512 = Mechanism.SHA_256, Mechanism.SHA_512
@@ -116,7 +116,6 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return times
 
 
-@pytest.mark.thorough
 def test_clients_gain_and_lose_access_as_planned(project: Project) -> None:
     """A plan changes nothing. An apply takes effect for clients that are connected already."""
     project.create_topics("orders")
@@ -239,7 +238,6 @@ def loads() -> Iterator[list[Load]]:
 
 
 @pytest.mark.parametrize("second", ["mechanism", "user"])
-@pytest.mark.thorough
 def test_password_rotates_without_a_failed_request(project: Project, second: str, loads: list[Load]) -> None:
     """docs/howto/rotate-a-password.md, with two producers and two consumers that restart one by one."""
     project.create_topics("orders", partitions=6)

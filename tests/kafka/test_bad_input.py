@@ -517,6 +517,7 @@ def test_apply_waits_for_lost_destination_broker(
 
 
 @kafka
+@pytest.mark.thorough
 def test_apply_reports_unknown_outcome_after_cluster_loss(
     authorizing_sandbox: SandboxStatus, tmp_path: Path
 ) -> None:

@@ -332,10 +332,11 @@ def test_no_command_reveals_a_secret(project: CanaryProject) -> None:
     for name in pick(("Connector/source",), ("ScramUser/ann", "BrokerConfig/1", "Connector/source")):
         run("show-manifest", name)
     run("apply", "it.plan", "--yes", "-v", "--require-signature", debug=True)
-    run("plan", "--detailed-exitcode")
     first = read_last_run(project)
     rotated = {"SCRAM_PASSWORD": project.canaries["WRONG_PASSWORD"].value}
-    run("plan", "-v", environ=rotated)
+    if is_thorough():
+        run("plan", "--detailed-exitcode")
+        run("plan", "-v", environ=rotated)
     run("apply", "it.plan", "--yes", "-v", code=4, environ=rotated)
     run("apply", "--yes", "--format", "json", "-v", environ=rotated)
     for output in pick(("html",), ("text", "json", "html")):
@@ -343,17 +344,20 @@ def test_no_command_reveals_a_secret(project: CanaryProject) -> None:
             run("history", "--format", output)
         run("history", first, "--steps", "--format", output)
     run("history", "diff", first, "it.plan")
-    for command in ("status", "lock show", "acl list", "connector list", "schema-registry list"):
+    listed = ("status", "lock show", "acl list", "connector list", "schema-registry list")
+    for command in pick(("status", "connector list"), listed):
         run(*command.split(), "--format", "json", "-v")
         if is_thorough():
             run(*command.split(), "-v")
-    run("status", "-v")
     run("connector", "describe", "source", "--format", "json")
-    run("config", "describe", "--entity-type", "brokers", "--entity-name", "1")
+    if is_thorough():
+        run("status", "-v")
+        run("config", "describe", "--entity-type", "brokers", "--entity-name", "1")
     run("rollback", "--yes", "-v", "--format", "json", code=None, debug=True)
-    run("rollback", "--out", "back.plan", code=None)
+    if is_thorough():
+        run("rollback", "--out", "back.plan", code=None)
+        run("import", "--include-declared")
     run("import", "--out", "imported", "--include-declared", "-v")
-    run("import", "--include-declared")
     project.expect_nowhere()
 
 

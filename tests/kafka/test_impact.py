@@ -66,6 +66,7 @@ def cluster(quick: SandboxStatus) -> Iterator[KafkaCluster]:
         client.close()
 
 
+@pytest.mark.thorough
 def test_predicted_bounds_hold(quick: SandboxStatus, cluster: KafkaCluster, tmp_path: Path) -> None:
     """Forty random topics: what Kafka deletes, and what groups then cannot read, is within the bounds."""
     seed = random.randrange(2**32)

@@ -24,7 +24,7 @@ from tests.browser.watched import WatchedPage
 from tests.kafka.records import open_cluster
 
 # the browser first: where there is none, nothing is applied for nothing
-pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("chromium")]
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough, pytest.mark.usefixtures("chromium")]
 
 Spec = dict[str, Any]
 DAY_MS = 86_400_000
@@ -207,7 +207,6 @@ def expect_value(bed: KafkaBed, topic: str, key: str, value: str) -> None:
     assert bed.overrides(topic_resource(topic))[key] == value
 
 
-@pytest.mark.thorough
 def test_plan_page_has_counts_of_the_plan(desktop: WatchedPage, release: Release) -> None:
     page, plan = desktop.open(release.plan_page), release.plan
     summary = plan["summary"]

@@ -256,6 +256,7 @@ def test_unusable_server_is_refused(server: ConnectServer, monkeypatch: pytest.M
     assert time.monotonic() - started < 240
 
 
+@pytest.mark.thorough
 def test_master_takes_precedence_over_variable(tmp_path: Path) -> None:
     remote = {"SPARK_REMOTE": "sc://127.0.0.1:1"}
     assert run_program(tmp_path, SESSIONS, remote, "local[1]").stdout == "rows 3\n"

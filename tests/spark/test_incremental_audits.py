@@ -58,6 +58,7 @@ def count_jobs(spark: SparkSession) -> tuple[int, int]:
     return jobs, jvm._jsparkSession.sharedState().statusStore().executionsCount()
 
 
+@pytest.mark.thorough
 def test_small_audit_needs_few_spark_jobs(
     in_shared_spark: None, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

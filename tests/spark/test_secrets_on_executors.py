@@ -177,6 +177,7 @@ def list_unpacked(standalone: StandaloneSpark) -> list[Path]:
     return [path for path in list_folders(standalone.local) if path.name.startswith("kdeclare-")]
 
 
+@pytest.mark.thorough
 def test_secrets_are_not_sent_to_unprotected_master(fleet: RealFleet, tmp_path: Path) -> None:
     """The check happens before any connection to the master, which does not exist."""
     master = "spark://127.0.0.1:1"

@@ -115,6 +115,7 @@ def test_session_uses_defaults_without_settings(spark: SparkSession) -> None:
     assert "-Xmx" in Path(f"/proc/{java}/cmdline").read_text()
 
 
+@pytest.mark.thorough
 def test_session_prefers_options_to_environment(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
         "spark.sql.session.timeZone CET\nspark.driver.memory 600m\nspark.app.name theirs\n"

@@ -106,6 +106,7 @@ def faulty(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
             yield replace(fleet, engine=Engine.SPARK)
 
 
+@pytest.mark.thorough
 def test_audit_on_object_store_is_complete_or_fails(faulty: FaultyFleet, tmp_path: Path) -> None:
     expected = faulty.copy(tmp_path / "expected")
     counted = Disturbance(expected.out, Fault.FAIL, 10**9)

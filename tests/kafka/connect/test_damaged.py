@@ -37,6 +37,7 @@ def read_error(worker: Worker) -> str:
     return "" if error is None else str(error["message"])
 
 
+@pytest.mark.thorough
 def test_change_is_refused_while_stored_overrides_are_unreadable(
     two_workers: tuple[Worker, Worker], workshop: Workshop
 ) -> None:

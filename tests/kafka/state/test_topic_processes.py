@@ -111,16 +111,17 @@ def test_reader_waits_until_transaction_of_killed_process_is_aborted(
     assert get_existing(reader, COUNTER).data == b"0"
 
 
+@pytest.mark.thorough
 def test_writes_survive_loss_of_each_broker(
     counter: ConditionalObjects, kafka_bed: KafkaBed, sandbox: SandboxStatus, topic: str
 ) -> None:
-    times = pick(150, 400)
+    times = 400
     worker = start_worker("count", sandbox, topic, "a", str(times))
 
     def count_in_sync() -> int:
         return len(kafka_bed.topic(topic).partitions[0].isr)
 
-    for _ in range(pick(1, 2)):  # the second time, the coordinator or the controller may be lost
+    for _ in range(2):  # the second time, the coordinator or the controller may be lost
         leader = kafka_bed.topic(topic).partitions[0].leader
         assert leader is not None
         try:
