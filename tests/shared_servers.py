@@ -24,7 +24,11 @@ SERVERS = (
 )
 """Fixtures that start servers, in the order in which tests use them. Neighbors are used together."""
 
-STARTED_BY_NAME = {name: name for name in SERVERS} | {"kafka_bed": "sandbox", "crew": "three_workers"}
+STARTED_BY_NAME = {name: name for name in SERVERS} | {
+    "kafka_bed": "sandbox",
+    "crew": "three_workers",
+    "programs_with_tools": "tools",
+}
 """Fixtures that other fixtures request by name (`getfixturevalue`), and the servers that they start."""
 
 _SHARED = ("session", "package")

@@ -56,14 +56,21 @@ def write_programs(folder: Path, commands: str, python: str = THIS_PYTHON) -> Pa
 
 
 @pytest.fixture(scope="module")
-def programs_with_kdeclare(tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Provide a folder with a running ``kdeclare``, and running tools of Kafka.
+def programs_with_kdeclare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Provide a folder with a running ``kdeclare``. The demo and the tutorial run the real one."""
+    with run_server() as line:
+        yield write_programs(tmp_path_factory.mktemp("started"), f'exec {line} "$@"')
 
-    The demo and the tutorial start both for each command.
-    """
-    with run_server() as kdeclare, serve_tools(tools) as kafka:
-        python = f'if [ "$1" = - ]; then shift; exec {kafka} "$@"; fi; {THIS_PYTHON}'
-        yield write_programs(tmp_path_factory.mktemp("started"), f'exec {kdeclare} "$@"', python)
+
+@pytest.fixture(scope="module")
+def programs_with_tools(
+    programs_with_kdeclare: Path, tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """Provide the same, with running tools of Kafka. Scripts must run one tool at a time."""
+    with serve_tools(tools) as line:
+        kdeclare = f'exec {programs_with_kdeclare / "kdeclare"} "$@"'
+        python = f'if [ "$1" = - ]; then shift; exec {line} "$@"; fi; {THIS_PYTHON}'
+        yield write_programs(tmp_path_factory.mktemp("tools"), kdeclare, python)
 
 
 def list_files(folder: Path) -> list[Path]:
@@ -104,6 +111,7 @@ def test_example_succeeds_and_cleans_up(
     # An example that starts its own brokers must not use others: no broker responds at this address.
     has_own_brokers = "sandbox start" in (example / "run.sh").read_text()
     bootstrap = "127.0.0.1:1" if has_own_brokers else request.getfixturevalue("sandbox").bootstrap
+    programs = programs_with_kdeclare if has_own_brokers else request.getfixturevalue("programs_with_tools")
     cluster, files = None if has_own_brokers else import_manifests(bootstrap), list_files(example)
     own = {
         "KDECLARE_FLEET_PORT": str(free_ports_of_clusters(3)),
@@ -111,9 +119,7 @@ def test_example_succeeds_and_cleans_up(
         "KDECLARE_ACCESS_PORT": str(free_port(1, secure=True)),
         "KDECLARE_PIPELINE_PORT": str(free_port(1, workers=1, secure=True, registry=True)),
     }
-    done = run_script(
-        example / "run.sh", tmp_path, programs_with_kdeclare, KDECLARE_BOOTSTRAP=bootstrap, **own
-    )
+    done = run_script(example / "run.sh", tmp_path, programs, KDECLARE_BOOTSTRAP=bootstrap, **own)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("The example succeeded.\n")
     if cluster is not None:

@@ -1,6 +1,7 @@
 """Three clusters of one broker each, started once for all tests of fleets.
 
-The tests run in the order of their files. A file leaves no topics behind for the next one.
+The tests run in the order of their files. A file leaves no topics behind for the next one, except for
+`test_fleet.py`, which also stops the last cluster. Later files use only the other clusters.
 """
 
 from collections.abc import Iterator

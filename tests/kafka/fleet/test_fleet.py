@@ -38,7 +38,7 @@ LABELS = {
 }
 TEAMS = ("payments", "checkout", "search", "ledger", "identity")
 THINGS = ("events", "requests", "alerts", "invoices", "clicks", "audit")
-TOPICS = pick(300, 2_000)
+TOPICS = pick(500, 2_000)
 LAST = TOPICS - 100
 WEEK, BY_HAND = "604800000", "3600000"
 SEGMENT_BYTES, SEGMENT_BY_HAND = "104857600", "1073741824"
