@@ -24,8 +24,7 @@ from kdeclare.core.resources.owned_record import OWNER_LABEL
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.manifests.checks import build_duplicate_resource_error
 from kdeclare.manifests.document_models import DocumentValidator, TextMap
-from kdeclare.manifests.for_each.generator import ManifestOrigin
-from kdeclare.manifests.overlays import (
+from kdeclare.manifests.environments.overlays import (
     drop_identity,
     fill,
     find_differences,
@@ -34,6 +33,7 @@ from kdeclare.manifests.overlays import (
     is_occupied,
     merge,
 )
+from kdeclare.manifests.for_each.generator import ManifestOrigin
 from kdeclare.manifests.reading_modes import build_document_modes, build_spec_modes
 from kdeclare.manifests.schema_errors import build_diagnostics, format_path
 from kdeclare.manifests.syntax.node_reader import UNIFORM, VALUE, Modes, NodeReader, has_broken_value

@@ -16,10 +16,10 @@ from kdeclare.core.resources.kind import DesiredResource, Kind, ManifestExclusio
 from kdeclare.manifests.checks import ResourceCheck, build_duplicate_resource_error, check_name_scope
 from kdeclare.manifests.defaults import DEFAULTS, Defaults, DefaultsKind, Layers, collect_inherited_defaults
 from kdeclare.manifests.document_models import Declarable, DocumentValidator
+from kdeclare.manifests.environments.overlays import Overlays, identify
+from kdeclare.manifests.environments.presence import PresenceFilter
 from kdeclare.manifests.file_fields import FileFields
 from kdeclare.manifests.for_each.generator import GeneratedDocument, Generator, ManifestOrigin
-from kdeclare.manifests.overlays import Overlays, identify
-from kdeclare.manifests.presence import PresenceFilter
 from kdeclare.manifests.project import PROJECT_FILE, Project, find_manifest_roots
 from kdeclare.manifests.rule_filter import RuleFilter
 from kdeclare.manifests.syntax.files import STREAM, FileContents, FileFinder, read_file

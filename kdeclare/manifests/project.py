@@ -23,7 +23,7 @@ from kdeclare.manifests.document_models import (
     resolve_location,
     validate_document,
 )
-from kdeclare.manifests.environment_choice import (
+from kdeclare.manifests.environments.environment_choice import (
     DEFAULT,
     choose_environment,
     drop_connection_fields,

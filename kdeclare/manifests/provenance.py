@@ -27,9 +27,9 @@ from kdeclare.manifests.defaults import (
     Layers,
     collect_inherited_defaults,
 )
+from kdeclare.manifests.environments.overlays import drop_identity, identify
+from kdeclare.manifests.environments.presence import PresenceFilter
 from kdeclare.manifests.for_each.generator import Generator, ManifestOrigin
-from kdeclare.manifests.overlays import drop_identity, identify
-from kdeclare.manifests.presence import PresenceFilter
 from kdeclare.manifests.project import Project, find_manifest_roots
 from kdeclare.manifests.syntax.files import FileFinder, read_file
 from kdeclare.manifests.syntax.node_reader import UNIFORM, Modes, NodeReader, parse_scalar

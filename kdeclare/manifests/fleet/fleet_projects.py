@@ -9,7 +9,7 @@ from pathlib import Path
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, sort_diagnostics
 from kdeclare.engine.state.location import identify_state
 from kdeclare.manifests.document_models import resolve_location
-from kdeclare.manifests.environment_choice import DEFAULT
+from kdeclare.manifests.environments.environment_choice import DEFAULT
 from kdeclare.manifests.fleet.fleet_definition import ClusterEntry, Fleet
 from kdeclare.manifests.project import (
     Environment,

@@ -32,7 +32,7 @@ from tests.ports import reserve_ports
 from tests.served import Outage, ServedCluster
 from tests.thoroughness import pick
 
-CLUSTERS = tuple(f"c-{number:02}" for number in range(pick(8, 50)))
+CLUSTERS = tuple(f"c-{number:02}" for number in range(pick(15, 50)))
 TOPICS = {f"t{number}": "ab"[number % 2] for number in range(6)}
 """The declared topics and their teams."""
 NIGHTS = 30
