@@ -241,6 +241,7 @@ def test_apply_refuses_plan_that_differs_from_merged_manifests(github: Runner) -
     assert refused.count("is no longer planned") == 2, "its operation is the other; the rest is as it was"
 
 
+@pytest.mark.thorough
 def test_plan_arguments_of_the_workflow_are_used(github: Runner) -> None:
     github.topic("orders")
     project = {"environments": {"lab": {"bootstrapServers": "lab:9092"}}, "policies": [UNNAMED]}
@@ -351,6 +352,7 @@ def test_drift_opens_one_issue_and_closes_it(github: Runner) -> None:
     assert (state, kept) == ("closed", line)
 
 
+@pytest.mark.thorough
 def test_drift_that_no_plan_can_fix_opens_an_issue(github: Runner) -> None:
     github.topic("orders", partitions=3)
     plan_pull_request(github)
@@ -371,6 +373,7 @@ def test_audit_with_invalid_manifests_opens_no_issue(github: Runner) -> None:
     assert github.exit_code == 1
 
 
+@pytest.mark.thorough
 def test_each_audit_has_its_own_issue(github: Runner) -> None:
     """An audit without findings does not close another one's issue."""
     settings = (
@@ -440,6 +443,7 @@ def test_fleet_audit_compares_with_last_night(github: Runner) -> None:
     assert "1 new, 1 known, 0 fixed" in github.service_data["issues"][0]["body"]
 
 
+@pytest.mark.thorough
 def test_failed_fleet_audit_does_not_report_last_night(github: Runner) -> None:
     github.topic("orders")
     make_fleet(github)
@@ -452,6 +456,7 @@ def test_failed_fleet_audit_does_not_report_last_night(github: Runner) -> None:
     assert github.service_data["issues"] == [issue]
 
 
+@pytest.mark.thorough
 def test_fleet_audit_sends_messages_once(github: Runner) -> None:
     received: list[str] = []
 

@@ -68,6 +68,7 @@ def test_plan_is_commented_and_applied_after_the_merge(jenkins: Runner) -> None:
     assert audited.returncode == 0, audited.stdout + audited.stderr
 
 
+@pytest.mark.thorough
 def test_plan_of_several_pull_requests_are_stored_side_by_side(jenkins: Runner) -> None:
     first = run_git(jenkins.checkout, "rev-parse", "HEAD").strip()
     assert run_stage(jenkins, PLAN, "Plan").returncode == 0

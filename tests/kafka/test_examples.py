@@ -25,6 +25,8 @@ PROGRAMS = Path(sys.executable).parent
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/run.sh"))
 
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+NIGHTLY = ("connect-tls-rotation", "fleet")
+"""Examples with clusters of their own, about features that other tests with such clusters try."""
 
 
 def run_script(script: Path, folder: Path, programs: Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -104,7 +106,13 @@ def test_example_has_readme_script_and_project(example: Path) -> None:
 
 
 @pytest.mark.kafka
-@each_example
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(path, id=path.name, marks=[pytest.mark.thorough] * (path.name in NIGHTLY))
+        for path in EXAMPLES
+    ],
+)
 def test_example_succeeds_and_cleans_up(
     request: pytest.FixtureRequest, example: Path, programs_with_kdeclare: Path, tmp_path: Path
 ) -> None:

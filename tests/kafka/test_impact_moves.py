@@ -163,6 +163,7 @@ def test_throttled_move_takes_as_long_as_predicted(
     assert time.monotonic() - started >= least
 
 
+@pytest.mark.thorough
 def test_run_reports_what_brokers_copied(
     five: SandboxStatus, project: Project, bed: KafkaBed, cluster: Cluster
 ) -> None:

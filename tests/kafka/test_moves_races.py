@@ -276,6 +276,7 @@ def prepare_move_with_foreign_throttle(stage: Stage) -> ThrottledMove:
     return ThrottledMove(stage, topic, others)
 
 
+@pytest.mark.thorough
 def test_move_keeps_throttles_of_other_clients(stage: Stage) -> None:
     it = prepare_move_with_foreign_throttle(stage)
     ran = it.start().wait_for_exit()

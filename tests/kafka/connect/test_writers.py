@@ -23,7 +23,7 @@ _KEYS = {
     f"{_TLS}.truststore.type": "PKCS12",
     KEYSTORE: "",
 }
-_ROUNDS = pick(8, 30)
+_ROUNDS = pick(6, 30)
 _GONE = (OSError, http.client.HTTPException)
 
 

@@ -195,6 +195,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
         assert get_password(ADMIN) not in server.log.read_text()
 
 
+@pytest.mark.thorough
 def test_spark_connect_finds_the_same(fleet: RemoteFleet, connect_server: ConnectServer) -> None:
     found = fleet.audit("connect", "--master", connect_server.url, "--shared-folders")
     assert list_live(found) == list_live(fleet.audit("here", "--engine", "local"))

@@ -39,6 +39,7 @@ def test_two_checkouts_share_one_state(checkouts: tuple[Project, Project], topic
     assert not (two.folder / "state").exists()
 
 
+@pytest.mark.thorough
 def test_run_of_killed_process_is_continued_elsewhere(
     checkouts: tuple[Project, Project], sandbox: SandboxStatus, topic: str
 ) -> None:

@@ -91,6 +91,7 @@ def start(
     return subprocess.Popen(command, cwd=ROOT, env=environ, stdin=pipe, stdout=pipe, text=True)
 
 
+@pytest.mark.thorough
 def test_writes_of_concurrent_processes_are_all_kept(tmp_path: Path) -> None:
     remote = create_remote(tmp_path / "state.git")
     url = f"git+file://{remote}"

@@ -91,6 +91,7 @@ def test_unusual_environment_names_are_stored(s3_server: str, bucket: str, name:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_more_objects_than_one_response_lists_are_listed_and_deleted(s3_server: str, bucket: str) -> None:
     for number in range(1100):
         send(s3_server, "PUT", f"/{bucket}/payments/prod/plans/{number:04}", b"x")
