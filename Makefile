@@ -53,11 +53,11 @@ $(STARTUP)/%/.made: $(READY) tests/startup_cache.py
 
 startup-cache: $(STARTUP)/kafka/.made $(STARTUP)/spark/.made ## what lets Java and Spark start faster in tests; `make test` makes it once
 
-# Four at a time, because seven need a fifth more CPU time on two processors. First come the checks and the tests that
-# often wait, for brokers and workers; those that never wait fill the gaps.
-test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromium if it is there, examples, the demo
+# Three groups at a time that start brokers, workers or Spark, because six need a fifth more CPU time on two processors.
+# The checks come first. The groups that start nothing fill the gaps.
+test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromium if it is there, examples
 	$(MAKE) -j2 --output-sync=target startup-cache
-	$(MAKE) -j4 --output-sync=target check test-brokers test-connect test-units test-spark test-many test-apart test-rest FILL='nice -n 5'
+	$(MAKE) -j5 --output-sync=target check test-units test-rest test-brokers test-connect test-spark test-many test-apart FILL='nice -n 5'
 
 test-brokers: $(STARTUP)/kafka/.made ## the tests with real brokers, but for those with clusters of their own
 	$(BIN)/python -m pytest -m kafka --durations=10 $(patsubst %,--deselect=%,$(CONNECT) $(APART) $(MANY)) $(WITH_KAFKA)

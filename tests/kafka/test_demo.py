@@ -12,6 +12,7 @@ DEMO = ROOT / "scripts" / "demo.sh"
 
 
 @pytest.mark.kafka
+@pytest.mark.thorough
 def test_demo_succeeds_and_stops_its_brokers(tmp_path: Path) -> None:
     port, folder = free_port(3), tmp_path / "demo"
     done = run_script(

@@ -210,6 +210,7 @@ def test_ad_hoc_command_changes_system_and_manifest(kdeclare: Project) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_fleet_is_audited_on_spark(kdeclare: Project) -> None:
     kdeclare("apply", "--yes")
     change_object(kdeclare, "dark-mode", rollout=77, description="Night")

@@ -294,6 +294,7 @@ def test_missing_package_is_named(server: ConnectServer, tmp_path: Path) -> None
     assert "pip install 'kdeclare[spark-connect]'" in text
 
 
+@pytest.mark.thorough
 def test_token_is_sent_over_tls(tmp_path: Path) -> None:
     cert, key = create_key_pair(tmp_path, "localhost")
     settings = {"spark.connect.authenticate.token": TOKEN}

@@ -154,6 +154,7 @@ def write_manifests(folder: Path, *topics: str) -> None:
     (folder / "manifests" / "all.yaml").write_text("---\n".join(documents))
 
 
+@pytest.mark.thorough
 def test_executors_find_the_same_and_keep_no_secret(
     fleet: RemoteFleet, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -195,10 +196,11 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
         assert get_password(ADMIN) not in server.log.read_text()
 
 
-@pytest.mark.thorough
 def test_spark_connect_finds_the_same(fleet: RemoteFleet, connect_server: ConnectServer) -> None:
     found = fleet.audit("connect", "--master", connect_server.url, "--shared-folders")
-    assert list_live(found) == list_live(fleet.audit("here", "--engine", "local"))
+    here = fleet.audit("here", "--engine", "local")
+    assert fleet.find(here) == FINDINGS
+    assert list_live(found) == list_live(here)
     assert find_password(fleet.folder / "connect") == []
 
 
