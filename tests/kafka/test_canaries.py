@@ -368,6 +368,7 @@ def read_last_run(project: CanaryProject) -> str:
     return run_id
 
 
+@pytest.mark.thorough
 def test_no_refusal_reveals_a_secret(project: CanaryProject) -> None:
     """Servers, workers and brokers repeat the values that they refuse."""
     secret_files = project.folder.parent / "inputs"

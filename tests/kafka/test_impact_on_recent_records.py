@@ -60,6 +60,7 @@ def find(observations: list[dict[str, Any]], topic: str, code: str) -> dict[str,
     return found
 
 
+@pytest.mark.thorough
 def test_growth_tells_keys_of_all_compressions(project: Project) -> None:
     """Brokers compress the records as the topic demands, whatever the producer can."""
 

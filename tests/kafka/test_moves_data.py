@@ -227,6 +227,7 @@ def test_throttled_move_survives_loss_of_destination(
         assert 0 < over_all <= RATE_MIB * TOLERANCE
 
 
+@pytest.mark.thorough
 def test_move_to_down_broker_times_out_and_is_cleaned_up_later(
     five: SandboxStatus, project: Project, bed: KafkaBed
 ) -> None:

@@ -61,7 +61,7 @@ def sort_rows(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(3, 6))]
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 6))]
 )
 def test_spark_and_process_find_same_drift_in_random_fleet(spark: SparkSession, seed: int) -> None:
     fleet = generate_fleet(Random(seed), clusters=8, topics=60)

@@ -146,6 +146,7 @@ def test_engines_find_same_differences_of_snapshots(
     assert [part["cluster"] for part in documents[0]["unknown"]] == ["us-1"]
 
 
+@pytest.mark.thorough
 def test_engines_accept_same_drift(
     in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,6 +305,7 @@ def record_collected_clusters(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
+@pytest.mark.thorough
 def test_engines_send_same_messages(
     in_shared_spark: None,
     tmp_path: Path,

@@ -93,6 +93,7 @@ def guarded_workers(workshop: Workshop) -> Iterator[list[Worker]]:
         yield workers
 
 
+@pytest.mark.thorough
 def test_only_administrators_read_or_change_overrides(guarded_workers: list[Worker]) -> None:
     ask = guarded_workers[0].ask
     change = {KEYSTORE: str(guarded_workers[0].certificates.store("a"))}

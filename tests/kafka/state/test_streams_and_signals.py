@@ -102,7 +102,7 @@ def test_run_ends_in_order_and_leaves_no_lock(
 ) -> None:
     teams = [
         TeamProject(Project(tmp_path / store, sandbox.bootstrap), locate(store, "streams"))
-        for store in pick(("local", "kafka"), STORES)
+        for store in pick(("kafka",), STORES)
     ]
 
     def play(team: TeamProject) -> None:
