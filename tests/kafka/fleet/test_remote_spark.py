@@ -37,7 +37,7 @@ pytestmark = pytest.mark.kafka
 
 WEEK, BY_HAND = 604_800_000, 3_600_000
 WRITTEN = f'PlainLoginModule required username="{ADMIN}" password="{get_password(ADMIN)}"'
-LOGIN = WRITTEN.replace("plain.Plain", "scram.Scram").replace("Plain", "Scram")
+LOGIN = WRITTEN.replace("Plain", "Scram")
 FINDINGS = {
     ("eu-1", "t.orders", "changed", "configs.retention.ms"),
     ("eu-1", "t.carts", "pending", None),
@@ -161,7 +161,9 @@ def test_executors_find_the_same_and_keep_no_secret(
     here = fleet.audit("here", "--engine", "local")
     assert fleet.find(here) == FINDINGS
     with start_standalone_spark(tmp_path_factory.mktemp("standalone"), SETTINGS) as spark:
-        search = ExecutorSearch(spark, WRITTEN.replace('"', '\\"'), (LOGIN,), {"VAULT_LOGIN": fleet.login})
+        variables = {"VAULT_LOGIN": fleet.login}
+        written, value = "PlainLoginModule required username", "ScramLoginModule required username"
+        search = ExecutorSearch(spark, written, (value,), variables)
         audited = search.audit(fleet.folder, Path("fleet.yaml"), "executors")
         assert audited.code == 0, audited.err
         assert list_live(fleet.read_last_findings("executors")) == list_live(here)
