@@ -14,11 +14,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # slash, because names of tests to leave out are compared by their beginnings.
 CONNECT := tests/kafka/test_sandbox_connect.py tests/kafka/test_sandbox_registry.py tests/kafka/connect/ tests/kafka/connectors/ \
 	tests/kafka/test_faults_during_runs.py tests/kafka/state/
-KEEPS = tests/kafka/test_examples.py::test_example_succeeds_and_cleans_up
 APART := tests/kafka/test_sandbox_clusters.py tests/kafka/test_sandbox_secure.py tests/kafka/test_tutorial.py tests/kafka/test_canaries.py \
 	tests/kafka/test_trailing_broker.py tests/kafka/test_impact.py tests/kafka/test_old_broker.py tests/kafka/test_demo.py tests/kafka/test_soak.py tests/kafka/test_prefixed.py \
-	tests/kafka/test_secured.py tests/kafka/test_kerberos.py tests/kafka/test_scram_users.py tests/kafka/test_log_dirs.py \
-	$(patsubst %,'$(KEEPS)[%]',access connect-tls-rotation fleet pipeline) \
+	tests/kafka/test_secured.py tests/kafka/test_kerberos.py tests/kafka/test_scram_users.py tests/kafka/test_log_dirs.py tests/kafka/test_examples.py \
 	$(addprefix tests/kafka/test_broker_policies,.py _shown.py _side_by_side.py)
 # The moves share five brokers, and wait for them most of the time. The tests of ACLs take about three minutes.
 MANY := tests/kafka/fleet/ $(wildcard tests/kafka/test_acl*.py) tests/kafka/test_access_under_load.py \
@@ -68,14 +66,14 @@ test-many: startup-cache ## a fleet of three real clusters, ACLs, then moves of 
 test-connect: $(STARTUP)/kafka/.made ## Connect workers, connectors and schema registries; states in topics, and faults
 	$(BIN)/python -m pytest -m kafka --durations=10 $(CONNECT)
 
-test-apart: $(STARTUP)/kafka/.made ## tests with clusters of their own: old, secured and slow brokers, the tutorial
+test-apart: $(STARTUP)/kafka/.made ## tests with clusters of their own: old, secured and slow brokers, the tutorial; the examples
 	$(BIN)/python -m pytest -m kafka --durations=10 $(APART)
 
 test-spark: $(STARTUP)/spark/.made ## Spark, and the pages in Chromium
 	$(BIN)/python -m pytest -m 'not kafka and (spark or browser)' --durations=10 $(WITH_SPARK)
 
 test-units: $(READY) ## tests/unit, with its slow ones
-	$(FILL) $(BIN)/python -m pytest -m $(NOTHING_BIG) --durations=10 tests/unit
+	$(BIN)/python -m pytest -m $(NOTHING_BIG) --durations=10 tests/unit
 
 test-rest: $(READY) ## all other tests: the engine, scripts for CI, providers that are installed
 	$(FILL) $(BIN)/python -m pytest -m $(NOTHING_BIG) --durations=10 --ignore=tests/unit

@@ -25,8 +25,11 @@ PROGRAMS = Path(sys.executable).parent
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/run.sh"))
 
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-NIGHTLY = ("connect-tls-rotation", "fleet")
-"""Examples with clusters of their own, about features that other tests with such clusters try."""
+
+
+def has_own_brokers(example: Path) -> bool:
+    """Return whether an example starts its own brokers."""
+    return "sandbox start" in (example / "run.sh").read_text()
 
 
 def run_script(script: Path, folder: Path, programs: Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -109,7 +112,7 @@ def test_example_has_readme_script_and_project(example: Path) -> None:
 @pytest.mark.parametrize(
     "example",
     [
-        pytest.param(path, id=path.name, marks=[pytest.mark.thorough] * (path.name in NIGHTLY))
+        pytest.param(path, id=path.name, marks=[pytest.mark.thorough] * has_own_brokers(path))
         for path in EXAMPLES
     ],
 )
@@ -117,10 +120,10 @@ def test_example_succeeds_and_cleans_up(
     request: pytest.FixtureRequest, example: Path, programs_with_kdeclare: Path, tmp_path: Path
 ) -> None:
     # An example that starts its own brokers must not use others: no broker responds at this address.
-    has_own_brokers = "sandbox start" in (example / "run.sh").read_text()
-    bootstrap = "127.0.0.1:1" if has_own_brokers else request.getfixturevalue("sandbox").bootstrap
-    programs = programs_with_kdeclare if has_own_brokers else request.getfixturevalue("programs_with_tools")
-    cluster, files = None if has_own_brokers else import_manifests(bootstrap), list_files(example)
+    is_apart = has_own_brokers(example)
+    bootstrap = "127.0.0.1:1" if is_apart else request.getfixturevalue("sandbox").bootstrap
+    programs = programs_with_kdeclare if is_apart else request.getfixturevalue("programs_with_tools")
+    cluster, files = None if is_apart else import_manifests(bootstrap), list_files(example)
     own = {
         "KDECLARE_FLEET_PORT": str(free_ports_of_clusters(3)),
         "KDECLARE_CONNECT_PORT": str(free_port(1, workers=2)),

@@ -40,7 +40,7 @@ from tests.kafka.random_topics import (
 )
 from tests.kafka.test_bad_input import Project
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
 KINDS = (PLAIN, PLAIN, TRANSACTIONAL, COMPACTED)
 CASES = 40
@@ -66,7 +66,6 @@ def cluster(quick: SandboxStatus) -> Iterator[KafkaCluster]:
         client.close()
 
 
-@pytest.mark.thorough
 def test_predicted_bounds_hold(quick: SandboxStatus, cluster: KafkaCluster, tmp_path: Path) -> None:
     """Forty random topics: what Kafka deletes, and what groups then cannot read, is within the bounds."""
     seed = random.randrange(2**32)

@@ -105,6 +105,7 @@ def test_shell_plans_applies_completes_and_keeps_history(project: Project) -> No
         shell.wait_for(f"plan --target Topic/{project.topic}")
 
 
+@pytest.mark.thorough
 def test_shell_reconnects_after_broker_restart(single_broker: SandboxStatus, tmp_path: Path) -> None:
     for project in open_project(single_broker.bootstrap, tmp_path):
         with open_terminal(tmp_path, "--timeout", "5") as shell:

@@ -14,7 +14,7 @@ from kdeclare.providers.kafka.collector import check_existence
 from tests.kafka.test_bad_input import Project
 from tests.kafka.trailing import TrailingCluster, start_trailing_broker
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
 TOPICS = 400
 CONFIGS = {
@@ -60,7 +60,6 @@ def find_existing(trailing: TrailingCluster, names: list[str]) -> frozenset[str]
         return check_existence(cluster, names).exists
 
 
-@pytest.mark.thorough
 def test_rollback_of_400_topics_deletes_those_that_the_broker_shows_late(
     trailing: TrailingCluster, project: Project
 ) -> None:

@@ -9,9 +9,8 @@ import pytest
 from tests.kafka.connect.asking import KEYSTORE, TRUSTSTORE, Answer, WorkerClient
 from tests.kafka.connect.certificates import PASSWORD
 from tests.kafka.connect.workers import Crew, Worker, wait_for_result
-from tests.thoroughness import pick
 
-pytestmark = [pytest.mark.kafka, pytest.mark.sampled]
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
 _TLS = "listeners.https.ssl"
 # The value of each key's placeholder, for any number.
@@ -23,7 +22,7 @@ _KEYS = {
     f"{_TLS}.truststore.type": "PKCS12",
     KEYSTORE: "",
 }
-_ROUNDS = pick(6, 30)
+_ROUNDS = 30
 _GONE = (OSError, http.client.HTTPException)
 
 
@@ -109,7 +108,6 @@ def test_six_writers_through_three_workers_lose_no_writes(crew: Crew, values: di
     crew.await_served(crew.certificates.sha256["a"])
 
 
-@pytest.mark.thorough
 def test_killed_leader_leaves_no_partial_write(crew: Crew, values: dict[str, list[str]]) -> None:
     leading, writing = crew.leader(), InsistingWriter()
     few = {key: of_key[:6] for key, of_key in values.items()}
