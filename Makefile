@@ -53,7 +53,7 @@ startup-cache: $(STARTUP)/kafka/.made $(STARTUP)/spark/.made ## what lets Java a
 
 # Three groups at a time that start brokers, workers or Spark, because six need a fifth more CPU time on two processors.
 # The checks come first. The groups that start nothing fill the gaps.
-test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromium if it is there, examples
+test: $(READY)   ## checks, fast tests, real brokers, Spark, Chromium if it is there, examples; without the cases of test-thorough
 	$(MAKE) -j2 --output-sync=target startup-cache
 	$(MAKE) -j5 --output-sync=target check test-units test-rest test-brokers test-connect test-spark test-many test-apart FILL='nice -n 5'
 
