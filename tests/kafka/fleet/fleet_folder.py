@@ -83,9 +83,9 @@ class FleetFolder:
         printed = self.kdeclare("fleet", command, file, *options, code=code, **variables)
         return parse_valid_output(f"fleet-{command}", printed)
 
-    def read_summary(self) -> dict[str, Any]:
+    def read_summary(self, out: str = "audits") -> dict[str, Any]:
         """Return the summary of the latest audit."""
-        summary: dict[str, Any] = json.loads((self.folder / "audits" / "summary.json").read_text())
+        summary: dict[str, Any] = json.loads((self.folder / out / "summary.json").read_text())
         return summary
 
     def read_findings(self, audit_id: str, out: str = "audits") -> list[dict[str, Any]]:

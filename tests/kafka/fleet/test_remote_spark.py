@@ -4,7 +4,6 @@ Executors of a standalone cluster and a Spark Connect server find what this proc
 The tests share the topics. The last test creates some, and deletes them.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,11 +74,6 @@ class RemoteFleet(FleetFolder):
     def audit(self, out: str, *arguments: str) -> list[dict[str, Any]]:
         """Audit the clusters. Return the findings."""
         summary = self.fleet("audit", out, *arguments, VAULT_LOGIN=self.login)
-        return self.read_findings(summary["audit_id"], out)
-
-    def read_last_findings(self, out: str) -> list[dict[str, Any]]:
-        """Return the findings of the latest audit in a folder."""
-        summary = json.loads((self.folder / out / "summary.json").read_text())
         return self.read_findings(summary["audit_id"], out)
 
     def find(self, rows: list[dict[str, Any]]) -> set[tuple[str, str, str, str | None]]:
@@ -166,7 +160,8 @@ def test_executors_find_the_same_and_keep_no_secret(
         search = ExecutorSearch(spark, written, (value,), variables)
         audited = search.audit(fleet.folder, Path("fleet.yaml"), "executors")
         assert audited.code == 0, audited.err
-        assert list_live(fleet.read_last_findings("executors")) == list_live(here)
+        found = fleet.read_findings(fleet.read_summary("executors")["audit_id"], "executors")
+        assert list_live(found) == list_live(here)
     assert find_password(fleet.folder / "executors") == []
     assert get_password(ADMIN) not in audited.out + audited.err
 
