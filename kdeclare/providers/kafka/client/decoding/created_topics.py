@@ -27,12 +27,6 @@ _CONFIG_FLAG_BYTES = 3  # read-only, source, sensitive
 _MIN_TOPIC_BYTES = 28
 _MIN_CONFIG_BYTES = 6
 
-_MAX_KNOWN_BLOCKS = 4
-"""The maximum number of blocks to remember. A block contains the bytes of all configs of a topic.
-
-Most topics of a plan have the same configs, so a few blocks are enough.
-"""
-
 _NO_ID = UUID(int=0)
 
 
@@ -64,32 +58,42 @@ def decode_created_topics(response: Any) -> list[CreatedTopic]:
 def _decode_bytes(data: bytes) -> Iterable[CreatedTopic]:
     """Decode a CreateTopics response of version 7."""
     count, pos = read_count(data, 4, _MIN_TOPIC_BYTES)  # after throttle_time_ms
-    known_blocks: list[bytes] = []
+    known_configs: list[bytes] = []
     for _ in range(count):
         name, pos = read_string(data, pos)
         topic_id = format_topic_id(UUID(data[pos : pos + _ID_BYTES].hex()))
         pos += _ID_BYTES
         error_code = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         error_message, pos = read_string(data, pos + 2)
-        pos = skip_tags(data, _skip_configs(data, pos + _COUNTS_BYTES, known_blocks))
+        pos = skip_tags(data, _skip_configs(data, pos + _COUNTS_BYTES, known_configs))
         yield CreatedTopic(name or "", topic_id, error_code, error_message)
     require_end(data, pos)
 
 
-def _skip_configs(data: bytes, start: int, known_blocks: list[bytes]) -> int:
+def _skip_configs(data: bytes, start: int, known_configs: list[bytes]) -> int:
     """Return the position after the configs of a topic.
 
-    known_blocks: the bytes of the configs of earlier topics. Equal bytes are skipped at once.
+    known_configs: the bytes of each config of an earlier topic. Most configs are the same for all topics, and
+    brokers list them in the same order, so comparing bytes finds the end of a config sooner than decoding
+    the lengths of its strings. This function replaces configs that differ.
     """
-    for block in known_blocks:
-        if data.startswith(block, start):
-            return start + len(block)
     count, pos = read_count(data, start, _MIN_CONFIG_BYTES)
-    for _ in range(count):
-        pos = skip_string(data, skip_string(data, pos))
-        pos = skip_tags(data, pos + _CONFIG_FLAG_BYTES)
+    for position, known_config in enumerate(known_configs[:count]):
+        if data.startswith(known_config, pos):
+            pos += len(known_config)
+        else:
+            end = _skip_config(data, pos)
+            known_configs[position] = data[pos:end]
+            pos = end
+    for _ in range(count - len(known_configs)):
+        end = _skip_config(data, pos)
+        known_configs.append(data[pos:end])
+        pos = end
     if pos > len(data):
         raise MalformedResponse("configs extend beyond the end of the response")
-    if len(known_blocks) < _MAX_KNOWN_BLOCKS:
-        known_blocks.append(data[start:pos])
     return pos
+
+
+def _skip_config(data: bytes, pos: int) -> int:
+    pos = skip_string(data, skip_string(data, pos))
+    return skip_tags(data, pos + _CONFIG_FLAG_BYTES)
