@@ -22,7 +22,7 @@ from kdeclare.core.parts import Connections, LiveState, PlanContext, PlanOptions
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanSettings, PlanStep
 from kdeclare.core.provider import entry_points, plan_options
 from kdeclare.core.provider.entry_points import InstalledEntryPoint
-from kdeclare.core.provider.installed_providers import GROUP, find_providers, load_providers
+from kdeclare.core.provider.installed_providers import GROUP, find_providers, load_providers, use_providers
 from kdeclare.core.provider.plan_options import PlanOption
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
@@ -389,6 +389,7 @@ def shed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shed]:
 
 
 def _clear_caches() -> None:
+    use_providers(None)  # a fleet command of an earlier test may have chosen the providers
     find_providers.cache_clear()
     load_providers.cache_clear()
     plan_options.find_plan_options.cache_clear()

@@ -67,6 +67,7 @@ class Opener:
     is_kept: whether a `Keepable` connection stays open for later commands. If so, the `ConnectionKeeper` that
     opened the connection closes it.
     is_named: False if the system is optional; see `find_openers`.
+    has_settings: whether the environment contains settings for the system.
     """
 
     makes: type[object]
@@ -74,6 +75,7 @@ class Opener:
     is_always_needed: bool = False
     is_kept: bool = False
     is_named: bool = True
+    has_settings: bool = True
 
 
 class PendingConnections:
@@ -102,6 +104,7 @@ class PendingConnections:
         self._connections = open_connections.with_openers(
             {item.opener.makes: item.get for item in self._pending if item.opener.is_named},
             {item.opener.makes: item.get for item in self._pending if not item.opener.is_named},
+            {item.opener.makes for item in self._pending if not item.opener.has_settings},
         )
         for pending in self._find_needed():
             pending.begin()
@@ -178,8 +181,19 @@ def find_openers(
     connection_types = {p.name: p.connection for p in load_providers() if p.connection is not None}
     openers = make_openers(connection_types, project, surroundings, keeper)
     return tuple(
-        replace(opener, is_named=not is_left_out(name, connects, project, surroundings))
+        replace(
+            opener,
+            is_named=not is_left_out(name, connects, project, surroundings),
+            has_settings=_has_settings(name, connects, project),
+        )
         for (name, connects), opener in zip(connection_types.items(), openers, strict=True)
+    )
+
+
+def _has_settings(name: str, connection_type: AnyConnectionType, project: Project) -> bool:
+    environment = project.environment
+    return name in environment.providers or any(
+        field in environment.connection_fields for field in connection_type.environment_fields
     )
 
 

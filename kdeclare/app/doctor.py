@@ -24,7 +24,7 @@ from kdeclare.core.provider.connection import (
     ConnectionContext,
     Keepable,
 )
-from kdeclare.core.provider.installed_providers import load_providers
+from kdeclare.core.provider.installed_providers import load_providers, resolve_provider
 from kdeclare.core.provider.provider import (
     Check,
     CheckSection,
@@ -63,16 +63,15 @@ def run_doctor(
     progress("Checking this machine", 0, 0)
     machine_section = _check_machine(environ)
     project_section, workspace, manifests = _check_project(options, environ)
+    providers = tuple(map(resolve_provider, load_providers()))
     if workspace is None:
-        examinations = [
-            provider.examine(ExaminationRequest()) for provider in load_providers() if provider.examine
-        ]
+        examinations = [provider.examine(ExaminationRequest()) for provider in providers if provider.examine]
         return DoctorView(
             (machine_section, project_section, *(s for one in examinations for s in one.sections))
         )
     progress("Connecting", 0, 0)
     examinations = [
-        _examine_provider(provider, workspace, options, manifests, kinds) for provider in load_providers()
+        _examine_provider(provider, workspace, options, manifests, kinds) for provider in providers
     ]
     system_ids = [one.system_id for one in examinations if one.system_id is not None]
     state_section = _check_state(workspace, options, system_ids)

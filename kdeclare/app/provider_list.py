@@ -11,6 +11,7 @@ from kdeclare.core.provider.installed_providers import (
     find_providers,
     load_provider,
     load_selected_providers,
+    resolve_provider,
 )
 from kdeclare.report.provider_list import ProviderStatus
 
@@ -29,7 +30,7 @@ def list_providers() -> tuple[ProviderStatus, ...]:
 
 def _build_status(installed: InstalledProvider) -> ProviderStatus:
     try:
-        provider = load_provider(installed)
+        provider = resolve_provider(load_provider(installed))
     except KdeclareError as problem:
         return build_document(ProviderStatus, installed, problem=summarize_diagnostics(problem.diagnostics))
     kinds = tuple(kind.name for kind in provider.kinds)

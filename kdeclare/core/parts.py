@@ -3,7 +3,7 @@
 The core and the engine do not inspect the values. A provider looks up its own value by class.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Self, TypeVar
 
 _Part = TypeVar("_Part")
@@ -40,6 +40,10 @@ class Parts:
         part = self._values.get(part_type)
         return part if isinstance(part, part_type) else None
 
+    def __iter__(self) -> Iterator[object]:
+        """Iterate over the values."""
+        return iter(self._values.values())
+
     def with_part(self, value: object) -> Self:
         """Return a copy that contains this value instead of any other value of the same class."""
         return type(self)(*self._values.values(), value)
@@ -56,10 +60,14 @@ Openers = Mapping[type[object], Callable[[], object]]
 class Connections(Parts):
     """The connections to the systems, one per provider. Some connections are opened on first use."""
 
-    __slots__ = ("_openers", "_unnamed")
+    __slots__ = ("_openers", "_unnamed", "_without_settings")
 
     def __init__(
-        self, *values: object, openers: Openers | None = None, unnamed: Openers | None = None
+        self,
+        *values: object,
+        openers: Openers | None = None,
+        unnamed: Openers | None = None,
+        without_settings: Set[type[object]] = frozenset(),
     ) -> None:
         """Store open connections, and functions that open the remaining connections.
 
@@ -67,10 +75,13 @@ class Connections(Parts):
             KdeclareError if it cannot connect.
         unnamed: functions for systems that the environment does not configure. Calling such a function raises
             an error that explains why there is no connection.
+        without_settings: the classes in ``openers`` whose connections need no settings, and for which the
+            environment contains no settings.
         """
         super().__init__(*values)
         self._openers = dict(openers or {})
         self._unnamed = dict(unnamed or {})
+        self._without_settings = frozenset(without_settings)
 
     def get(self, part_type: type[_Part]) -> _Part:
         """Return the connection of the given class.
@@ -100,6 +111,12 @@ class Connections(Parts):
         """Whether a connection of this class needs settings that the environment does not contain."""
         return connection_type in self._unnamed and not self.offers(connection_type)
 
+    def has_settings(self, connection_type: type[object]) -> bool:
+        """Whether there is a connection of this class, open or with settings in the environment."""
+        if connection_type in self._values:
+            return True
+        return connection_type in self._openers and connection_type not in self._without_settings
+
     @property
     def is_empty(self) -> bool:
         """Whether there are no connections and no functions that open connections."""
@@ -109,21 +126,32 @@ class Connections(Parts):
         """Whether a connection of this class is already open."""
         return sort in self._values
 
-    def with_openers(self, openers: Openers, unnamed: Openers | None = None) -> Self:
+    def with_openers(
+        self,
+        openers: Openers,
+        unnamed: Openers | None = None,
+        without_settings: Set[type[object]] = frozenset(),
+    ) -> Self:
         """Return the same connections with additional functions that open connections.
 
-        unnamed: functions for systems that the environment does not configure. Calling such a function raises
-            an error.
+        unnamed, without_settings: see the class.
         """
         return type(self)(
             *self._values.values(),
             openers={**self._openers, **openers},
             unnamed={**self._unnamed, **(unnamed or {})},
+            without_settings=self._without_settings | without_settings,
         )
 
     def with_part(self, value: object) -> Self:
         """Return a copy with this open connection instead of any other connection of the same class."""
-        return type(self)(*self._values.values(), value, openers=self._openers, unnamed=self._unnamed)
+        return type(self)(
+            *self._values.values(),
+            value,
+            openers=self._openers,
+            unnamed=self._unnamed,
+            without_settings=self._without_settings,
+        )
 
 
 class PlanContext(Parts):

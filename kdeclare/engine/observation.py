@@ -7,7 +7,7 @@ from kdeclare.core.live.collector import ExpectedObjects, Selection, WaitPolicy
 from kdeclare.core.live.endpoints import EndpointStatus, ListsEndpoints
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.provider.registry import find_collectors, get_operation_type, load_collectors
+from kdeclare.core.provider.registry import find_collectors, find_collectors_of, get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 
 
@@ -70,7 +70,7 @@ def identify_system(live: LiveState, preferred_id: str = "") -> str:
     preferred_id: the id to return if one of the systems has it.
     """
     system_ids = [
-        id_ for id_ in (collector.identify(live) for collector in load_collectors()) if id_ is not None
+        id_ for id_ in (collector.identify(live) for collector in find_collectors_of(live)) if id_ is not None
     ]
     return preferred_id if preferred_id in system_ids else next(iter(system_ids), "")
 
@@ -78,7 +78,7 @@ def identify_system(live: LiveState, preferred_id: str = "") -> str:
 def list_endpoints(live: LiveState) -> dict[str, EndpointStatus]:
     """Return the named endpoints that were read, by full name."""
     statuses: dict[str, EndpointStatus] = {}
-    for collector in load_collectors():
+    for collector in find_collectors_of(live):
         if isinstance(collector, ListsEndpoints):
             for name, status in collector.list_endpoints(live).items():
                 # Two collectors can read the same endpoint. The result with more information is kept.

@@ -5,7 +5,7 @@ project files and fleet files, which contain a single document each.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -149,11 +149,33 @@ def _build_envelope_model(
     )
 
 
+class _JoinedKinds(Mapping[str, Declarable]):
+    """The kinds of several mappings. A kind is looked up when it is needed, because this can import code."""
+
+    def __init__(self, mappings: Sequence[Mapping[str, Declarable]]) -> None:
+        self._mappings = mappings
+
+    def __getitem__(self, name: str) -> Declarable:
+        for mapping in self._mappings:
+            if name in mapping:
+                return mapping[name]
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in mapping for mapping in self._mappings)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(name for mapping in self._mappings for name in mapping))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
 class DocumentValidator:
     """Validates documents of all known kinds."""
 
-    def __init__(self, kinds: Mapping[str, Declarable]) -> None:
-        self._kinds = kinds
+    def __init__(self, *kinds: Mapping[str, Declarable]) -> None:
+        self._kinds = _JoinedKinds(kinds)
         self._modes: dict[str, Modes] = {}
 
     def check(

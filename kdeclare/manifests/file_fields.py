@@ -39,7 +39,8 @@ class FileFields:
         """
         self._context = context
         self._replacements = replacements or {}
-        self._fields = find_file_fields(kinds)
+        self._kinds = kinds
+        self._fields: dict[str, tuple[str, ...]] = {}
         self._cached: dict[str, FileText] = {}
 
     def read(self, data: Any, root: Node) -> list[Diagnostic]:
@@ -47,12 +48,12 @@ class FileFields:
 
         A path whose file cannot be read is replaced with `BROKEN`.
         """
-        if not self._fields or not isinstance(data, dict) or not isinstance(data.get("kind"), str):
+        if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
             return []
         spec, problems = data.get("spec"), []
         if not isinstance(spec, dict):
             return []
-        for name in self._fields.get(data["kind"], ()):
+        for name in self._list_fields(data["kind"]):
             key = _find_field_key(root, name)
             if isinstance(spec.get(name), str) and key is not None:
                 content = self._read_file(str(spec[name]), key, find_position(root, ("spec", name)))
@@ -60,6 +61,11 @@ class FileFields:
                     problems.append(content)
                 spec[name] = BROKEN if isinstance(content, Diagnostic) else content
         return problems
+
+    def _list_fields(self, kind: str) -> tuple[str, ...]:
+        if kind not in self._fields:
+            self._fields[kind] = list_file_fields(self._kinds[kind].spec) if kind in self._kinds else ()
+        return self._fields[kind]
 
     def _read_file(self, written: str, key: Node, position: SourcePosition) -> FileText | Diagnostic:
         location = locate_file(written, key)

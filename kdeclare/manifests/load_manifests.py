@@ -194,9 +194,8 @@ class _Loader:
         )
         self._reader = NodeReader(self._reference_context)
         self._file_fields = FileFields(kinds, self._reference_context, replacements)
-        known_kinds = {**kinds, **rules}
         self._validator = DocumentValidator(
-            {**known_kinds, DEFAULTS: DefaultsKind(kinds)} if kinds else known_kinds
+            kinds, rules, {DEFAULTS: DefaultsKind(kinds)} if kinds else {}
         )
         self._rule_filter = RuleFilter((*rules, DEFAULTS) if kinds else rules, self._reader)
         self._rules: list[DesiredResource] = []

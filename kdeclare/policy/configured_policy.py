@@ -163,8 +163,8 @@ class ConfiguredPolicy:
 
 
 def group_by_kind(policies: Iterable[ConfiguredPolicy]) -> dict[str, list[ConfiguredPolicy]]:
-    """Return the policies by kind. The kinds are in the order of `list_policy_kinds`."""
+    """Return the policies by kind, in the order in which providers list the kinds."""
     policies_by_kind: dict[str, list[ConfiguredPolicy]] = {}
     for item in policies:
         policies_by_kind.setdefault(item.kind, []).append(item)
-    return {kind: policies_by_kind[kind] for kind in list_policy_kinds() if kind in policies_by_kind}
+    return {kind: policies_by_kind[kind] for kind in KINDS if kind in policies_by_kind}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from kdeclare.core.parts import Connections
-from kdeclare.providers.connect.provider import PROVIDER
+from kdeclare.providers.connect.definition import PROVIDER
 from kdeclare.providers.connect.testing import MemoryConnectCluster, MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, WHITELIST, Keystore
 from kdeclare.providers.connect.worker_state import Certificate

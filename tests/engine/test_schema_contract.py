@@ -8,7 +8,7 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.resources.changes import Action
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.schema_registry.connection import RegistryClients
-from kdeclare.providers.schema_registry.provider import PROVIDER
+from kdeclare.providers.schema_registry.definition import PROVIDER
 from kdeclare.providers.schema_registry.testing import (
     APICURIO,
     CONFLUENT,

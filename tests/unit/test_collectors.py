@@ -8,7 +8,7 @@ import pytest
 
 from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects, WaitPolicy
 from kdeclare.core.parts import Connections, LiveState, Parts
-from kdeclare.core.provider.registry import load_collectors
+from kdeclare.core.provider.installed_providers import load_providers, resolve_provider
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.observation import identify_system, observe
 from kdeclare.providers.connect.connection import ConnectClients, WorkerSelection, WorkerState
@@ -137,7 +137,9 @@ def test_workers_are_read_by_collector_of_connect() -> None:
 
 
 def test_built_in_providers_have_collectors() -> None:
-    cluster, quotas, listed_configs, scram_users, acls, groups, *others = load_collectors()
+    providers = map(resolve_provider, load_providers())
+    found = [collector for provider in providers for collector in provider.collectors]
+    cluster, quotas, listed_configs, scram_users, acls, groups, *others = found
     workers, connectors, subjects = others
     assert cluster.codec is not None, "fleets compare what it reads"
     assert quotas.codec is not None, "fleets compare what it reads"

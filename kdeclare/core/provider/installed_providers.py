@@ -5,12 +5,18 @@ is used.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.provider.deferred_provider import (
+    AnyProvider,
+    DeferredProvider,
+    list_kind_names,
+    list_operation_type_names,
+)
 from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
 from kdeclare.core.provider.provider import CONTRACT, ChecksItsProvider, ListedParts, Provider
 
@@ -118,13 +124,16 @@ def _validate_installed_version(provider: InstalledProvider) -> None:
     )
 
 
-def load_provider(installed: InstalledProvider) -> Provider:
-    """Import a provider. Raises KdeclareError if the provider cannot be used by this version of kdeclare."""
+def load_provider(installed: InstalledProvider) -> AnyProvider:
+    """Import a provider, or the outline of a deferred provider.
+
+    Raises KdeclareError if the provider cannot be used by this version of kdeclare.
+    """
     try:
         provider = InstalledEntryPoint(GROUP, installed.name, installed.reference).load()
     except Exception as cause:  # provider code can raise any exception
         raise KdeclareError(_report_broken_provider(installed, f"{type(cause).__name__}: {cause}")) from cause
-    if not isinstance(provider, Provider):
+    if not isinstance(provider, AnyProvider):
         raise KdeclareError(
             _report_broken_provider(installed, f"{installed.reference} is a {type(provider).__name__}")
         )
@@ -154,8 +163,8 @@ def load_provider(installed: InstalledProvider) -> Provider:
 
 
 @cache
-def load_providers() -> tuple[Provider, ...]:
-    """Import all providers, in dependency order.
+def load_providers() -> tuple[AnyProvider, ...]:
+    """Import all providers, in dependency order. Only the outlines of deferred providers are imported.
 
     Raises KdeclareError if an import fails, if two providers define the same name, or if two packages use the
     same API group.
@@ -163,23 +172,47 @@ def load_providers() -> tuple[Provider, ...]:
     return load_selected_providers(list_providers())
 
 
-def load_selected_providers(installed: Sequence[InstalledProvider]) -> tuple[Provider, ...]:
+def load_selected_providers(installed: Sequence[InstalledProvider]) -> tuple[AnyProvider, ...]:
     """Import and check these providers in the same way as `load_providers` does. Raises KdeclareError."""
     _validate_unique_names(
         installed, "provider", {f"{item.distribution}/{item.name}": [item.name] for item in installed}
     )
     providers = {item.name: load_provider(item) for item in installed}
     _validate_api_groups(installed, providers)
+    _validate_unique_names(installed, "kind", {p.name: list_kind_names(p) for p in providers.values()})
     _validate_unique_names(
-        installed, "kind", {p.name: [kind.name for kind in p.kinds] for p in providers.values()}
+        installed, "operation type", {p.name: list_operation_type_names(p) for p in providers.values()}
     )
-    _validate_unique_names(
-        installed, "operation type", {p.name: [t.name for t in p.operation_types] for p in providers.values()}
-    )
-    kinds = frozenset(kind.name for provider in providers.values() for kind in provider.kinds)
+    kinds = _collect_kind_names(providers.values())
     for item in installed:
-        _validate_kinds(item, providers[item.name], kinds)
+        provider = providers[item.name]
+        if isinstance(provider, Provider):
+            _validate_kinds(item, provider, kinds)
     return tuple(providers[name] for name in _order_providers(providers) if name in providers)
+
+
+def resolve_provider(provider: AnyProvider) -> Provider:
+    """Return the definition of a provider. The definition of a deferred provider is imported on first use.
+
+    Raises KdeclareError if the definition cannot be used.
+    """
+    return _load_definition(provider) if isinstance(provider, DeferredProvider) else provider
+
+
+@cache
+def _load_definition(provider: DeferredProvider) -> Provider:
+    unknown = InstalledProvider(provider.name, "", "", provider.package)
+    installed = next((item for item in list_providers() if item.name == provider.name), unknown)
+    try:
+        definition = provider.load()
+    except Exception as cause:  # provider code can raise any exception
+        raise KdeclareError(_report_broken_provider(installed, f"{type(cause).__name__}: {cause}")) from cause
+    _validate_kinds(installed, definition, _collect_kind_names(load_providers()))
+    return definition
+
+
+def _collect_kind_names(providers: Iterable[AnyProvider]) -> frozenset[str]:
+    return frozenset(name for provider in providers for name in list_kind_names(provider))
 
 
 def _validate_kinds(installed: InstalledProvider, provider: Provider, kinds: frozenset[str]) -> None:
@@ -190,7 +223,7 @@ def _validate_kinds(installed: InstalledProvider, provider: Provider, kinds: fro
                 raise KdeclareError(_report_broken_provider(installed, f"kind {kind.name}: {mistake}"))
 
 
-def _order_providers(providers: Mapping[str, Provider]) -> list[str]:
+def _order_providers(providers: Mapping[str, AnyProvider]) -> list[str]:
     try:
         return list(TopologicalSorter({p.name: p.builds_on for p in providers.values()}).static_order())
     except CycleError as cycle:
@@ -205,7 +238,9 @@ def _order_providers(providers: Mapping[str, Provider]) -> list[str]:
         ) from None
 
 
-def _validate_api_groups(installed: Sequence[InstalledProvider], providers: Mapping[str, Provider]) -> None:
+def _validate_api_groups(
+    installed: Sequence[InstalledProvider], providers: Mapping[str, AnyProvider]
+) -> None:
     """Check that each API group belongs to only one Python package, which can contain several providers."""
     groups: dict[str, list[str]] = {}
     for item in installed:

@@ -20,8 +20,14 @@ from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.observed_effect import EffectRequest, ObservedEffect
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanSettings
+from kdeclare.core.provider.deferred_provider import (
+    AnyProvider,
+    DeferredProvider,
+    list_kind_names,
+    list_operation_type_names,
+)
 from kdeclare.core.provider.health import HealthCheck
-from kdeclare.core.provider.installed_providers import load_providers
+from kdeclare.core.provider.installed_providers import load_providers, resolve_provider
 from kdeclare.core.provider.provider import (
     API_VERSION,
     ActivityWatch,
@@ -97,25 +103,75 @@ _Value = TypeVar("_Value", covariant=True)
 
 
 class _ProviderMapping(Mapping[str, _Value]):
-    """A mapping that is built from the providers of this process on first access.
+    """The kinds or the operation types of the providers of this process, by name.
 
-    If the process later uses other providers, the mapping is built again.
+    If the process later uses other providers, the mapping contains those of the other providers. The names of
+    a deferred provider are known without its definition, which is imported when one of its values is used.
     """
 
-    def __init__(self, build_mapping: Callable[[Sequence[Provider]], Mapping[str, _Value]]) -> None:
-        self._make = build_mapping
-        self._made: tuple[Sequence[Provider], Mapping[str, _Value]] | None = None
-
-    def _load(self) -> Mapping[str, _Value]:
-        providers = load_providers()
-        if self._made is None or self._made[0] != providers:
-            self._made = (providers, self._make(providers))
-        return self._made[1]
+    def __init__(
+        self,
+        list_names: Callable[[AnyProvider], tuple[str, ...]],
+        list_values: Callable[[Provider], tuple[_Value, ...]],
+    ) -> None:
+        self._list_names = list_names
+        self._list_values = list_values
+        self._providers: Sequence[AnyProvider] = ()
+        self._owners: Mapping[str, AnyProvider] = {}
+        self._values: dict[str, _Value] = {}
 
     def __getitem__(self, name: str) -> _Value:
-        cached_mapping = self._made
-        if cached_mapping is not None and cached_mapping[0] is load_providers():  # called very often
-            return cached_mapping[1][name]
+        if self._providers is load_providers():  # called very often
+            value = self._values.get(name)
+            if value is not None:
+                return value
+        return self._load_value(name)
+
+    def _load_value(self, name: str) -> _Value:
+        owner, values = self._find_owners()[name], self._values
+        own_values = self._list_values(resolve_provider(owner))
+        values.update(zip(self._list_names(owner), own_values, strict=True))
+        return values[name]
+
+    def _find_owners(self) -> Mapping[str, AnyProvider]:
+        providers = load_providers()
+        if self._providers is not providers:
+            self._owners = {name: provider for provider in providers for name in self._list_names(provider)}
+            self._values = {}
+            self._providers = providers
+        return self._owners
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._find_owners())
+
+    def __len__(self) -> int:
+        return len(self._find_owners())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._find_owners()
+
+
+class _OperationTypes(_ProviderMapping[OperationType]):
+    """Operation types by name. For an unknown name, the value is an `UnknownOperationType`."""
+
+    def _load_value(self, name: str) -> OperationType:
+        return super()._load_value(name) if name in self else UnknownOperationType(name)
+
+
+class _Codecs(Mapping[str, LiveCodec]):
+    """The codecs of live state, by type of object. The first use imports the definitions of all providers."""
+
+    def __init__(self) -> None:
+        self._made: tuple[Sequence[AnyProvider], Mapping[str, LiveCodec]] | None = None
+
+    def _load(self) -> Mapping[str, LiveCodec]:
+        providers = load_providers()
+        if self._made is None or self._made[0] is not providers:
+            codecs = {sort: codec for codec in _find_codecs(providers) for sort in codec.sorts}
+            self._made = (providers, codecs)
+        return self._made[1]
+
+    def __getitem__(self, name: str) -> LiveCodec:
         return self._load()[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -124,27 +180,12 @@ class _ProviderMapping(Mapping[str, _Value]):
     def __len__(self) -> int:
         return len(self._load())
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._load()
 
-
-class _OperationTypes(dict[str, OperationType]):
-    """Operation types by name. For an unknown name, the value is an `UnknownOperationType`."""
-
-    def __missing__(self, name: str) -> OperationType:
-        return UnknownOperationType(name)
-
-
-KINDS: Mapping[str, Kind] = _ProviderMapping(
-    lambda providers: {kind.name: kind for p in providers for kind in p.kinds}
+KINDS: Mapping[str, Kind] = _ProviderMapping[Kind](list_kind_names, lambda provider: provider.kinds)
+OPERATION_TYPES: Mapping[str, OperationType] = _OperationTypes(
+    list_operation_type_names, lambda provider: provider.operation_types
 )
-OPERATION_TYPES: Mapping[str, OperationType] = _ProviderMapping(
-    lambda providers: _OperationTypes({t.name: t for p in providers for t in p.operation_types})
-)
-CODECS: Mapping[str, LiveCodec] = _ProviderMapping(
-    lambda providers: {sort: codec for codec in _find_codecs(providers) for sort in codec.sorts}
-)
-"""The codecs of live state, by type of object."""
+CODECS: Mapping[str, LiveCodec] = _Codecs()
 
 
 def get_operation_type(op: Operation) -> OperationType:
@@ -159,13 +200,17 @@ def get_operation_type(op: Operation) -> OperationType:
 
 def find_provider(kind: str) -> Provider | None:
     """Return the provider of a kind; None if no installed provider defines it."""
-    owning_providers = (p for p in load_providers() if any(known.name == kind for known in p.kinds))
-    return next(owning_providers, None)
+    owner = _find_owner(kind)
+    return resolve_provider(owner) if owner is not None else None
+
+
+def _find_owner(kind: str) -> AnyProvider | None:
+    return next((provider for provider in load_providers() if kind in list_kind_names(provider)), None)
 
 
 def find_api_version(kind: str) -> str:
     """Return the ``apiVersion`` of a kind's manifests; ``kdeclare/v1`` if no provider defines the kind."""
-    provider = find_provider(kind)
+    provider = _find_owner(kind)
     return provider.api_version if provider is not None else API_VERSION
 
 
@@ -199,21 +244,56 @@ def find_connected_providers(connections: Connections) -> Iterator[Provider]:
     """Return the providers that these connections belong to."""
     for provider in load_providers():
         if _is_connected(provider, connections):
-            yield provider
+            yield resolve_provider(provider)
 
 
-def _is_connected(provider: Provider, connections: Connections) -> bool:
+def _is_connected(provider: AnyProvider, connections: Connections) -> bool:
     return provider.connection is None or connections.offers(provider.connection.makes)
 
 
 def find_plan_settings() -> tuple[PlanSettings, ...]:
     """Return the settings that the installed providers define for all plans."""
-    return tuple(provider.plan_settings for provider in load_providers() if provider.plan_settings)
+    return tuple(p.plan_settings for p in _list_complete_providers() if p.plan_settings)
 
 
-def load_collectors() -> tuple[AnyCollector, ...]:
-    """Return the collectors of all installed providers. Raises KdeclareError if a provider is broken."""
-    return tuple(collector for provider in load_providers() for collector in provider.collectors)
+def _list_complete_providers() -> Iterator[Provider]:
+    """Yield the providers that are not deferred: those that matter even if no resource of theirs exists."""
+    return (provider for provider in load_providers() if isinstance(provider, Provider))
+
+
+def _find_concerned(
+    *, kinds: Collection[str] = (), operation_types: Collection[str] = ()
+) -> Iterator[Provider]:
+    """Yield all providers, except for deferred providers that define none of these names."""
+    for provider in load_providers():
+        if (
+            isinstance(provider, Provider)
+            or any(name in kinds for name in provider.kinds)
+            or any(name in operation_types for name in provider.operation_types)
+        ):
+            yield resolve_provider(provider)
+
+
+def _find_connected(
+    connections: Connections, *, kinds: Collection[str] = (), operation_types: Collection[str] = ()
+) -> Iterator[Provider]:
+    """Yield the connected providers among those that `_find_concerned` yields."""
+    for provider in _find_concerned(kinds=kinds, operation_types=operation_types):
+        if _is_connected(provider, connections):
+            yield provider
+
+
+def find_collectors_of(live: LiveState) -> tuple[AnyCollector, ...]:
+    """Return the collectors that can identify or describe the systems of this live state.
+
+    Raises KdeclareError if a provider is broken.
+    """
+    return tuple(
+        collector
+        for provider in load_providers()
+        if isinstance(provider, Provider) or provider.defines_type_of(live)
+        for collector in resolve_provider(provider).collectors
+    )
 
 
 def find_collectors(
@@ -221,15 +301,19 @@ def find_collectors(
 ) -> tuple[AnyCollector, ...]:
     """Return the collectors of all connected providers, and the collectors that read one of the selections.
 
+    The collectors of a deferred provider are left out if they read none of the selections.
     If a selection refers to a system that the environment does not configure, the result includes the
     collector of this system. This collector raises an error when it reads.
     """
     collectors: list[AnyCollector] = []
     for provider in load_providers():
+        if isinstance(provider, DeferredProvider) and not provider.defines_type_of(selections):
+            continue
         if _is_connected(provider, connections):
-            collectors += provider.collectors
+            collectors += resolve_provider(provider).collectors
         elif provider.connection is not None and connections.is_unconfigured(provider.connection.makes):
-            collectors += (collector for collector in provider.collectors if collector.reads(selections))
+            own_collectors = resolve_provider(provider).collectors
+            collectors += (collector for collector in own_collectors if collector.reads(selections))
     return tuple(collectors)
 
 
@@ -240,7 +324,7 @@ def find_connected_kinds(connections: Connections) -> Mapping[str, Kind]:
 
 def find_auxiliary_kinds() -> frozenset[str]:
     """Return the names under which plans list operations that only support other operations."""
-    return frozenset(name for provider in load_providers() for name in provider.auxiliary_kinds)
+    return frozenset(name for provider in _list_complete_providers() for name in provider.auxiliary_kinds)
 
 
 def load_codecs() -> tuple[LiveCodec, ...]:
@@ -263,14 +347,14 @@ def list_cluster_sorts() -> frozenset[str]:
     )
 
 
-def _find_codecs(providers: Sequence[Provider]) -> tuple[LiveCodec, ...]:
-    collectors = (collector for provider in providers for collector in provider.collectors)
+def _find_codecs(providers: Sequence[AnyProvider]) -> tuple[LiveCodec, ...]:
+    collectors = (collector for provider in providers for collector in resolve_provider(provider).collectors)
     return tuple(collector.codec for collector in collectors if collector.codec is not None)
 
 
 def find_codecs(connections: Connections) -> tuple[LiveCodec, ...]:
     """Return the codecs of all connected providers."""
-    return tuple(c.codec for c in find_collectors(connections) if c.codec is not None)
+    return _find_codecs(tuple(find_connected_providers(connections)))
 
 
 def build_snapshot_connections(codecs: Collection[LiveCodec]) -> Connections:
@@ -289,28 +373,44 @@ def build_snapshot_connections(codecs: Collection[LiveCodec]) -> Connections:
     return Connections(openers=dict.fromkeys(connection_types, reject_connection))
 
 
-def _has_codec(provider: Provider, codecs: Collection[LiveCodec]) -> bool:
-    return any(collector.codec in codecs for collector in provider.collectors)
+def _has_codec(provider: AnyProvider, codecs: Collection[LiveCodec]) -> bool:
+    return any(codec in codecs for codec in _find_codecs([provider]))
 
 
 def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
     """Return the hooks of all connected providers for one plan.
 
     If there are no connections, return the hooks of all providers. Fleet audits have no connections, because
-    the live state was read earlier.
+    the live state was read earlier. A deferred provider takes part only if the plan has resources or live
+    state of the provider, or if the environment configures its system.
     """
-    participating_providers = (
-        load_providers() if inputs.connections.is_empty else find_connected_providers(inputs.connections)
-    )
+    connections = inputs.connections
+    participating_providers = [
+        resolve_provider(provider)
+        for provider in load_providers()
+        if connections.is_empty or _is_connected(provider, connections)
+        if isinstance(provider, Provider) or _is_part_of_plan(provider, inputs)
+    ]
     return tuple(provider.start_plan(inputs) for provider in participating_providers if provider.start_plan)
+
+
+def _is_part_of_plan(provider: DeferredProvider, inputs: PlanInputs) -> bool:
+    if provider.connection is not None and inputs.connections.has_settings(provider.connection.makes):
+        return True
+    owned = inputs.state.resources if inputs.state is not None else {}
+    return (
+        provider.defines_type_of(inputs.live)
+        or any(item.id.kind in provider.kinds for item in inputs.desired)
+        or any(name.partition("/")[0] in provider.kinds for name in owned)
+    )
 
 
 def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> list[PendingWrite]:
     """Return the acknowledged writes that systems do not show yet. Raises Fault."""
     invisible_writes: list[PendingWrite] = []
-    for provider in find_connected_providers(connections):
+    for provider in _find_connected(connections, operation_types={write.operation.verb for write in writes}):
         if provider.find_invisible is not None:
-            operation_type_names = {operation_type.name for operation_type in provider.operation_types}
+            operation_type_names = list_operation_type_names(provider)
             invisible_writes += provider.find_invisible(
                 connections, [w for w in writes if w.operation.verb in operation_type_names]
             )
@@ -324,9 +424,9 @@ def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str
 
     written_kinds: the pairs of operation type and resource kind that occur in the writes.
     """
-    for provider in find_connected_providers(connections):
+    for provider in _find_connected(connections, operation_types={verb for verb, _ in written_kinds}):
         if provider.find_invisible is not None:
-            operation_type_names = {operation_type.name for operation_type in provider.operation_types}
+            operation_type_names = list_operation_type_names(provider)
             own_kinds = frozenset(item for item in written_kinds if item[0] in operation_type_names)
             if own_kinds and not (provider.shows_all and provider.shows_all(connections, own_kinds)):
                 return False
@@ -346,7 +446,7 @@ def find_principal(connections: Connections, kind: str) -> str | None:
 
 def start_watches(connections: Connections) -> tuple[ActivityWatch, ...]:
     """Start observing ongoing work in the systems of all connected providers."""
-    return tuple(p.watch(connections) for p in find_connected_providers(connections) if p.watch is not None)
+    return tuple(p.watch(connections) for p in _find_connected(connections) if p.watch is not None)
 
 
 def describe_plan(plan: Plan) -> Iterator[PlanSection]:
@@ -358,7 +458,8 @@ def describe_plan(plan: Plan) -> Iterator[PlanSection]:
         tuple(op for op in ops if not isinstance(op.args, UnboundArguments))
         for ops in (plan.operations, plan.blocked_operations)
     )
-    for provider in load_providers():
+    verbs = {op.verb for op in (*operations, *blocked_operations)}
+    for provider in _find_concerned(operation_types=verbs):
         if provider.describe_plan is not None:
             yield from provider.describe_plan(operations)
         if provider.describe_blocked is not None:
@@ -367,28 +468,31 @@ def describe_plan(plan: Plan) -> Iterator[PlanSection]:
 
 def observe_effects(request: EffectRequest) -> Iterator[ObservedEffect]:
     """Yield the observed effects of a run, together with the predictions of its plan. Raises Fault."""
-    for provider in find_connected_providers(request.connections):
+    kinds = {ResourceId.parse(prediction.resource).kind for prediction in request.predictions}
+    for provider in _find_connected(request.connections, kinds=kinds):
         if provider.observe_effects is None:
             continue
-        kinds = {kind.name for kind in provider.kinds}
-        own_predictions = [p for p in request.predictions if ResourceId.parse(p.resource).kind in kinds]
+        own_kinds = list_kind_names(provider)
+        own_predictions = [p for p in request.predictions if ResourceId.parse(p.resource).kind in own_kinds]
         if own_predictions:
             yield from provider.observe_effects(replace(request, predictions=own_predictions))
 
 
 def find_health_checks() -> Mapping[str, HealthCheck]:
     """Return the health checks of all providers, by name."""
-    return {check.name: check for provider in load_providers() for check in provider.health_checks}
+    providers = map(resolve_provider, load_providers())
+    return {check.name: check for provider in providers for check in provider.health_checks}
 
 
 def find_guards() -> Mapping[str, str]:
     """Return the names of the guards of all providers, each with a hint for users."""
-    return {name: hint for provider in load_providers() for name, hint in provider.guards.items()}
+    return {name: hint for provider in _list_complete_providers() for name, hint in provider.guards.items()}
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
     """Whether any provider treats a typed setting as secret; None if no provider knows the setting."""
-    answers = [p.is_secret_setting(setting) for p in load_providers() if p.is_secret_setting is not None]
+    providers = map(resolve_provider, load_providers())
+    answers = [p.is_secret_setting(setting) for p in providers if p.is_secret_setting is not None]
     definite_answers = [answer for answer in answers if answer is not None]
     return any(definite_answers) if definite_answers else None
 
@@ -399,7 +503,7 @@ def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
     Each provider receives the pending cleanup that remains after the cleanup of the previous provider.
     """
     cleanups: list[Cleanup] = []
-    for provider in find_connected_providers(request.connections):
+    for provider in _find_connected(request.connections):
         cleanup = provider.find_cleanup(request) if provider.find_cleanup else None
         if cleanup is not None:
             cleanups.append(cleanup)
@@ -409,7 +513,7 @@ def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
 
 def may_hold_secret(key: str) -> bool:
     """Whether any provider or spec marks the values of this manifest key as possible secrets."""
-    providers = load_providers()
+    providers = map(resolve_provider, load_providers())
     return any(key in find_secret_fields(kind.spec) for kind in KINDS.values()) or any(
         provider.may_hold_secret(key) for provider in providers if provider.may_hold_secret
     )
@@ -417,7 +521,7 @@ def may_hold_secret(key: str) -> bool:
 
 def check_declared(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
     """Yield diagnostics about mistakes in declared resources that providers can find without a connection."""
-    for provider in load_providers():
+    for provider in _find_concerned(kinds={item.id.kind for item in desired}):
         if provider.check_declared is not None:
             yield from provider.check_declared(desired)
 
@@ -425,7 +529,7 @@ def check_declared(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
 def find_contradictions(desired: Sequence[DesiredResource]) -> list[Diagnostic]:
     """Return errors about declared resources that contradict each other, regardless of the live state."""
     diagnostics: list[Diagnostic] = []
-    for provider in load_providers():
+    for provider in _find_concerned(kinds={item.id.kind for item in desired}):
         if provider.find_contradictions is not None:
             diagnostics += provider.find_contradictions(desired)
     return diagnostics

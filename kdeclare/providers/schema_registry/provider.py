@@ -1,30 +1,25 @@
-"""The provider for schema registries."""
+"""The outline of the provider for schema registries.
 
+`definition` is imported only if a command uses the provider.
+"""
+
+from kdeclare.core.provider.deferred_provider import DeferredProvider
 from kdeclare.core.provider.provider import Provider
 from kdeclare.providers.schema_registry.connection import CONNECTION
-from kdeclare.providers.schema_registry.doctor import examine_registries
-from kdeclare.providers.schema_registry.schema.checks import check_declared_schemas
-from kdeclare.providers.schema_registry.schema.deletion import DELETE, PURGE
-from kdeclare.providers.schema_registry.schema.fleet import SUBJECTS
-from kdeclare.providers.schema_registry.schema.kind import SchemaKind
-from kdeclare.providers.schema_registry.schema.operations import LEVEL_TYPE
-from kdeclare.providers.schema_registry.schema.plan_section import (
-    describe_blocked_schemas,
-    describe_schema_changes,
-)
-from kdeclare.providers.schema_registry.schema.planning import SchemaPlanning
-from kdeclare.providers.schema_registry.schema.registration import REGISTER
 
-PROVIDER = Provider(
+
+def _import_definition() -> Provider:
+    from kdeclare.providers.schema_registry import definition
+
+    return definition.PROVIDER
+
+
+PROVIDER = DeferredProvider(
     "schema_registry",
-    kinds=(SchemaKind(),),
-    operation_types=(REGISTER, LEVEL_TYPE, DELETE, PURGE),
-    builds_on=("kafka",),
+    package=__package__,
+    kinds=("Schema",),
+    operation_types=("schema.register", "schema.compatibility", "schema.delete", "schema.purge"),
+    import_definition=_import_definition,
     connection=CONNECTION,
-    examine=examine_registries,
-    collectors=(SUBJECTS,),
-    start_plan=SchemaPlanning,
-    describe_plan=describe_schema_changes,
-    describe_blocked=describe_blocked_schemas,
-    check_declared=check_declared_schemas,
+    builds_on=("kafka",),
 )

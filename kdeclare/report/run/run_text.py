@@ -66,8 +66,9 @@ def format_done_counts(verbs: Iterable[str]) -> str:
     """Format the number of operations by verb, such as ``2 topics created, 5 resources configured``."""
     counts = Counter(verbs)
     parts = []
-    for verb, operation_type in OPERATION_TYPES.items():
-        if verb in counts and operation_type.done_label is not None:
+    for verb in OPERATION_TYPES:  # in display order
+        operation_type = OPERATION_TYPES[verb] if verb in counts else None
+        if operation_type is not None and operation_type.done_label is not None:
             count = counts.pop(verb)
             parts.append(
                 format_count(count, *operation_type.done_label) if any(operation_type.done_label) else ""

@@ -10,7 +10,12 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import Verdict
 from kdeclare.core.provider import registry
-from kdeclare.core.provider.installed_providers import find_providers, load_providers, use_providers
+from kdeclare.core.provider.installed_providers import (
+    find_providers,
+    load_providers,
+    resolve_provider,
+    use_providers,
+)
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -122,9 +127,8 @@ def test_principal_is_null_without_find_principal(monkeypatch: pytest.MonkeyPatc
     def find_principal(connections: Connections) -> str:
         raise AssertionError("nobody is asked")
 
-    providers = [
-        replace(p, find_principal=find_principal) if p.name == "kitchen" else p for p in load_providers()
-    ]
+    definitions = map(resolve_provider, load_providers())
+    providers = [replace(p, find_principal=find_principal) if p.name == "kitchen" else p for p in definitions]
     monkeypatch.setattr(registry, "load_providers", lambda: providers)
     other = replace(build_rule("Kettle", "after.heat < 100"), name="other")
     said, notices = collect_verdicts([policy, other], rows, make_live_rows(KETTLES))
@@ -148,9 +152,8 @@ def test_notice_names_system_that_was_not_read() -> None:
 @pytest.mark.usefixtures("_kitchen_provider")
 def test_kind_missing_from_snapshots_is_not_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     live = make_live_rows(KETTLES)
-    providers = [
-        replace(p, collectors=(), kinds=p.kinds) if p.name == "kitchen" else p for p in load_providers()
-    ]
+    definitions = map(resolve_provider, load_providers())
+    providers = [replace(p, collectors=(), kinds=p.kinds) if p.name == "kitchen" else p for p in definitions]
     monkeypatch.setattr(registry, "load_providers", lambda: providers)
     said, notices = collect_verdicts([build_rule("Kettle", "after.heat < 80")], make_declared_rows([]), live)
     assert said == []

@@ -1,0 +1,111 @@
+"""Providers whose code is imported only by commands that use it.
+
+The definition of a provider imports all its kinds, operation types and collectors. Most commands use only one
+of several installed providers, so an outline that imports little stands in for the definition until then.
+"""
+
+from collections.abc import Callable, Iterable
+
+from kdeclare.core.provider.connection import AnyConnectionType
+from kdeclare.core.provider.provider import API_VERSION, CONTRACT, Provider
+
+
+class DeferredProvider:
+    """The outline of a provider, and the function that imports its definition.
+
+    package: the Python package that contains all code of the provider, including the classes of its
+        selections and of its live state.
+    kinds, operation_types: the names of the kinds and operation types, in display order.
+    connection, builds_on, api_version, contract: see `Provider`.
+
+    The definition must not use the parts of `Provider` in `UNSUPPORTED_PARTS`, because kdeclare needs these
+    even if no resource of the provider exists. For the same reason, its other functions must concern only
+    resources of its own kinds, and the references to other resources from its own system.
+    """
+
+    UNSUPPORTED_PARTS = (
+        "plan_settings",
+        "find_principal",
+        "watch",
+        "find_cleanup",
+        "auxiliary_kinds",
+        "guards",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        package: str,
+        kinds: tuple[str, ...],
+        operation_types: tuple[str, ...],
+        import_definition: Callable[[], Provider],
+        connection: AnyConnectionType | None = None,
+        builds_on: tuple[str, ...] = (),
+        api_version: str = API_VERSION,
+        contract: int = CONTRACT,
+    ) -> None:
+        """Store the outline. See the class for the arguments."""
+        self.name = name
+        self.package = package
+        self.kinds = kinds
+        self.operation_types = operation_types
+        self.connection = connection
+        self.builds_on = builds_on
+        self.api_version = api_version
+        self.contract = contract
+        self._import_definition = import_definition
+
+    def load(self) -> Provider:
+        """Import and return the definition.
+
+        Raises ValueError if the definition differs from the outline, and any exception that the import
+        raises.
+        """
+        definition = self._import_definition()
+        mistakes = list(self._find_mistakes(definition))
+        if mistakes:
+            raise ValueError(f"the outline {'; '.join(mistakes)}")
+        return definition
+
+    def defines_type_of(self, values: Iterable[object]) -> bool:
+        """Whether the class of one of the values belongs to the package of the provider."""
+        return any(f"{type(value).__module__}.".startswith(f"{self.package}.") for value in values)
+
+    def _find_mistakes(self, definition: Provider) -> Iterable[str]:
+        """Yield the differences between the outline and the definition, as clauses."""
+        pairs = {
+            "name": (self.name, definition.name),
+            "kinds": (self.kinds, tuple(kind.name for kind in definition.kinds)),
+            "operation_types": (
+                self.operation_types,
+                tuple(operation_type.name for operation_type in definition.operation_types),
+            ),
+            "connection": (self.connection, definition.connection),
+            "builds_on": (self.builds_on, definition.builds_on),
+            "api_version": (self.api_version, definition.api_version),
+            "contract": (self.contract, definition.contract),
+        }
+        for part, (outlined, defined) in pairs.items():
+            if outlined != defined:
+                yield f"states {part}={outlined!r}, but its definition has {defined!r}"
+        for part in self.UNSUPPORTED_PARTS:
+            if getattr(definition, part):
+                yield f"has a definition with {part}, which a deferred provider cannot have"
+
+
+AnyProvider = Provider | DeferredProvider
+
+
+def list_kind_names(provider: AnyProvider) -> tuple[str, ...]:
+    """Return the names of a provider's kinds, without importing its definition."""
+    if isinstance(provider, DeferredProvider):
+        return provider.kinds
+    return tuple(kind.name for kind in provider.kinds)
+
+
+def list_operation_type_names(provider: AnyProvider) -> tuple[str, ...]:
+    """Return the names of a provider's operation types, without importing its definition."""
+    if isinstance(provider, DeferredProvider):
+        return provider.operation_types
+    return tuple(operation_type.name for operation_type in provider.operation_types)
