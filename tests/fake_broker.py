@@ -11,7 +11,7 @@ import kafka.protocol.admin as admin
 import kafka.protocol.consumer as consumer
 import kafka.protocol.metadata as metadata
 
-from kdeclare.providers.kafka.client.group_messages import ConsumerGroupDescribeRequest
+from kdeclare.providers.kafka.client.groups.messages import ConsumerGroupDescribeRequest
 
 
 def _by_api_key(suffix: str) -> dict[int, Any]:

@@ -194,9 +194,7 @@ class _Loader:
         )
         self._reader = NodeReader(self._reference_context)
         self._file_fields = FileFields(kinds, self._reference_context, replacements)
-        self._validator = DocumentValidator(
-            kinds, rules, {DEFAULTS: DefaultsKind(kinds)} if kinds else {}
-        )
+        self._validator = DocumentValidator(kinds, rules, {DEFAULTS: DefaultsKind(kinds)} if kinds else {})
         self._rule_filter = RuleFilter((*rules, DEFAULTS) if kinds else rules, self._reader)
         self._rules: list[DesiredResource] = []
         self._rule_files: set[str] = set()

@@ -18,7 +18,7 @@ from kdeclare.engine.planning.compared_request import validate_cluster_id
 from kdeclare.engine.planning.planfile import compute_plan_id, parse_plan, render_plan_file
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.engine.state.memory_store import MemoryStore
-from kdeclare.providers.kafka.client.cluster import RetryingCluster
+from kdeclare.providers.kafka.client.retrying_cluster import RetryingCluster
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord

@@ -12,7 +12,7 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.retry import RetryPolicy
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client import KafkaCluster, connect
-from kdeclare.providers.kafka.client.cluster import RetryingCluster
+from kdeclare.providers.kafka.client.retrying_cluster import RetryingCluster
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery, NewTopic

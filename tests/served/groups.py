@@ -10,7 +10,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from kdeclare.core.live.faults import Fault, Outcome
 from kdeclare.providers.kafka.client.describe_cluster import _OPERATIONS
-from kdeclare.providers.kafka.client.group_messages import ConsumerGroupDescribeResponse
+from kdeclare.providers.kafka.client.groups.messages import ConsumerGroupDescribeResponse
 from kdeclare.providers.kafka.consumer_group.group import CommittedOffset, DescribedGroup, GroupMember
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.testing import MemoryCluster

@@ -174,7 +174,7 @@ class KafkaTarget:
 def connect_cluster(servers: str, config: Mapping[str, str], timeout_s: float, attempts: int) -> Cluster:
     """Connect to real brokers and retry failed requests. Raises KdeclareError."""
     from kdeclare.providers.kafka.client import connect  # Most commands do not connect to a cluster.
-    from kdeclare.providers.kafka.client.cluster import RetryingCluster, log_retry
+    from kdeclare.providers.kafka.client.retrying_cluster import RetryingCluster, log_retry
 
     cluster = connect(servers, config, timeout_s=timeout_s)
     for diagnostic in cluster.diagnostics:

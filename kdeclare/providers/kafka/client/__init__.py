@@ -1,8 +1,8 @@
 """Access to Kafka clusters with kafka-python. Only this package imports kafka-python."""
 
-from kdeclare.providers.kafka.client.kafka_package import defer_package
+from kdeclare.providers.kafka.client.kafka_package import defer_packages
 
-defer_package()  # must run before the modules below import kafka-python
+defer_packages()  # must run before the modules below import kafka-python
 
 from kdeclare.providers.kafka.client.cluster import KafkaCluster  # noqa: E402
 from kdeclare.providers.kafka.client.connect import connect  # noqa: E402

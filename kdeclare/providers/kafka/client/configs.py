@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from kafka.protocol.admin import IncrementalAlterConfigsRequest, ListConfigResourcesRequest
+from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest, ListConfigResourcesRequest
 
 from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.core.resources.changes import FieldOp

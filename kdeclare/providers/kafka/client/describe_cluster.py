@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from kafka.protocol.admin import AlterPartitionReassignmentsRequest, DescribeClusterRequest
+from kafka.protocol.admin.cluster import DescribeClusterRequest
+from kafka.protocol.admin.topics import AlterPartitionReassignmentsRequest
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataRequest
 
 from kdeclare.core.live.faults import Fault

@@ -15,7 +15,7 @@ import time
 from collections.abc import Collection
 from typing import Any
 
-from kafka.protocol.admin import DescribeQuorumRequest
+from kafka.protocol.admin.cluster import DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from kdeclare.core.frozen_dataclass import dataclass

@@ -6,10 +6,7 @@ from struct import Struct
 from typing import Any
 from uuid import UUID
 
-from kafka.protocol.admin import (
-    CreatePartitionsRequest,
-    DeleteTopicsRequest,
-)
+from kafka.protocol.admin.topics import CreatePartitionsRequest, DeleteTopicsRequest
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import CreatedObject, Fault, Outcome, Result

@@ -10,12 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from kafka.protocol.admin import (
-    CreateAclsRequest,
-    DeleteAclsRequest,
-    DescribeAclsRequest,
-    DescribeClusterRequest,
-)
+from kafka.protocol.admin.acl import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
+from kafka.protocol.admin.cluster import DescribeClusterRequest
 
 from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.providers.kafka.acl.binding import (

@@ -4,6 +4,9 @@ from collections.abc import Iterable
 from dataclasses import field
 from typing import Any
 
+from kafka.protocol.api_header import RequestHeader
+from kafka.protocol.consumer.fetch import FetchRequest
+
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.client.decoding.wire_format import (
     MalformedResponse,
@@ -11,9 +14,12 @@ from kdeclare.providers.kafka.client.decoding.wire_format import (
     decode_all,
     read_count,
     read_uvarint,
+    select_response_class,
     skip_string,
     skip_tags,
 )
+
+FETCH_VERSIONS = frozenset({12})
 
 _TOP_BYTES = 10  # throttle time, error code, session id
 _INDEX_BYTES, _ERROR_BYTES, _OFFSET_BYTES = 4, 2, 8
@@ -24,6 +30,20 @@ _READ_REPLICA_BYTES = 4
 _MIN_TOPIC_BYTES = 3
 _MIN_PARTITION_BYTES = 37
 _MIN_ABORTED_BYTES = 17
+
+
+class _RawFetchHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
+    def get_response_class(self) -> Any:
+        return select_response_class(self, FETCH_VERSIONS, super().get_response_class)
+
+
+class RawFetchRequest(FetchRequest, init=False):  # type: ignore[misc,call-arg]
+    """A FetchRequest that returns a RawResponse for the versions that kdeclare decodes itself.
+
+    kafka-python logs the bytes of responses that it cannot decode, and these can contain records.
+    """
+
+    header_class = _RawFetchHeader
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from kafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
+from kafka.protocol.admin.configs import DescribeConfigsRequest
+from kafka.protocol.admin.topics import CreateTopicsRequest
 from kafka.protocol.api_header import RequestHeader, ResponseHeader
-from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
 T = TypeVar("T")
@@ -116,7 +116,6 @@ def require_end(data: bytes, pos: int) -> None:
 
 CREATE_TOPICS_VERSIONS = frozenset({7})
 DESCRIBE_CONFIGS_VERSIONS = frozenset({4})
-FETCH_VERSIONS = frozenset({12})
 METADATA_VERSIONS = frozenset({11, 12, 13})
 
 
@@ -146,22 +145,17 @@ class _RawResponseClass:
 
 class _RawConfigsHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
     def get_response_class(self) -> Any:
-        return _select_response_class(self, DESCRIBE_CONFIGS_VERSIONS, super().get_response_class)
-
-
-class _RawFetchHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
-    def get_response_class(self) -> Any:
-        return _select_response_class(self, FETCH_VERSIONS, super().get_response_class)
+        return select_response_class(self, DESCRIBE_CONFIGS_VERSIONS, super().get_response_class)
 
 
 class _RawMetadataHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
     def get_response_class(self) -> Any:
-        return _select_response_class(self, METADATA_VERSIONS, super().get_response_class)
+        return select_response_class(self, METADATA_VERSIONS, super().get_response_class)
 
 
 class _RawCreateTopicsHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
     def get_response_class(self) -> Any:
-        return _select_response_class(self, CREATE_TOPICS_VERSIONS, super().get_response_class)
+        return select_response_class(self, CREATE_TOPICS_VERSIONS, super().get_response_class)
 
 
 class RawCreateTopicsRequest(CreateTopicsRequest, init=False):  # type: ignore[misc,call-arg]
@@ -176,23 +170,16 @@ class RawDescribeConfigsRequest(DescribeConfigsRequest, init=False):  # type: ig
     header_class = _RawConfigsHeader
 
 
-class RawFetchRequest(FetchRequest, init=False):  # type: ignore[misc,call-arg]
-    """A FetchRequest that returns a RawResponse for the versions that kdeclare decodes itself.
-
-    kafka-python logs the bytes of responses that it cannot decode, and these can contain records.
-    """
-
-    header_class = _RawFetchHeader
-
-
 class RawMetadataRequest(MetadataRequest, init=False):  # type: ignore[misc,call-arg]
     """A MetadataRequest that returns a RawResponse for the versions that kdeclare decodes itself."""
 
     header_class = _RawMetadataHeader
 
 
-def _select_response_class(
-    header: Any, versions: frozenset[int], get_default_class: Callable[[], Any]
-) -> Any:
+def select_response_class(header: Any, versions: frozenset[int], get_default_class: Callable[[], Any]) -> Any:
+    """Return the class that decodes the response to the request with this header.
+
+    versions: the versions that kdeclare decodes itself. get_default_class: returns kafka-python's own class.
+    """
     version = header.request_api_version
     return _RawResponseClass(version) if version in versions else get_default_class()

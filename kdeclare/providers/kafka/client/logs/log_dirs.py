@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 
 from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.providers.kafka.client.describe_cluster import describe_cluster

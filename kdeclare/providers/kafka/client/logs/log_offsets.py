@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client.faults import (

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kafka.protocol.admin import DescribeProducersRequest
+from kafka.protocol.admin.transactions import DescribeProducersRequest
 
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client.faults import build_fault_from_code

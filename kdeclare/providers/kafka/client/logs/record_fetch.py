@@ -8,9 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.kafka.client.decoding.fetched_records import FetchedRecords, decode_fetched_records
+from kdeclare.providers.kafka.client.decoding.fetched_records import (
+    FETCH_VERSIONS,
+    FetchedRecords,
+    RawFetchRequest,
+    decode_fetched_records,
+)
 from kdeclare.providers.kafka.client.decoding.record_batches import decode_batches
-from kdeclare.providers.kafka.client.decoding.wire_format import FETCH_VERSIONS, RawFetchRequest
 from kdeclare.providers.kafka.client.faults import (
     LEADER_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,

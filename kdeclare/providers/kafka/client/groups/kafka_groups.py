@@ -5,9 +5,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kdeclare.core.live.faults import Fault, FaultKind, Result
-from kdeclare.core.operations.retry import RetryPolicy
 from kdeclare.providers.kafka.client.faults import build_unanswered_fault
-from kdeclare.providers.kafka.client.group_messages import (
+from kdeclare.providers.kafka.client.groups.messages import (
     build_commit_request,
     build_coordinators_request,
     build_delete_request,
@@ -23,7 +22,6 @@ from kdeclare.providers.kafka.client.group_messages import (
     read_offset_results,
     read_offsets,
 )
-from kdeclare.providers.kafka.client.item_retries import send_with_retries
 from kdeclare.providers.kafka.client.wire import Wire, batch_items
 from kdeclare.providers.kafka.consumer_group.group import (
     DescribedGroup,
@@ -33,7 +31,7 @@ from kdeclare.providers.kafka.consumer_group.group import (
     GroupType,
     ListedGroup,
 )
-from kdeclare.providers.kafka.consumer_group.port import Groups, OffsetChanges
+from kdeclare.providers.kafka.consumer_group.port import OffsetChanges
 
 _FIND_COORDINATOR, _OFFSET_FETCH = 10, 9
 _SEVERAL_COORDINATORS, _SEVERAL_GROUPS = 4, 8
@@ -224,41 +222,3 @@ def _collect_offset_results(id_: str, changes: OffsetChanges, answer: Any) -> di
         answer, results = fault, {}
     missing = answer if isinstance(answer, Fault) else build_unanswered_fault()
     return {(id_, where): results.get(where, missing) for where in changes}
-
-
-class RetryingGroups:
-    """Retries requests, and items of requests, that fail with a RETRIABLE fault. Implements `Groups`."""
-
-    def __init__(self, groups: Groups, policy: RetryPolicy) -> None:
-        self._groups = groups
-        self._policy = policy
-
-    def list_groups(self) -> Mapping[str, ListedGroup]:
-        """See `Groups.list_groups`."""
-        return self._policy.whole("list_groups", self._groups.list_groups)
-
-    def describe_groups(self, ids: Sequence[str]) -> Mapping[str, DescribedGroup]:
-        """See `Groups.describe_groups`."""
-        return self._policy.whole("describe_groups", lambda: self._groups.describe_groups(ids))
-
-    def fetch_offsets(self, ids: Sequence[str]) -> Mapping[str, GroupOffsets]:
-        """See `Groups.fetch_offsets`."""
-        return self._policy.whole("fetch_offsets", lambda: self._groups.fetch_offsets(ids))
-
-    def alter_offsets(self, changes: Mapping[str, OffsetChanges]) -> Mapping[GroupPartition, Result]:
-        """See `Groups.alter_offsets`."""
-
-        def send(rest: Sequence[GroupPartition]) -> Mapping[GroupPartition, Result]:
-            remaining: dict[str, dict[Any, Any]] = {}
-            for id_, where in rest:
-                remaining.setdefault(id_, {})[where] = changes[id_][where]
-            return self._groups.alter_offsets(remaining)
-
-        items = [(id_, where) for id_, group_changes in changes.items() for where in group_changes]
-        return send_with_retries(self._policy, "alter_offsets", items, lambda item: item, send)
-
-    def delete_groups(self, ids: Sequence[str]) -> Mapping[str, Result]:
-        """See `Groups.delete_groups`."""
-        return send_with_retries(
-            self._policy, "delete_groups", ids, lambda id_: id_, self._groups.delete_groups
-        )

@@ -1,0 +1,1 @@
+"""Requests about groups, to the brokers that coordinate these groups."""
