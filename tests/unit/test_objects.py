@@ -15,6 +15,7 @@ from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.operations.operation_type import Access, FootprintEntry
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.provider import registry
+from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.changes import Action, Reason
 from kdeclare.core.resources.fleet_capabilities import (
     FleetComparable,
@@ -281,8 +282,8 @@ def test_change_fields_do_not_depend_on_order_of_spec() -> None:
 
 
 def test_record_round_trips(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry.KINDS, "_made", None)  # discard what other tests have loaded
-    monkeypatch.setattr(registry.KINDS, "_load", lambda: {DOOR.name: DOOR})
+    providers = (Provider("doors", (DOOR,), ()),)
+    monkeypatch.setattr(registry, "load_providers", lambda: providers)
     secret: JsonObject = {"secret": "a-hash", "reference": "${env.KEY}"}
     json: JsonObject = {"fields": {"key": secret, "rooms": ["hall"], "color": None}, "preventDestroy": True}
     record = bind_record(DOOR.name, json)
