@@ -20,8 +20,9 @@ from kdeclare.sandbox.security import ADMIN, get_password
 from tests.kafka.access_load import Credential, Load, LoadConsumer, LoadProducer
 from tests.kafka.secured_project import open_secured_project, start_secured_broker
 from tests.kafka.test_secured import SecuredBrokers
+from tests.thoroughness import mark_rest
 
-pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
+pytestmark = pytest.mark.kafka
 
 OLD, NEW = "old-password", "new-password"
 SHA_256, SHA_512 = Mechanism.SHA_256, Mechanism.SHA_512
@@ -237,7 +238,7 @@ def loads() -> Iterator[list[Load]]:
         load.stop()
 
 
-@pytest.mark.parametrize("second", ["mechanism", "user"])
+@pytest.mark.parametrize("second", mark_rest(["user", "mechanism"], 1))
 def test_password_rotates_without_a_failed_request(project: Project, second: str, loads: list[Load]) -> None:
     """docs/howto/rotate-a-password.md, with two producers and two consumers that restart one by one."""
     project.create_topics("orders", partitions=6)

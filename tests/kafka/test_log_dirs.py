@@ -14,7 +14,7 @@ from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.beds import all_created
 from tests.conftest import free_port
 
-pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
+pytestmark = pytest.mark.kafka
 
 AT = TopicPartition("moved", 0)
 

@@ -15,7 +15,7 @@ from kdeclare.sandbox.security import ADMIN, READER
 from tests.conftest import free_port
 from tests.kafka.test_secured import CommandRunner, Ran, SecuredBrokers
 
-pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
+pytestmark = pytest.mark.kafka
 
 TEAM = "team-a"
 RIGHTS = ("Create", "Describe", "DescribeConfigs", "Alter", "AlterConfigs", "Delete", "Read")

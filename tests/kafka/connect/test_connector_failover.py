@@ -13,6 +13,7 @@ from kdeclare.providers.connect.client.connectors_rest import open_rest_cluster
 from kdeclare.providers.connect.client.connectors_retry import RetryingConnectCluster
 from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.conftest import free_port
+from tests.thoroughness import mark_rest
 
 pytestmark = pytest.mark.kafka
 
@@ -38,8 +39,7 @@ def expect_state(cluster: ConnectCluster, name: str, state: str) -> None:
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize("killed", [0, 1])
-@pytest.mark.thorough
+@pytest.mark.parametrize("killed", mark_rest([0, 1], 1))
 def test_killed_worker_loses_no_connector(two_workers: SandboxStatus, killed: int) -> None:
     urls = tuple(worker.url for worker in two_workers.workers)
     cluster = RetryingConnectCluster(open_rest_cluster(HttpTarget(urls, str(two_workers.ca_file))))

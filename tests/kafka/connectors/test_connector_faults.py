@@ -19,6 +19,7 @@ from tests.kafka.connectors.connector_project import (
     is_running,
     parse_results,
 )
+from tests.thoroughness import mark_rest
 
 pytestmark = pytest.mark.kafka
 
@@ -48,8 +49,7 @@ def kill_once_created(
     return thread
 
 
-@pytest.mark.parametrize("killed", [0, 1])
-@pytest.mark.thorough
+@pytest.mark.parametrize("killed", mark_rest([0, 1], 1))
 def test_worker_killed_during_creations_loses_and_doubles_nothing(
     two_workers: SandboxStatus,
     cluster: ConnectCluster,
