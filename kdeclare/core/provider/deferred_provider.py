@@ -1,21 +1,26 @@
 """Providers whose code is imported only by commands that use it.
 
-The definition of a provider imports all its kinds, operation types and collectors. Most commands use only one
-of several installed providers, so an outline that imports little stands in for the definition until then.
+The definition of a provider imports all its kinds, operation types and collectors, but most commands use only
+one of several installed providers. Until a command uses a provider, an outline takes the place of the
+definition. The outline imports only the connection.
 """
 
 from collections.abc import Callable, Iterable
+from typing import ClassVar
 
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.connection import AnyConnectionType
 from kdeclare.core.provider.provider import API_VERSION, CONTRACT, Provider
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class DeferredProvider:
     """The outline of a provider, and the function that imports its definition.
 
     package: the Python package that contains all code of the provider, including the classes of its
         selections and of its live state.
     kinds, operation_types: the names of the kinds and operation types, in display order.
+    import_definition: imports the definition; raises any exception that the import raises.
     connection, builds_on, api_version, contract: see `Provider`.
 
     The definition must not use the parts of `Provider` in `UNSUPPORTED_PARTS`, because kdeclare needs these
@@ -23,7 +28,7 @@ class DeferredProvider:
     resources of its own kinds, and the references to other resources from its own system.
     """
 
-    UNSUPPORTED_PARTS = (
+    UNSUPPORTED_PARTS: ClassVar = (
         "plan_settings",
         "find_principal",
         "watch",
@@ -32,29 +37,15 @@ class DeferredProvider:
         "guards",
     )
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        package: str,
-        kinds: tuple[str, ...],
-        operation_types: tuple[str, ...],
-        import_definition: Callable[[], Provider],
-        connection: AnyConnectionType | None = None,
-        builds_on: tuple[str, ...] = (),
-        api_version: str = API_VERSION,
-        contract: int = CONTRACT,
-    ) -> None:
-        """Store the outline. See the class for the arguments."""
-        self.name = name
-        self.package = package
-        self.kinds = kinds
-        self.operation_types = operation_types
-        self.connection = connection
-        self.builds_on = builds_on
-        self.api_version = api_version
-        self.contract = contract
-        self._import_definition = import_definition
+    name: str
+    package: str
+    kinds: tuple[str, ...]
+    operation_types: tuple[str, ...]
+    import_definition: Callable[[], Provider]
+    connection: AnyConnectionType | None = None
+    builds_on: tuple[str, ...] = ()
+    api_version: str = API_VERSION
+    contract: int = CONTRACT
 
     def load(self) -> Provider:
         """Import and return the definition.
@@ -62,7 +53,7 @@ class DeferredProvider:
         Raises ValueError if the definition differs from the outline, and any exception that the import
         raises.
         """
-        definition = self._import_definition()
+        definition = self.import_definition()
         mistakes = list(self._find_mistakes(definition))
         if mistakes:
             raise ValueError(f"the outline {'; '.join(mistakes)}")
