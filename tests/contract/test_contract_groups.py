@@ -245,8 +245,28 @@ def test_log_positions_have_timestamps_of_their_records(group_bed: GroupBed) -> 
     now = int(time.time() * 1000)
     group_bed.produce_at(topic, now - 3000, now - 2000, now - 1000)
     times = [EARLIEST, now - 2500, now, LATEST]
-    assert group_bed.bed.cluster.list_positions([topic], times) == {
+    assert group_bed.bed.cluster.list_positions({topic: times}) == {
         TopicPartition(topic, 0): ((0, -1), (1, now - 2000), (-1, -1), (3, -1))
+    }
+
+
+def test_log_positions_are_read_at_the_times_of_each_topic(group_bed: GroupBed) -> None:
+    bed = group_bed.bed
+    topic, other, empty = bed.create(partitions=2), bed.create(partitions=1), bed.create(partitions=1)
+    now = int(time.time() * 1000)
+    group_bed.produce_at(topic, now - 3000)
+    group_bed.produce_at(other, now - 3000, now - 2000)
+    times = {
+        topic: [EARLIEST, now - 3000, now, LATEST],
+        bed.name(): [EARLIEST],
+        other: [now - 2500, LATEST],
+        empty: [LATEST],
+    }
+    assert bed.cluster.list_positions(times) == {
+        TopicPartition(topic, 0): ((0, -1), (0, now - 3000), (-1, -1), (1, -1)),
+        TopicPartition(topic, 1): ((0, -1), (-1, -1), (-1, -1), (0, -1)),
+        TopicPartition(other, 0): ((1, now - 2000), (2, -1)),
+        TopicPartition(empty, 0): ((0, -1),),
     }
 
 

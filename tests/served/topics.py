@@ -294,7 +294,7 @@ class TopicApis:
             if at == MAX_TIMESTAMP:
                 last_write = self._memory.find_last_writes([where.topic]).get(where)
                 return 0 if last_write is not None else -1, -1 if last_write is None else last_write, None
-            positions = self._memory.list_positions([where.topic], [at])
+            positions = self._memory.list_positions({where.topic: [at]})
         except Fault as fault:
             return -1, -1, fault
         if where not in positions:

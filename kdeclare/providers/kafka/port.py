@@ -439,9 +439,12 @@ class Cluster(Protocol):
         """
 
     def list_positions(
-        self, topics: Sequence[str], times: Sequence[int]
+        self, times: Mapping[str, Sequence[int]]
     ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
-        """Return the same as `list_offsets`, with the timestamps of the records at these offsets."""
+        """Return the same as `list_offsets`, with the timestamps of the records at these offsets.
+
+        times: the times for each topic. Topics with different times share the requests.
+        """
 
     def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
         """Return the latest timestamp in each partition of the topics that exist, in milliseconds since 1970.

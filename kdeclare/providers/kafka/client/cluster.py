@@ -244,12 +244,12 @@ class KafkaCluster:
         return list_log_offsets(self._wire, self._freshness, topics, times)
 
     def list_positions(
-        self, topics: Sequence[str], times: Sequence[int]
+        self, times: Mapping[str, Sequence[int]]
     ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
-        """Send ListOffsets to the partition leaders, with one request for each of ``times``."""
+        """Send ListOffsets to the partition leaders, once for the first time of each topic, and so on."""
         from kdeclare.providers.kafka.client.logs.log_offsets import list_log_positions
 
-        return list_log_positions(self._wire, self._freshness, topics, times)
+        return list_log_positions(self._wire, self._freshness, times)
 
     def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
         """Send ListOffsets with MAX_TIMESTAMP (KIP-734) to the partition leaders."""

@@ -118,10 +118,10 @@ class RetryingCluster:
         return self._policy.whole("list_offsets", lambda: self._cluster.list_offsets(topics, times))
 
     def list_positions(
-        self, topics: Sequence[str], times: Sequence[int]
+        self, times: Mapping[str, Sequence[int]]
     ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
         """See `Cluster.list_positions`."""
-        return self._policy.whole("list_offsets", lambda: self._cluster.list_positions(topics, times))
+        return self._policy.whole("list_offsets", lambda: self._cluster.list_positions(times))
 
     def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
         """See `Cluster.find_last_writes`."""

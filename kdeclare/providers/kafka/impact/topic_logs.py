@@ -53,24 +53,18 @@ def read_logs(
 ) -> Mapping[str, TopicLogs | Fault]:
     """Return the logs of topics, or the reason why they cannot be read.
 
-    Topics with the same limits share their requests.
-
     limits: the limits of each topic, which determine up to which offset records are too old. None means that
         this offset is not read.
     sizes: the known sizes of partitions. deadline: no request begins after this time (`time.monotonic`).
     """
     now_ms = int(time.time() * 1000)
-    names_by_times: dict[tuple[int, ...], list[str]] = {}
-    for name, topic_limits in limits.items():
-        names_by_times.setdefault(_choose_times(topic_limits, now_ms), []).append(name)
-    logs: dict[str, dict[int, PartitionLog] | Fault] = {}
-    for times, names in names_by_times.items():
-        for name, positions in _list_positions(cluster, names, times, deadline).items():
-            if isinstance(positions, Fault):
-                logs[name] = positions
-            else:
-                logs[name] = {w.partition: _build_log(found, sizes.get(w)) for w, found in positions.items()}
-    return logs
+    times = {name: _choose_times(topic_limits, now_ms) for name, topic_limits in limits.items()}
+    return {
+        name: positions
+        if isinstance(positions, Fault)
+        else {where.partition: _build_log(found, sizes.get(where)) for where, found in positions.items()}
+        for name, positions in _list_positions(cluster, times, deadline).items()
+    }
 
 
 def read_log_bounds(
@@ -81,7 +75,7 @@ def read_log_bounds(
     deadline: no request begins after this time (`time.monotonic`).
     """
     bounds: dict[str, Mapping[TopicPartition, tuple[int, ...]] | Fault] = {}
-    for name, positions in _list_positions(cluster, names, (), deadline).items():
+    for name, positions in _list_positions(cluster, dict.fromkeys(names, ()), deadline).items():
         bounds[name] = (
             positions
             if isinstance(positions, Fault)
@@ -94,16 +88,17 @@ _Positions = dict[TopicPartition, tuple[LogPosition, ...]]
 
 
 def _list_positions(
-    cluster: Cluster, names: Sequence[str], times: tuple[int, ...], deadline: float
+    cluster: Cluster, times: Mapping[str, tuple[int, ...]], deadline: float
 ) -> Mapping[str, _Positions | Fault]:
     def read(asked_names: Sequence[str]) -> Mapping[str, _Positions]:
         by_topic: dict[str, _Positions] = {name: {} for name in asked_names}
         # The start is read first and the end last, so that no record between the requests is left out.
-        for where, positions in cluster.list_positions(asked_names, (EARLIEST, *times, LATEST)).items():
+        all_times = {name: (EARLIEST, *times[name], LATEST) for name in asked_names}
+        for where, positions in cluster.list_positions(all_times).items():
             by_topic[where.topic][where] = positions
         return by_topic
 
-    return _read_topics(names, read, deadline)
+    return _read_topics(list(times), read, deadline)
 
 
 def read_before(deadline: float, read: Callable[[], Found]) -> Found | Fault:

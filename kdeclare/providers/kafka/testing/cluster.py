@@ -245,11 +245,11 @@ class MemoryCluster(RequestHandler):
         self, topics: Sequence[str], times: Sequence[int]
     ) -> Mapping[TopicPartition, tuple[int, ...]]:
         """See `Cluster.list_offsets`."""
-        positions = self.list_positions(topics, times).items()
+        positions = self.list_positions(dict.fromkeys(topics, times)).items()
         return {where: tuple(position.offset for position in found) for where, found in positions}
 
     def list_positions(
-        self, topics: Sequence[str], times: Sequence[int]
+        self, times: Mapping[str, Sequence[int]]
     ) -> Mapping[TopicPartition, tuple[LogPosition, ...]]:
         """See `Cluster.list_positions`.
 
@@ -260,15 +260,15 @@ class MemoryCluster(RequestHandler):
         def respond() -> dict[TopicPartition, tuple[LogPosition, ...]]:
             return {
                 TopicPartition(name, number): tuple(
-                    state.group_store.find_position(state.topics[name], number, at) for at in times
+                    state.group_store.find_position(state.topics[name], number, at) for at in topic_times
                 )
-                for name in topics
+                for name, topic_times in times.items()
                 if name in state.topics
                 for number in range(len(state.topics[name].partitions))
             }
 
         with self._lock:
-            return self._handle_read("list_offsets", topics, respond)
+            return self._handle_read("list_offsets", list(times), respond)
 
     def find_last_writes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | None]:
         """See `Cluster.find_last_writes`."""

@@ -1,8 +1,9 @@
 """Read the offsets of logs from partition leaders (ListOffsets), and count records with these offsets."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
@@ -30,6 +31,7 @@ _LEADER_WAIT_S = 5.0
 _FIRST_POLL_S = 0.05
 _MAX_POLL_S = 0.5
 
+_MISSING = Fault("INCOMPLETE_RESPONSE", "a broker did not respond for every partition", FaultKind.RETRIABLE)
 _UNKNOWN_TOPIC = get_error_name(UNKNOWN_TOPIC_OR_PARTITION)
 Found = TypeVar("Found")
 _ReadResult = Callable[[Any], Found]
@@ -49,7 +51,8 @@ def find_last_writes(
     wire: Wire, freshness: Freshness, names: Sequence[str]
 ) -> dict[TopicPartition, int | None]:
     """Return the latest timestamp in each partition of the topics that exist. Raises Fault."""
-    found = _ask_until_led(wire, freshness, names, (MAX_TIMESTAMP,), _read_timestamp)
+    times = dict.fromkeys(names, (MAX_TIMESTAMP,))
+    found = _ask_until_led(wire, freshness, times, _read_timestamp)
     return {where: at if at >= 0 else None for where, (at,) in found.items()}
 
 
@@ -57,14 +60,17 @@ def list_log_offsets(
     wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int]
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the offsets at ``times`` for each partition of the topics that exist. Raises Fault."""
-    return _ask_until_led(wire, freshness, names, times, _read_offset)
+    return _ask_until_led(wire, freshness, dict.fromkeys(names, times), _read_offset)
 
 
 def list_log_positions(
-    wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int]
+    wire: Wire, freshness: Freshness, times: Mapping[str, Sequence[int]]
 ) -> dict[TopicPartition, tuple[LogPosition, ...]]:
-    """Like `list_log_offsets`, but also return the timestamp of the record at each offset. Raises Fault."""
-    return _ask_until_led(wire, freshness, names, times, _read_position)
+    """Return the offsets at the times of each topic, with the timestamps of the records at these offsets.
+
+    Raises Fault.
+    """
+    return _ask_until_led(wire, freshness, times, _read_position)
 
 
 def _read_offset(partition: Any) -> int:
@@ -82,16 +88,18 @@ def _read_position(partition: Any) -> LogPosition:
 
 
 def _ask_until_led(
-    wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int], read: _ReadResult[Found]
+    wire: Wire, freshness: Freshness, times: Mapping[str, Sequence[int]], read: _ReadResult[Found]
 ) -> dict[TopicPartition, tuple[Found, ...]]:
     """Send ListOffsets until each partition has a leader. Return one result for each partition and time.
+
+    times: the times for each topic.
 
     Metadata can name the leader of a new partition before that broker has become the leader. After the
     creation of hundreds of partitions, it can take several seconds until every partition has its leader.
     Requests for such partitions are repeated with refreshed metadata, as in Kafka's Admin client
     (PartitionLeaderStrategy).
     """
-    topics_by_name = describe_topics(wire, freshness, names)
+    topics_by_name = describe_topics(wire, freshness, list(times))
     found: dict[TopicPartition, tuple[Found, ...]] = {}
     pending = [
         TopicPartition(topic.name, index)
@@ -126,7 +134,7 @@ def _ask_leaders(
     wire: Wire,
     topics_by_name: Mapping[str, Topic],
     partitions: Iterable[TopicPartition],
-    times: Sequence[int],
+    times: Mapping[str, Sequence[int]],
     read: _ReadResult[Found],
 ) -> dict[TopicPartition, tuple[Found, ...] | Fault]:
     """Send ListOffsets once. Return the results of each partition, or a Fault that can be retried.
@@ -145,50 +153,77 @@ def _ask_leaders(
             partitions_by_leader.setdefault(leader, []).append(partition)
     requests = {
         leader: [
-            _build_offsets_request(batch, at, wire)
+            request
             for batch in batch_items(led_partitions, _PARTITIONS_PER_REQUEST)
-            for at in times
+            for request in _build_offsets_requests(batch, times, wire)
         ]
         for leader, led_partitions in partitions_by_leader.items()
     }
-    for answers in wire.send_each(requests, partial(_read_results, read=read)).values():
-        for first in range(0, len(answers), len(times)):
-            results |= _join_times(answers[first : first + len(times)])
-    return results
+    answers_by_leader = wire.send_each(requests, partial(_read_results, read=read))
+    asked = list(chain.from_iterable(partitions_by_leader.values()))
+    return results | _join_times(asked, times, chain.from_iterable(answers_by_leader.values()))
 
 
 def _join_times(
-    answers: Sequence[Mapping[TopicPartition, Found | Fault] | Fault],
+    partitions: Iterable[TopicPartition],
+    times: Mapping[str, Sequence[int]],
+    answers: Iterable[Mapping[TopicPartition, Found | Fault] | Fault],
 ) -> dict[TopicPartition, tuple[Found, ...] | Fault]:
     """Collect the results of each partition. Each response contains the results for one of the times."""
-    results_by_time: list[Mapping[TopicPartition, Found | Fault]] = []
+    results_by_partition: dict[TopicPartition, list[Found]] = {partition: [] for partition in partitions}
+    faults: dict[TopicPartition, Fault] = {}
     for answer in answers:
         if isinstance(answer, Fault):
             raise answer
-        results_by_time.append(answer)
-    joined: dict[TopicPartition, tuple[Found, ...] | Fault] = {}
-    for partition in results_by_time[0]:
-        results = [found[partition] for found in results_by_time]
-        fault = next((item for item in results if isinstance(item, Fault)), None)
-        joined[partition] = fault or tuple(item for item in results if not isinstance(item, Fault))
-    return joined
+        for partition, result in answer.items():
+            if isinstance(result, Fault):
+                faults.setdefault(partition, result)
+            elif partition in results_by_partition:
+                results_by_partition[partition].append(result)
+    for partition, results in results_by_partition.items():
+        if len(results) < len(times[partition.topic]):
+            faults.setdefault(partition, _MISSING)
+    return {partition: tuple(results) for partition, results in results_by_partition.items()} | faults
 
 
-def _build_offsets_request(partitions: Iterable[TopicPartition], at: int, wire: Wire) -> Any:
-    topic_class = ListOffsetsRequest.ListOffsetsTopic
-    partitions_by_topic: dict[str, list[Any]] = {}
+def _build_offsets_requests(
+    partitions: Sequence[TopicPartition], times: Mapping[str, Sequence[int]], wire: Wire
+) -> Iterator[Any]:
+    """Yield one request with the first time of each topic, one with the second time, and so on."""
+    partitions_by_topic: dict[str, list[int]] = {}
     for topic, index in partitions:
-        partition_item = topic_class.ListOffsetsPartition(
-            partition_index=index, current_leader_epoch=-1, timestamp=at
+        partitions_by_topic.setdefault(topic, []).append(index)
+    for position in range(max(len(times[name]) for name in partitions_by_topic)):
+        time_by_topic = {
+            name: times[name][position] for name in partitions_by_topic if position < len(times[name])
+        }
+        yield _build_offsets_request(
+            {name: partitions_by_topic[name] for name in time_by_topic}, time_by_topic, wire
         )
-        partitions_by_topic.setdefault(topic, []).append(partition_item)
+
+
+def _build_offsets_request(
+    partitions_by_topic: Mapping[str, Sequence[int]], time_by_topic: Mapping[str, int], wire: Wire
+) -> Any:
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    partition_class = topic_class.ListOffsetsPartition
+    topic_items = [
+        topic_class(
+            name=name,
+            partitions=[
+                partition_class(partition_index=index, current_leader_epoch=-1, timestamp=at)
+                for index in partitions_by_topic[name]
+            ],
+        )
+        for name, at in time_by_topic.items()
+    ]
     return ListOffsetsRequest(
         replica_id=_CONSUMER_REPLICA_ID,
         isolation_level=0,
-        topics=[topic_class(name=name, partitions=wanted) for name, wanted in partitions_by_topic.items()],
+        topics=topic_items,
         timeout_ms=wire.request_timeout_ms,
         # version 0 returns lists of segments
-        min_version=_MAX_TIMESTAMP_VERSION if at == MAX_TIMESTAMP else 1,
+        min_version=_MAX_TIMESTAMP_VERSION if MAX_TIMESTAMP in time_by_topic.values() else 1,
     )
 
 
