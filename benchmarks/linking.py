@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 
 from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry, Prefix
 from kdeclare.core.operations.operation import Arguments, Operation
-from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, Prefix
 from kdeclare.core.provider import registry
 from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType
 from kdeclare.core.resources.ids import ResourceId

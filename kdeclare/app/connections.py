@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.core.parts import Connections
+from kdeclare.core.parts import Connections, SystemSettings
 from kdeclare.core.provider.connection import (
     NOT_CONFIGURED,
     AnyConnectionType,
@@ -66,16 +66,14 @@ class Opener:
     fails.
     is_kept: whether a `Keepable` connection stays open for later commands. If so, the `ConnectionKeeper` that
     opened the connection closes it.
-    is_named: False if the system is optional; see `find_openers`.
-    has_settings: whether the environment contains settings for the system.
+    settings: what the environment contains about the system; see `find_openers`.
     """
 
     makes: type[object]
     open: Callable[[], object]
     is_always_needed: bool = False
     is_kept: bool = False
-    is_named: bool = True
-    has_settings: bool = True
+    settings: SystemSettings = SystemSettings.PRESENT
 
 
 class PendingConnections:
@@ -102,9 +100,8 @@ class PendingConnections:
             _PendingConnection(opener) for opener in openers if not open_connections.holds(opener.makes)
         ]
         self._connections = open_connections.with_openers(
-            {item.opener.makes: item.get for item in self._pending if item.opener.is_named},
-            {item.opener.makes: item.get for item in self._pending if not item.opener.is_named},
-            {item.opener.makes for item in self._pending if not item.opener.has_settings},
+            {item.opener.makes: item.get for item in self._pending},
+            {item.opener.makes: item.opener.settings for item in self._pending},
         )
         for pending in self._find_needed():
             pending.begin()
@@ -128,7 +125,11 @@ class PendingConnections:
 
     def _find_needed(self) -> Iterator["_PendingConnection"]:
         openers = ((item, item.opener) for item in self._pending)
-        return (item for item, opener in openers if opener.is_always_needed and opener.is_named)
+        return (
+            item
+            for item, opener in openers
+            if opener.is_always_needed and opener.settings is not SystemSettings.MISSING
+        )
 
 
 class _PendingConnection:
@@ -174,27 +175,28 @@ def find_openers(
 ) -> tuple[Opener, ...]:
     """Return the openers for the connections of all installed providers. Raises KdeclareError.
 
-    A system that every command normally needs is optional (``is_named`` is False) if the environment
-    configures only other systems. kdeclare then connects to this system only if a plan has resources or
-    operations of the system.
+    The settings of a system that every command normally needs count as missing if the environment configures
+    only other systems. kdeclare then connects to this system only if a plan has resources or operations of
+    the system.
     """
     connection_types = {p.name: p.connection for p in load_providers() if p.connection is not None}
     openers = make_openers(connection_types, project, surroundings, keeper)
     return tuple(
-        replace(
-            opener,
-            is_named=not is_left_out(name, connects, project, surroundings),
-            has_settings=_has_settings(name, connects, project),
-        )
+        replace(opener, settings=_find_settings(name, connects, project, surroundings))
         for (name, connects), opener in zip(connection_types.items(), openers, strict=True)
     )
 
 
-def _has_settings(name: str, connection_type: AnyConnectionType, project: Project) -> bool:
+def _find_settings(
+    name: str, connection_type: AnyConnectionType, project: Project, surroundings: ConnectionContext
+) -> SystemSettings:
+    if is_left_out(name, connection_type, project, surroundings):
+        return SystemSettings.MISSING
     environment = project.environment
-    return name in environment.providers or any(
+    is_configured = name in environment.providers or any(
         field in environment.connection_fields for field in connection_type.environment_fields
     )
+    return SystemSettings.PRESENT if is_configured else SystemSettings.DEFAULT
 
 
 def is_left_out(

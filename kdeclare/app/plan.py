@@ -29,7 +29,8 @@ from kdeclare.core.plans.drift import DriftResult
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.unmanaged import UnmanagedListing
 from kdeclare.core.progress import Progress, ignore_progress
-from kdeclare.core.provider.registry import KINDS, check_declared, find_plan_settings
+from kdeclare.core.provider.provider_queries import check_declared, find_plan_settings
+from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import find_records
 from kdeclare.engine.planning.build import build_plan

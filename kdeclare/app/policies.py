@@ -9,7 +9,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import SYSTEM_POLICY
 from kdeclare.core.plans.policy_gate import NO_POLICIES, PolicyGate
-from kdeclare.core.provider.registry import find_guards
+from kdeclare.core.provider.provider_queries import find_guards
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.manifests.load_manifests import load_rules

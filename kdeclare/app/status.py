@@ -11,7 +11,8 @@ from kdeclare.core.documents import build_document
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.provider import ActivityWatch, RecentRuns
-from kdeclare.core.provider.registry import get_operation_type, start_watches
+from kdeclare.core.provider.provider_queries import start_watches
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.engine.executor.entries import fold_journal, read_run_plan
 from kdeclare.engine.executor.recovery import find_pending_cleanup
 from kdeclare.engine.ongoing_work import describe_ongoing_work

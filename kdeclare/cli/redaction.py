@@ -95,7 +95,7 @@ def _is_secret(command: tuple[str, ...], option: str, key: str, value: str) -> b
         return any(word in key.lower() for word in _SECRET_WORDS)
     from kdeclare.core.diagnostics import KdeclareError
     from kdeclare.core.provider.provider import TypedSetting
-    from kdeclare.core.provider.registry import is_secret_setting
+    from kdeclare.core.provider.provider_queries import is_secret_setting
 
     try:
         is_known_secret = is_secret_setting(TypedSetting(command, option, key, value))

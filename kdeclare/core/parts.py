@@ -3,7 +3,8 @@
 The core and the engine do not inspect the values. A provider looks up its own value by class.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from typing import Self, TypeVar
 
 _Part = TypeVar("_Part")
@@ -57,38 +58,45 @@ Openers = Mapping[type[object], Callable[[], object]]
 """Functions that open connections, by connection class."""
 
 
+class SystemSettings(Enum):
+    """What the environment contains about a system."""
+
+    PRESENT = "present"
+    """The environment contains settings for the system."""
+    DEFAULT = "default"
+    """The environment contains no settings for the system. The system can be used with default settings."""
+    MISSING = "missing"
+    """The environment does not configure the system. Connecting raises an error that explains this."""
+
+
 class Connections(Parts):
     """The connections to the systems, one per provider. Some connections are opened on first use."""
 
-    __slots__ = ("_openers", "_unnamed", "_without_settings")
+    __slots__ = ("_openers", "_settings")
 
     def __init__(
         self,
         *values: object,
         openers: Openers | None = None,
-        unnamed: Openers | None = None,
-        without_settings: Set[type[object]] = frozenset(),
+        settings: Mapping[type[object], SystemSettings] | None = None,
     ) -> None:
         """Store open connections, and functions that open the remaining connections.
 
         openers: functions by connection class. A function returns the same connection each time, and raises
             KdeclareError if it cannot connect.
-        unnamed: functions for systems that the environment does not configure. Calling such a function raises
-            an error that explains why there is no connection.
-        without_settings: the classes in ``openers`` whose connections need no settings, and for which the
-            environment contains no settings.
+        settings: what the environment contains about the systems of ``openers``, by connection class; by
+            default, their settings are present.
         """
         super().__init__(*values)
         self._openers = dict(openers or {})
-        self._unnamed = dict(unnamed or {})
-        self._without_settings = frozenset(without_settings)
+        self._settings = dict(settings or {})
 
     def get(self, part_type: type[_Part]) -> _Part:
         """Return the connection of the given class.
 
         Raises KdeclareError if the connection cannot be opened.
         """
-        opener = self._openers.get(part_type) or self._unnamed.get(part_type)
+        opener = self._openers.get(part_type)
         if opener is None or part_type in self._values:
             return super().get(part_type)
         connection = opener()
@@ -97,61 +105,59 @@ class Connections(Parts):
         return connection
 
     def find(self, part_type: type[_Part]) -> _Part | None:
-        """Return the connection of this class, or None if there is no such connection and no way to open it.
+        """Return the connection of this class, or None if `offers` returns False for this class.
 
         Raises KdeclareError if the connection cannot be opened.
         """
         return self.get(part_type) if self.offers(part_type) else None
 
-    def offers(self, sort: type[object]) -> bool:
+    def offers(self, connection_type: type[object]) -> bool:
         """Whether a connection of this class is open or can be opened."""
-        return sort in self._values or sort in self._openers
+        if connection_type in self._values:
+            return True
+        return self._find_settings(connection_type) in {SystemSettings.PRESENT, SystemSettings.DEFAULT}
 
     def is_unconfigured(self, connection_type: type[object]) -> bool:
         """Whether a connection of this class needs settings that the environment does not contain."""
-        return connection_type in self._unnamed and not self.offers(connection_type)
+        is_open = connection_type in self._values
+        return not is_open and self._find_settings(connection_type) is SystemSettings.MISSING
 
     def has_settings(self, connection_type: type[object]) -> bool:
         """Whether there is a connection of this class, open or with settings in the environment."""
         if connection_type in self._values:
             return True
-        return connection_type in self._openers and connection_type not in self._without_settings
+        return self._find_settings(connection_type) is SystemSettings.PRESENT
+
+    def _find_settings(self, connection_type: type[object]) -> SystemSettings | None:
+        if connection_type not in self._openers:
+            return None
+        return self._settings.get(connection_type, SystemSettings.PRESENT)
 
     @property
     def is_empty(self) -> bool:
         """Whether there are no connections and no functions that open connections."""
-        return not self._values and not self._openers and not self._unnamed
+        return not self._values and not self._openers
 
     def holds(self, sort: type[object]) -> bool:
         """Whether a connection of this class is already open."""
         return sort in self._values
 
     def with_openers(
-        self,
-        openers: Openers,
-        unnamed: Openers | None = None,
-        without_settings: Set[type[object]] = frozenset(),
+        self, openers: Openers, settings: Mapping[type[object], SystemSettings] | None = None
     ) -> Self:
         """Return the same connections with additional functions that open connections.
 
-        unnamed, without_settings: see the class.
+        settings: see the class.
         """
         return type(self)(
             *self._values.values(),
             openers={**self._openers, **openers},
-            unnamed={**self._unnamed, **(unnamed or {})},
-            without_settings=self._without_settings | without_settings,
+            settings={**self._settings, **(settings or {})},
         )
 
     def with_part(self, value: object) -> Self:
         """Return a copy with this open connection instead of any other connection of the same class."""
-        return type(self)(
-            *self._values.values(),
-            value,
-            openers=self._openers,
-            unnamed=self._unnamed,
-            without_settings=self._without_settings,
-        )
+        return type(self)(*self._values.values(), value, openers=self._openers, settings=self._settings)
 
 
 class PlanContext(Parts):

@@ -7,7 +7,7 @@ from kdeclare.core.parts import PlanOptions
 from kdeclare.core.plans.plan import ClusterRef, Plan, PlanBase, Summary
 from kdeclare.core.plans.run import ApplyResult
 from kdeclare.core.provider.provider import CleanupRequest
-from kdeclare.core.provider.registry import find_cleanups
+from kdeclare.core.provider.provider_queries import find_cleanups
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.observation import identify_system, observe, select_all

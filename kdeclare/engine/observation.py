@@ -7,7 +7,8 @@ from kdeclare.core.live.collector import ExpectedObjects, Selection, WaitPolicy
 from kdeclare.core.live.endpoints import EndpointStatus, ListsEndpoints
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.provider.registry import find_collectors, find_collectors_of, get_operation_type
+from kdeclare.core.provider.provider_queries import find_collectors, find_collectors_of
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.provider import Activity, OngoingWork, Provider, RecentRuns
-from kdeclare.core.provider.registry import find_connected_providers, get_operation_type
+from kdeclare.core.provider.provider_queries import find_connected_providers
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.observation import observe, select_all
 

@@ -11,7 +11,7 @@ from kdeclare.core.live.live_codec import LiveCodec, LiveKey
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.unmanaged import UnmanagedListing, UnmanagedObject
 from kdeclare.core.provider.connection import is_not_configured
-from kdeclare.core.provider.registry import find_codecs
+from kdeclare.core.provider.provider_queries import find_codecs
 from kdeclare.core.resources.fleet_capabilities import find_live_key, is_set_like, list_live_keys
 from kdeclare.core.resources.ids import ResourceId
 

@@ -16,7 +16,9 @@ from kdeclare.core.parts import LiveState, PlanOptions
 from kdeclare.core.plans.plan import Verdict, VerdictOutcome
 from kdeclare.core.plans.plan_hooks import PlanInputs, prepare_context
 from kdeclare.core.plans.state import State
-from kdeclare.core.provider.registry import CODECS, KINDS, build_snapshot_connections, start_plan
+from kdeclare.core.policies.policy_subjects import ListedForPolicies
+from kdeclare.core.provider.provider_queries import build_snapshot_connections, start_plan
+from kdeclare.core.provider.registry import CODECS, KINDS
 from kdeclare.core.resources.fleet_capabilities import (
     decode_body,
     find_concerned,
@@ -26,7 +28,6 @@ from kdeclare.core.resources.fleet_capabilities import (
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.resources.policy_subjects import ListedForPolicies
 from kdeclare.core.resources.record_binding import bind_record
 from kdeclare.engine.planning.comparison import compare_resources
 from kdeclare.engine.planning.ignored_fields import leave_out_ignored_fields

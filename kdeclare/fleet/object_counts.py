@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.live_codec import CountsObjects, LiveCodec
+from kdeclare.core.policies.policy_subjects import format_kind
 from kdeclare.core.provider.registry import load_codecs
-from kdeclare.core.resources.policy_subjects import format_kind
 
 
 @dataclass(frozen=True, slots=True)

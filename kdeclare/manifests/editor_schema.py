@@ -9,11 +9,8 @@ from pydantic import BaseModel, Field, RootModel, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
 from pydantic_core.core_schema import ModelSchema
 
-from kdeclare.core.provider.registry import (
-    find_connection_settings,
-    find_environment_settings,
-    find_plan_settings,
-)
+from kdeclare.core.provider.provider_queries import find_plan_settings
+from kdeclare.core.provider.registry import find_connection_settings, find_environment_settings
 from kdeclare.core.resources.kind import Kind
 from kdeclare.manifests.defaults import DEFAULTS, DefaultsKind, DefaultsSpec
 from kdeclare.manifests.document_models import Declarable, build_envelope_model

@@ -11,7 +11,7 @@ from yaml.nodes import MappingNode, Node, SequenceNode
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import SYSTEM_POLICY
-from kdeclare.core.provider.registry import find_guards
+from kdeclare.core.provider.provider_queries import find_guards
 from kdeclare.core.resources.kind import SpecPath
 from kdeclare.manifests.document_models import TextMap
 from kdeclare.manifests.syntax.node_reader import TEXT, NodeReader, build_modes_by_name

@@ -10,11 +10,8 @@ from yaml.nodes import MappingNode, Node
 
 from kdeclare.core.diagnostics import KdeclareError, SourcePosition, error
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.provider.registry import (
-    find_connection_settings,
-    find_environment_settings,
-    find_plan_settings,
-)
+from kdeclare.core.provider.provider_queries import find_plan_settings
+from kdeclare.core.provider.registry import find_connection_settings, find_environment_settings
 from kdeclare.core.resources.name_scope import NameScope
 from kdeclare.engine.state.port import is_folder_name
 from kdeclare.manifests.checks import parse_name_scope

@@ -4,7 +4,7 @@ Policies can also be defined without custom code: with manifests of kind Policy,
 in `kdeclare.policy.rules`.
 """
 
-from kdeclare.core.resources.policy_subjects import ResourcePolicy, ResourceRequest
+from kdeclare.core.policies.policy_request import ResourcePolicy, ResourceRequest
 from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy
 from kdeclare.policy.interface import (
     Action,

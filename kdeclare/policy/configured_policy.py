@@ -8,15 +8,10 @@ from kdeclare.core.diagnostics import SourcePosition, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import Pattern, is_pattern
 from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.policies.policy_request import PolicyAction, PolicyRequest
+from kdeclare.core.policies.policy_subjects import find_policy_words, format_kind, list_policy_kinds
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.kind import SpecProblem
-from kdeclare.core.resources.policy_subjects import (
-    PolicyAction,
-    PolicyRequest,
-    find_policy_words,
-    format_kind,
-    list_policy_kinds,
-)
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.manifests.policies import TOPIC
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.resources.policy_subjects import ResourcePolicy
+from kdeclare.core.policies.policy_request import ResourcePolicy
 from kdeclare.policy.interface import Action, RequestMetadata, TopicActionsPolicy
 
 _CONFIGS = "configs."

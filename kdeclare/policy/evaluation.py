@@ -11,18 +11,17 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Ownership, Plan, Verdict, VerdictOutcome
 from kdeclare.core.plans.plan_hooks import PlanInputs
 from kdeclare.core.plans.policy_gate import Labels, Override, PolicyEvaluation, PolicyGate
-from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import DesiredResource
-from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.resources.policy_subjects import (
+from kdeclare.core.policies.policy_request import (
     PolicyAction,
     PolicyEffect,
     PolicyRequest,
     PolicyViolation,
-    Review,
     find_policy_action,
-    format_kind,
 )
+from kdeclare.core.policies.policy_subjects import Review, format_kind
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.configured_policy import ConfiguredPolicy, Policy, PolicyGroup, group_by_kind
 from kdeclare.policy.isolation import PolicyEvaluator

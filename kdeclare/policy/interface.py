@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.resources.policy_subjects import PolicyAction, PolicyViolation
+from kdeclare.core.policies.policy_request import PolicyAction, PolicyViolation
 
 __all__ = [
     "Action",

@@ -16,12 +16,8 @@ from types import TracebackType
 from typing import IO, Any, TypeVar, cast
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.resources.policy_subjects import (
-    PolicyRequest,
-    PolicyViolation,
-    UnavailableError,
-    format_kind,
-)
+from kdeclare.core.policies.policy_request import PolicyRequest, PolicyViolation, UnavailableError
+from kdeclare.core.policies.policy_subjects import format_kind
 from kdeclare.policy.configured_policy import ConfiguredPolicy
 
 

@@ -10,24 +10,23 @@ from kdeclare.core.live.collector import Selection
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import LiveState
-from kdeclare.core.provider.registry import find_principal, find_provider, get_operation_type
-from kdeclare.core.resources.changes import FieldChange, FieldOp
-from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import DesiredResource, Kind
-from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.resources.policy_subjects import (
+from kdeclare.core.policies.policy_fields import PolicyWords, is_text_mapping
+from kdeclare.core.policies.policy_request import (
     LabelSet,
     OfflineRequest,
     PolicyAction,
     PolicyEffect,
-    PolicySubject,
     PolicyViolation,
-    PolicyWords,
-    ReviewInputs,
     UnavailableTracker,
     find_policy_action,
-    is_text_mapping,
 )
+from kdeclare.core.policies.policy_subjects import PolicySubject, ReviewInputs
+from kdeclare.core.provider.provider_queries import find_principal
+from kdeclare.core.provider.registry import find_provider, get_operation_type
+from kdeclare.core.resources.changes import FieldChange, FieldOp
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource, Kind
+from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.engine.observation import observe
 
 Values = Mapping[str, object]

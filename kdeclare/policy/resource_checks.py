@@ -5,16 +5,15 @@ from dataclasses import replace
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import Verdict, VerdictOutcome
-from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import DesiredResource
-from kdeclare.core.resources.policy_subjects import (
-    DeclaredSubject,
+from kdeclare.core.policies.policy_request import (
     PolicyAction,
     PolicyRequest,
-    Review,
     UnavailableOffline,
     UncertainRequest,
 )
+from kdeclare.core.policies.policy_subjects import DeclaredSubject, Review
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.policy.configured_policy import EVERY_ACTION, ConfiguredPolicy, group_by_kind
 from kdeclare.policy.isolation import PolicyEvaluator
 from kdeclare.policy.subjects import PolicyContext, get_policy_subjects

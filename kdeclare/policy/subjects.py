@@ -9,6 +9,14 @@ from kdeclare.core.live.collector import Selections, WaitPolicy
 from kdeclare.core.parts import Connections, LiveState, SharedReads
 from kdeclare.core.plans.plan import Ownership
 from kdeclare.core.plans.policy_gate import Labels
+from kdeclare.core.policies.policy_request import LabelSet, PolicyAction, PolicyEffect
+from kdeclare.core.policies.policy_subjects import (
+    ListedForPolicies,
+    MakesPolicyRequests,
+    PolicySubject,
+    Review,
+    ReviewInputs,
+)
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.fleet_capabilities import (
     find_live_key,
@@ -16,16 +24,6 @@ from kdeclare.core.resources.fleet_capabilities import (
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Kind
 from kdeclare.core.resources.owned_record import OwnedRecord, get_owned_labels
-from kdeclare.core.resources.policy_subjects import (
-    LabelSet,
-    ListedForPolicies,
-    MakesPolicyRequests,
-    PolicyAction,
-    PolicyEffect,
-    PolicySubject,
-    Review,
-    ReviewInputs,
-)
 from kdeclare.engine.observation import observe_owned
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.plain_requests import PlainSubjects, select_known

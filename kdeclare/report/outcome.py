@@ -10,9 +10,9 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.run import ApplyResult, Status
+from kdeclare.core.policies.policy_subjects import find_field_subject
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldChange
-from kdeclare.core.resources.policy_subjects import find_field_subject
 from kdeclare.report.elements.diagnostics_text import format_severity_counts
 from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
 

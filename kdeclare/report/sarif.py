@@ -17,7 +17,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import hash_json
 from kdeclare.core.plans.observation import Observation
 from kdeclare.core.plans.plan import Plan, Verdict
-from kdeclare.core.provider.registry import find_guards
+from kdeclare.core.provider.provider_queries import find_guards
 from kdeclare.core.resources.changes import Action, Change, Risk
 from kdeclare.manifests.project import PROJECT_FILE
 from kdeclare.report.elements.diagnostics_text import (

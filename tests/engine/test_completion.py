@@ -7,8 +7,9 @@ import pytest
 
 from kdeclare.core.clock import Clock
 from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.completion import Completion, WorkProgress, WorkTracker
 from kdeclare.core.operations.operation import Arguments, Operation
-from kdeclare.core.operations.operation_type import Completion, OperationType, View, WorkProgress, WorkTracker
+from kdeclare.core.operations.operation_type import OperationType, View
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.run import WORK_FAILED, MoveProgress, OperationResult, Status
 from kdeclare.core.provider import registry

@@ -8,15 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry, Key, Prefix
 from kdeclare.core.operations.operation import Arguments, Operation
-from kdeclare.core.operations.operation_type import (
-    Access,
-    Footprint,
-    FootprintEntry,
-    Key,
-    OperationType,
-    Prefix,
-)
+from kdeclare.core.operations.operation_type import OperationType
 from kdeclare.core.patterns import Pattern
 from kdeclare.core.provider import registry
 from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType

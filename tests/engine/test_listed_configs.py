@@ -10,11 +10,11 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.plans.plan import Plan
+from kdeclare.core.policies.policy_subjects import ListedForPolicies
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest, export_manifests
-from kdeclare.core.resources.policy_subjects import ListedForPolicies
 from kdeclare.engine.observation import observe
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.consumer_group.group import GroupMember, GroupType

@@ -11,7 +11,7 @@ from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.plans.plan import Verdict, VerdictOutcome
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
-from kdeclare.core.provider.registry import start_plan
+from kdeclare.core.provider.provider_queries import start_plan
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison

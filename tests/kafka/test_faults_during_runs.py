@@ -17,7 +17,7 @@ import pytest
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.provider.registry import find_health_checks
+from kdeclare.core.provider.provider_queries import find_health_checks
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery, NewTopic

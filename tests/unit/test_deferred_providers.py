@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.parts import Connections, LiveState, PlanOptions
+from kdeclare.core.parts import Connections, LiveState, PlanOptions, SystemSettings
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs
 from kdeclare.core.plans.state import State
-from kdeclare.core.provider import installed_providers, registry
+from kdeclare.core.provider import installed_providers, provider_queries
 from kdeclare.core.provider.deferred_provider import DeferredProvider
 from kdeclare.core.provider.installed_providers import load_providers, resolve_provider
 from kdeclare.core.provider.provider import Provider
@@ -89,7 +89,7 @@ def make_inputs(
 
 OFFERED = Connections(
     openers={ConnectClients: lambda: ConnectClients(lambda _: None)},  # type: ignore[arg-type,return-value]
-    without_settings={ConnectClients},
+    settings={ConnectClients: SystemSettings.DEFAULT},
 )
 OWNER = State("", 1, "", resources={"Connector/orders": None})  # type: ignore[dict-item]
 
@@ -98,8 +98,8 @@ OWNER = State("", 1, "", resources={"Connector/orders": None})  # type: ignore[d
 def _hooked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the Connect provider, with hooks that can be recognized."""
     definition = replace(CONNECT, start_plan=Hooks)
-    monkeypatch.setattr(registry, "load_providers", lambda: (CONNECT_OUTLINE,))
-    monkeypatch.setattr(registry, "resolve_provider", lambda provider: definition)
+    monkeypatch.setattr(provider_queries, "load_providers", lambda: (CONNECT_OUTLINE,))
+    monkeypatch.setattr(provider_queries, "resolve_provider", lambda provider: definition)
 
 
 @pytest.mark.usefixtures("_hooked")
@@ -119,7 +119,7 @@ def _hooked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_deferred_provider_takes_part_in_plans_that_concern_it(
     inputs: dict[str, Any], takes_part: bool
 ) -> None:
-    hooks = registry.start_plan(make_inputs(**inputs))
+    hooks = provider_queries.start_plan(make_inputs(**inputs))
     assert [type(hook) for hook in hooks] == [Hooks] * takes_part
 
 
@@ -128,10 +128,10 @@ def test_collectors_of_deferred_provider_are_found_by_selection_and_by_live_stat
         return any(collector is own for own in CONNECT.collectors)
 
     selection = ConnectorSelection(frozenset())
-    assert not any(map(is_of_connect, registry.find_collectors(OFFERED)))
-    assert any(map(is_of_connect, registry.find_collectors(OFFERED, [selection])))
-    assert not any(map(is_of_connect, registry.find_collectors_of(LiveState())))
-    assert any(map(is_of_connect, registry.find_collectors_of(LiveState(ConnectorState()))))
+    assert not any(map(is_of_connect, provider_queries.find_collectors(OFFERED)))
+    assert any(map(is_of_connect, provider_queries.find_collectors(OFFERED, [selection])))
+    assert not any(map(is_of_connect, provider_queries.find_collectors_of(LiveState())))
+    assert any(map(is_of_connect, provider_queries.find_collectors_of(LiveState(ConnectorState()))))
 
 
 def outline(definition: Provider, **other: Any) -> DeferredProvider:

@@ -11,10 +11,9 @@ from pydantic import ValidationError
 from kdeclare.core.jsontypes import JsonObject
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Outcome
+from kdeclare.core.operations.footprint import Access, FootprintEntry
 from kdeclare.core.operations.operation import Inverse, Operation
-from kdeclare.core.operations.operation_type import Access, FootprintEntry
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.provider import registry
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.changes import Action, Reason
 from kdeclare.core.resources.fleet_capabilities import (
@@ -52,6 +51,7 @@ from kdeclare.core.secrets.secret_refs import (
     hide,
 )
 from tests.jsontypes import Json
+from tests.loaded_providers import replace_load_providers
 
 
 class DoorSpec(ObjectSpec):
@@ -283,7 +283,7 @@ def test_change_fields_do_not_depend_on_order_of_spec() -> None:
 
 def test_record_round_trips(monkeypatch: pytest.MonkeyPatch) -> None:
     providers = (Provider("doors", (DOOR,), ()),)
-    monkeypatch.setattr(registry, "load_providers", lambda: providers)
+    replace_load_providers(monkeypatch, lambda: providers)
     secret: JsonObject = {"secret": "a-hash", "reference": "${env.KEY}"}
     json: JsonObject = {"fields": {"key": secret, "rooms": ["hall"], "color": None}, "preventDestroy": True}
     record = bind_record(DOOR.name, json)

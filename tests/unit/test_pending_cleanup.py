@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plans.state import PendingCleanup, State
-from kdeclare.core.provider import registry
 from kdeclare.core.provider.provider import Cleanup, CleanupRequest, Provider
-from kdeclare.core.provider.registry import find_cleanups
+from kdeclare.core.provider.provider_queries import find_cleanups
 from kdeclare.engine.state.document import decode_state, encode_state
 from kdeclare.providers.kafka.reassignment.cleanup import find_cleanup
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
@@ -18,6 +17,7 @@ from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
     bind_move_cleanup,
     get_move_cleanup,
 )
+from tests.loaded_providers import replace_load_providers
 
 LAMPS = {"lamps": {"kitchen": "on"}}
 """A section of a provider that is not installed."""
@@ -117,7 +117,7 @@ def test_providers_clean_up_one_after_another(monkeypatch: pytest.MonkeyPatch) -
         make_remover("kettles"),
         make_remover("absent"),
     )
-    monkeypatch.setattr(registry, "load_providers", lambda: providers)
+    replace_load_providers(monkeypatch, lambda: providers)
     pending: PendingCleanup = {"lamps": ["hall"], "kettles": ["kitchen"], "others": [1]}
     found = find_cleanups(CleanupRequest(Connections(), pending, PlanOptions()))
     assert [cleanup.ongoing for cleanup in found] == [("lamps goes on",), ("kettles goes on",)]

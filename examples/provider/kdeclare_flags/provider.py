@@ -2,8 +2,8 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kdeclare.core.operations.completion import Completion
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import Completion
 from kdeclare.core.parts import LiveState
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import PendingCleanup

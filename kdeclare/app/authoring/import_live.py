@@ -11,7 +11,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import RE2_HINT, Pattern, PatternError, compile_pattern
 from kdeclare.core.provider.connection import is_not_configured
-from kdeclare.core.provider.registry import find_connected_kinds
+from kdeclare.core.provider.provider_queries import find_connected_kinds
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.manifest_capabilities import (
     ExportRequest,

@@ -8,7 +8,8 @@ from kdeclare.app.plan import CHECKS, has_mistakes
 from kdeclare.app.policies import RULES, open_project_policies
 from kdeclare.core.diagnostics import Diagnostic, denied, sort_diagnostics, warning
 from kdeclare.core.plans.plan import Verdict
-from kdeclare.core.provider.registry import KINDS, find_contradictions
+from kdeclare.core.provider.provider_queries import find_contradictions
+from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.plan_capabilities import (
     find_static_diagnostics,

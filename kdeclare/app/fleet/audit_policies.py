@@ -11,10 +11,10 @@ from kdeclare.app.fleet.cluster_locator import ClusterLocator
 from kdeclare.app.policies import open_active_policies
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.policies.policy_subjects import Review, ReviewInputs, find_snapshot_subject
 from kdeclare.core.provider.registry import CODECS
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
-from kdeclare.core.resources.policy_subjects import Review, ReviewInputs, find_snapshot_subject
 from kdeclare.fleet.cluster_pass import (
     NO_KNOWN_RESOURCES,
     ClusterEvaluation,

@@ -60,7 +60,8 @@ def doctor(
 
 
 def _require_known_kinds(kinds: frozenset[str]) -> None:
-    from kdeclare.core.provider.registry import KINDS, find_auxiliary_kinds
+    from kdeclare.core.provider.provider_queries import find_auxiliary_kinds
+    from kdeclare.core.provider.registry import KINDS
     from kdeclare.core.suggestions import format_alternatives, format_suggestion
 
     known = [*KINDS, *sorted(find_auxiliary_kinds())]

@@ -16,8 +16,8 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.collector import CollectResult, ExpectedObjects, Selection, Selections
 from kdeclare.core.live.faults import Explanation, Fault, FaultCause, Outcome
 from kdeclare.core.live.live_codec import LiveCodec, LiveKey, LiveListing, LiveObject
+from kdeclare.core.operations.completion import Completion
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import Completion
 from kdeclare.core.operations.send_permit import check_send_permit
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.ids import ResourceId

@@ -11,8 +11,8 @@ from typing import Protocol, runtime_checkable
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.operations.footprint import Footprint
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import Footprint
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.provider.registry import KINDS, get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldChange

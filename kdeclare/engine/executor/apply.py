@@ -20,7 +20,8 @@ from kdeclare.core.plans.policy_gate import PolicyGate
 from kdeclare.core.plans.run import REQUEST_DEADLINE_S, ApplyResult, OperationResult, Status
 from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress
-from kdeclare.core.provider.registry import find_guards, find_principal, get_operation_type, start_plan
+from kdeclare.core.provider.provider_queries import find_guards, find_principal, start_plan
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import is_protected
 from kdeclare.core.resources.plan_capabilities import (

@@ -12,7 +12,7 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.plans.observation import ObservationLevel
 from kdeclare.core.plans.observed_effect import EffectRequest, EffectStatus, ObservedEffect, OperationTime
 from kdeclare.core.plans.run import ApplyResult, Status
-from kdeclare.core.provider.registry import observe_effects
+from kdeclare.core.provider.provider_queries import observe_effects
 from kdeclare.engine.executor.entries import RunRecord, read_run
 from kdeclare.engine.state.port import StateStore
 

@@ -6,8 +6,8 @@ from kdeclare.core.clock import Clock
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import VISIBILITY_TIMEOUT_S
 from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.completion import Completion, WorkTracker
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import Completion, WorkTracker
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.run import OperationResult, Status
 from kdeclare.core.progress import Progress

@@ -14,12 +14,8 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.run import Status
 from kdeclare.core.progress import Progress, ignore_progress
-from kdeclare.core.provider.registry import (
-    OPERATION_TYPES,
-    find_invisible,
-    get_operation_type,
-    is_all_visible,
-)
+from kdeclare.core.provider.provider_queries import find_invisible, is_all_visible
+from kdeclare.core.provider.registry import OPERATION_TYPES, get_operation_type
 from kdeclare.engine.executor.entries import (
     RunRecord,
     is_abandoned,

@@ -18,7 +18,8 @@ from kdeclare.core.plans.plan import Ownership, Plan, PlanBase, Summary
 from kdeclare.core.plans.plan_hooks import PlanInputs
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import State
-from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, get_operation_type, start_plan
+from kdeclare.core.provider.provider_queries import start_plan
+from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, get_operation_type
 from kdeclare.core.resources.changes import Action, Change, Reason, Risk, find_highest_risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord

@@ -10,7 +10,7 @@ from kdeclare.core.live.endpoints import validate_endpoints
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, prepare_context
 from kdeclare.core.progress import Progress
-from kdeclare.core.provider.registry import start_plan
+from kdeclare.core.provider.provider_queries import start_plan
 from kdeclare.core.resources.kind import ResourceComparison
 from kdeclare.engine.observation import identify_system, list_endpoints, observe, observe_owned
 from kdeclare.engine.planning.comparison import compare_resources, list_selections_to_observe

@@ -8,8 +8,8 @@ from dataclasses import field, replace
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry, Key, Prefix
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, Key, Prefix
 from kdeclare.core.plans.plan_hooks import PlanStep
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.ids import ResourceId

@@ -9,7 +9,7 @@ from kdeclare.core.plans.observation import Observation, ObservationLevel
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs
 from kdeclare.core.plans.state import State
-from kdeclare.core.provider.registry import start_plan
+from kdeclare.core.provider.provider_queries import start_plan
 from kdeclare.core.resources.changes import Action, Risk
 from kdeclare.engine.observation import observe, select_all
 

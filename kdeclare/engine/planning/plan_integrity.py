@@ -17,7 +17,8 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.operations.operation import Arguments, Operation, UnboundArguments
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, find_auxiliary_kinds, get_operation_type
+from kdeclare.core.provider.provider_queries import find_auxiliary_kinds
+from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldChange, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import UnboundRecord

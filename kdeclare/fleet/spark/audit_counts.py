@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.resources.policy_subjects import RULE_TOO_SLOW
+from kdeclare.core.policies.policy_request import RULE_TOO_SLOW
 from kdeclare.fleet.audit_results import build_audit_row
 from kdeclare.fleet.finding_status import KNOWN, NEW
 from kdeclare.fleet.findings import AuditRow, FindingKind, FindingSeverity

@@ -17,8 +17,8 @@ from operator import xor
 from typing import Any
 
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.policies.policy_request import RULE_TOO_SLOW
 from kdeclare.core.provider.installed_providers import InstalledProvider
-from kdeclare.core.resources.policy_subjects import RULE_TOO_SLOW
 from kdeclare.fleet.audit_summary import AuditSummary, ClusterFingerprints
 from kdeclare.fleet.contested import Sharing, find_sharing
 from kdeclare.fleet.findings import FindingKind

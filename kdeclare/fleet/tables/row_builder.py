@@ -24,7 +24,7 @@ from kdeclare.core.live.live_codec import (
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.state import PendingCleanup
 from kdeclare.core.provider.connection import is_not_configured
-from kdeclare.core.provider.registry import find_codecs
+from kdeclare.core.provider.provider_queries import find_codecs
 from kdeclare.core.resources.fleet_capabilities import (
     encode_body,
     find_live_key,

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from yaml.nodes import Node
 
 from kdeclare.core.diagnostics import Diagnostic, error
-from kdeclare.core.provider.registry import find_health_checks
+from kdeclare.core.provider.provider_queries import find_health_checks
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.core.units import Duration
 from kdeclare.manifests.document_models import TextMap

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
-from kdeclare.core.resources.policy_subjects import PolicyAction, is_text_mapping
+from kdeclare.core.policies.policy_fields import is_text_mapping
+from kdeclare.core.policies.policy_request import PolicyAction
 from kdeclare.core.suggestions import find_closest, format_suggestion
 from kdeclare.policy.cel.errors import RuleProblem
 from kdeclare.policy.cel.source import (

@@ -7,7 +7,7 @@ from typing import get_args
 
 from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.resources.policy_subjects import RULE_TOO_SLOW
+from kdeclare.core.policies.policy_request import RULE_TOO_SLOW
 from kdeclare.core.suggestions import find_closest, format_suggestion
 from kdeclare.policy.cel.source import tokenize
 from kdeclare.policy.cel.vocabulary import IMPACT, Vocabulary

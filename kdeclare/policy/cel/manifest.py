@@ -10,8 +10,9 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import RE2_HINT, is_pattern
 from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.policies.policy_request import PolicyAction
+from kdeclare.core.policies.policy_subjects import format_kind
 from kdeclare.core.resources.kind import NAME, DesiredResource, SpecProblem, narrow
-from kdeclare.core.resources.policy_subjects import PolicyAction, format_kind
 from kdeclare.manifests.policies import TOPIC, PolicySpecBase, check_policy_name
 from kdeclare.policy.cel.rule import Bindings, RuleInputs
 from kdeclare.policy.configured_policy import (

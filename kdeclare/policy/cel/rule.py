@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import explain_invalid_pattern
-from kdeclare.core.resources.policy_subjects import PolicyRequest, PolicyViolation
+from kdeclare.core.policies.policy_request import PolicyRequest, PolicyViolation
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.cel.cel_library import load_cel
 from kdeclare.policy.cel.checks import check_impossible_texts, find_slow_match, find_unbounded_loop

@@ -6,15 +6,10 @@ from functools import cache, partial
 from typing import cast, get_args, get_origin
 
 from kdeclare.core.jsontypes import to_float
+from kdeclare.core.policies.policy_fields import PolicyWords, is_text_mapping, make_field_reader
+from kdeclare.core.policies.policy_request import ImpactRequest, PolicyRequest
+from kdeclare.core.policies.policy_subjects import find_policy_words
 from kdeclare.core.resources.owned_record import find_owner
-from kdeclare.core.resources.policy_subjects import (
-    ImpactRequest,
-    PolicyRequest,
-    PolicyWords,
-    find_policy_words,
-    is_text_mapping,
-    make_field_reader,
-)
 
 NO_STATE = object()
 """The value of every field of a state that is null. For example, ``pre`` is null for a new topic."""

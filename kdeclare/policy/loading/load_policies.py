@@ -8,8 +8,8 @@ from typing import Any
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition, error, warning
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.policies.policy_request import ResourcePolicy
 from kdeclare.core.resources.kind import DesiredResource, SpecProblem
-from kdeclare.core.resources.policy_subjects import ResourcePolicy
 from kdeclare.manifests.policies import TOPIC, PolicyEntry
 from kdeclare.manifests.project import Project
 from kdeclare.policy.cel.manifest import PolicyBody, PolicyKind, PolicySpec

@@ -14,8 +14,8 @@ from yaml.error import Mark
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.policies.policy_request import ResourcePolicy
 from kdeclare.core.resources.kind import SpecPath, SpecProblem
-from kdeclare.core.resources.policy_subjects import ResourcePolicy
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.manifests.schema_errors import build_diagnostics

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from kdeclare.core.resources.policy_subjects import find_policy_words
+from kdeclare.core.policies.policy_subjects import find_policy_words
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.interface import TopicState
 from kdeclare.policy.rules.base import S, Settings, StateRule, Violation, as_text, format_list, format_setting

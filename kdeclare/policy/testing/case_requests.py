@@ -5,13 +5,8 @@ from dataclasses import field, replace
 from typing import NoReturn
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.resources.policy_subjects import (
-    LabelSet,
-    PolicyAction,
-    UnavailableError,
-    UnavailableTracker,
-    find_policy_words,
-)
+from kdeclare.core.policies.policy_request import LabelSet, PolicyAction, UnavailableError, UnavailableTracker
+from kdeclare.core.policies.policy_subjects import find_policy_words
 from kdeclare.policy.interface import Action, KnownImpact, PolicyViolation, TopicImpact
 from kdeclare.policy.plain_requests import PlainRequest, PlainState, Values, list_fields
 

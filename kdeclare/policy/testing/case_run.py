@@ -7,8 +7,8 @@ from typing import Any
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import Verdict, VerdictOutcome
+from kdeclare.core.policies.policy_request import PolicyRequest, PolicyViolation
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.policy_subjects import PolicyRequest, PolicyViolation
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.policy.cel.rule import RuleEvaluationError
 from kdeclare.policy.configured_policy import ConfiguredPolicy, Policy

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
+from kdeclare.core.policies.policy_subjects import find_policy_words, list_policy_kinds
 from kdeclare.core.resources.kind import SpecPath
-from kdeclare.core.resources.policy_subjects import find_policy_words, list_policy_kinds
 from kdeclare.core.suggestions import find_closest, format_alternatives, format_suggestion
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.interface import Action

@@ -9,6 +9,7 @@ from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.policies.policy_fields import PolicyWords
 from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
@@ -29,7 +30,6 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.plan_capabilities import (
     Evidence,
 )
-from kdeclare.core.resources.policy_subjects import PolicyWords
 from kdeclare.providers.kafka.collector import KafkaSelection, observe
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_diff import NEVER_RESET

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from kdeclare.core.diagnostics import Diagnostic, Severity, sort_diagnostics
 from kdeclare.core.plans.plan import SYSTEM_POLICY, Plan, Verdict, VerdictOutcome
-from kdeclare.core.provider.registry import find_guards
+from kdeclare.core.provider.provider_queries import find_guards
 from kdeclare.core.resources.changes import Reason
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal

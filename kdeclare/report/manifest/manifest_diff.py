@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
-from kdeclare.core.provider.registry import may_hold_secret
+from kdeclare.core.provider.provider_queries import may_hold_secret
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 from kdeclare.manifests.editing.documents import FileEdit
 from kdeclare.manifests.editing.file_text import decode_text

@@ -8,7 +8,7 @@ from html import escape
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.unmanaged import UnmanagedListing
 from kdeclare.core.provider.provider import PlanSection, SectionLine
-from kdeclare.core.provider.registry import describe_plan
+from kdeclare.core.provider.provider_queries import describe_plan
 from kdeclare.report.elements.markdown_escape import escape_prose
 from kdeclare.report.elements.terminal import Style
 from kdeclare.report.elements.values import format_count, sanitize_for_terminal

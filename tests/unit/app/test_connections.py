@@ -2,14 +2,14 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from kdeclare.app.connections import Opener, PendingConnections, explain_fault
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.core.parts import Connections
+from kdeclare.core.parts import Connections, SystemSettings
 
 
 @dataclass
@@ -94,12 +94,13 @@ def test_get_fails_early_when_always_needed_connection_fails() -> None:
     connecting.close()
 
 
-def test_unnamed_connection_reports_reason_only_on_use() -> None:
-    connecting = PendingConnections([Opener(Depot, raise_unreachable, is_always_needed=True, is_named=False)])
+def test_connection_without_required_settings_reports_reason_only_on_use() -> None:
+    depot = Opener(Depot, raise_unreachable, is_always_needed=True, settings=SystemSettings.MISSING)
+    connecting = PendingConnections([depot])
     connections = connecting.get().with_part(Shop())
     assert connections.is_unconfigured(Depot)
     assert not connections.offers(Depot)
-    assert not PendingConnections([Opener(Depot, raise_unreachable, is_named=False)]).get().is_empty
+    assert not PendingConnections([replace(depot, is_always_needed=False)]).get().is_empty
     assert connections.find(Depot) is None
     with pytest.raises(KdeclareError, match="It cannot be reached"):
         connections.get(Depot)

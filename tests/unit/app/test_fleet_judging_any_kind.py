@@ -9,7 +9,6 @@ from kdeclare.app.fleet.audit_policies import evaluate_objects
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import Verdict
-from kdeclare.core.provider import registry
 from kdeclare.core.provider.installed_providers import (
     find_providers,
     load_providers,
@@ -34,6 +33,7 @@ from kdeclare.policy.subjects import PolicyContext, read_existing
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
+from tests.loaded_providers import replace_load_providers
 from tests.unit.fleet.fleets import make_desired as declare
 from tests.unit.fleet.kitchen import Kettle, KettleRecord, KitchenState
 from tests.unit.fleet.quotas import QuotaCluster, make_entity, make_quota, make_quota_record
@@ -129,7 +129,7 @@ def test_principal_is_null_without_find_principal(monkeypatch: pytest.MonkeyPatc
 
     definitions = map(resolve_provider, load_providers())
     providers = [replace(p, find_principal=find_principal) if p.name == "kitchen" else p for p in definitions]
-    monkeypatch.setattr(registry, "load_providers", lambda: providers)
+    replace_load_providers(monkeypatch, lambda: providers)
     other = replace(build_rule("Kettle", "after.heat < 100"), name="other")
     said, notices = collect_verdicts([policy, other], rows, make_live_rows(KETTLES))
     assert {verdict.policy for verdict in said} == {"other"}
@@ -154,7 +154,7 @@ def test_kind_missing_from_snapshots_is_not_evaluated(monkeypatch: pytest.Monkey
     live = make_live_rows(KETTLES)
     definitions = map(resolve_provider, load_providers())
     providers = [replace(p, collectors=(), kinds=p.kinds) if p.name == "kitchen" else p for p in definitions]
-    monkeypatch.setattr(registry, "load_providers", lambda: providers)
+    replace_load_providers(monkeypatch, lambda: providers)
     said, notices = collect_verdicts([build_rule("Kettle", "after.heat < 80")], make_declared_rows([]), live)
     assert said == []
     why = "needs data that snapshots do not contain. Run 'kdeclare policy check --live' to evaluate it."

@@ -14,12 +14,12 @@ from kdeclare.cli.main import main
 from kdeclare.cli.options.option_groups import OutputOptions
 from kdeclare.cli.redaction import has_secret, redact_arguments
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.provider import registry
 from kdeclare.core.provider.installed_providers import load_providers
 from kdeclare.core.provider.provider import Provider, TypedSetting
 from kdeclare.providers.kafka.commands.completion import split_settings
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigScope
+from tests.loaded_providers import replace_load_providers
 
 SECRET_KEYS = sorted(key for key, info in load_catalog(ConfigScope.BROKER).keys.items() if info.is_secret)
 OPTIONS = ("--config", "--add-config", "--append-config", "--subtract-config")
@@ -163,7 +163,7 @@ def is_secret_setting(setting: TypedSetting) -> bool | None:
 
 def test_redact_arguments_asks_installed_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = Provider("library", (), (), is_secret_setting=is_secret_setting)
-    monkeypatch.setattr(registry, "load_providers", lambda: (*load_providers(), theirs))
+    replace_load_providers(monkeypatch, lambda: (*load_providers(), theirs))
     line = ["shelf", "--config", "isbn=1,code=2,retention.ms=3,other=4"]
     hidden = "isbn=1,code=(sensitive),retention.ms=3,other=(sensitive)"
     assert redact_arguments(line) == [*line[:2], hidden]
@@ -174,7 +174,7 @@ def test_redact_arguments_masks_all_settings_without_providers(monkeypatch: pyte
     def raise_broken() -> tuple[Provider, ...]:
         raise KdeclareError(error("provider-broken", "Provider cannot be loaded"))
 
-    monkeypatch.setattr(registry, "load_providers", raise_broken)
+    replace_load_providers(monkeypatch, raise_broken)
     line = ["topic", "alter", "--config", "retention.ms=1"]
     assert redact_arguments(line) == [*line[:3], "retention.ms=(sensitive)"]
     assert redact_arguments(["shelf", "code=2"]) == ["shelf", "code=(sensitive)"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.core.operations.operation_type import Access, Prefix
+from kdeclare.core.operations.footprint import Access, Prefix
 from kdeclare.core.patterns import Pattern
 from kdeclare.core.secrets.secret_refs import Secret
 from kdeclare.providers.connect.client.connectors_port import LiveConnector, TaskStatus

@@ -22,13 +22,13 @@ from kdeclare.core.live.live_codec import (
 from kdeclare.core.operations.argument_binding import OMIT_NONE
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.policies.policy_fields import PolicyField, PolicyWords
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.audit_rules import AuditRules, Element
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProblem, narrow, narrow_optional
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
-from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from tests.jsontypes import Json
 
 

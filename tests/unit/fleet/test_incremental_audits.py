@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kdeclare.core.policies.policy_request import RULE_TOO_SLOW
 from kdeclare.core.provider.installed_providers import list_providers
-from kdeclare.core.resources.policy_subjects import RULE_TOO_SLOW
 from kdeclare.fleet.local.tables import read_rows
 from kdeclare.fleet.local.unchanged import build_fingerprints
 from kdeclare.fleet.tables.rows import FINDINGS

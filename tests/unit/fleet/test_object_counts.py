@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from kdeclare.core.provider import registry
 from kdeclare.core.provider.installed_providers import find_providers, load_providers, use_providers
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.object_system import (
@@ -15,6 +14,7 @@ from kdeclare.core.resources.object_system import (
 )
 from kdeclare.core.resources.objects import ObjectSpec
 from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
+from tests.loaded_providers import replace_load_providers
 from tests.unit.fleet.test_foreign_provider import KITCHEN
 
 TOPICS = CountedSort("Topic", "topic", "topics", '"internal":true')
@@ -51,7 +51,7 @@ def test_codec_without_names_uses_kind_names(
     kinds = [SystemObjectKind(system, name, ObjectSpec) for name in ("FrontDoor", "KeyPolicy", "Alley")]
     provider = Provider("doors", tuple(kinds), (), collectors=(ObjectCollector(system, kinds),))
     providers = (*load_providers(), provider)
-    monkeypatch.setattr(registry, "load_providers", lambda: providers)
+    replace_load_providers(monkeypatch, lambda: providers)
     assert list_counted_sorts() == (
         TOPICS,
         CONNECTORS,

@@ -11,9 +11,9 @@ import pytest
 from kdeclare.app.fleet.audit_policies import describe_policies
 from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.policies.policy_request import PolicyAction
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
-from kdeclare.core.resources.policy_subjects import PolicyAction
 from kdeclare.manifests.policies import PolicyEntry
 from kdeclare.policy.cel.manifest import PolicyBody
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.core.provider.registry import check_declared
+from kdeclare.core.provider.provider_queries import check_declared
 from kdeclare.manifests.load_manifests import load_project_manifests
 from kdeclare.manifests.project import open_project
 from tests.unit.manifests.small_kinds import KINDS, RULES

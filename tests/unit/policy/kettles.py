@@ -14,16 +14,16 @@ from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
 from kdeclare.core.operations.operation_type import OperationType, View
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.provider import registry
+from kdeclare.core.policies.policy_fields import PolicyField, PolicyWords
 from kdeclare.core.provider.installed_providers import load_providers
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProblem, narrow
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.core.secrets.secret_refs import SecretSource
 from tests.jsontypes import Json
+from tests.loaded_providers import replace_load_providers
 
 
 @dataclass
@@ -297,5 +297,5 @@ def kitchen(monkeypatch: pytest.MonkeyPatch) -> Kitchen:
     collector = Collector(KettleSelection, read)
     provider = Provider("kitchen", (KettleKind(), TeapotKind(), UrnKind()), types, collectors=(collector,))
     providers = (*load_providers(), provider)
-    monkeypatch.setattr(registry, "load_providers", lambda: providers)
+    replace_load_providers(monkeypatch, lambda: providers)
     return kitchen

@@ -10,7 +10,7 @@ import pytest
 
 from kdeclare.app.policies import _close_policy
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.resources.policy_subjects import UnavailableError
+from kdeclare.core.policies.policy_request import UnavailableError
 from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
 from kdeclare.policy.isolation import PolicyEvaluator

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from kdeclare.core.resources.policy_subjects import PolicyRequest
+from kdeclare.core.policies.policy_request import PolicyRequest
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.policy.cel import rule as cel
 from kdeclare.policy.cel.checks import MAX_GROWTH

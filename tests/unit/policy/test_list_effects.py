@@ -1,7 +1,7 @@
 """The states that policies see after changes of some elements of a list."""
 
+from kdeclare.core.policies.policy_fields import PolicyField, PolicyWords
 from kdeclare.core.resources.changes import FieldChange, FieldOp
-from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.policy.plain_requests import PlainEffect, apply_effects
 
 WORDS = PolicyWords(

@@ -9,12 +9,11 @@ from pydantic import Field
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import VerdictOutcome
-from kdeclare.core.provider import registry
+from kdeclare.core.policies.policy_fields import PolicyField, build_policy_field
 from kdeclare.core.provider.installed_providers import load_providers
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.objects import Fields, ObjectRecord
-from kdeclare.core.resources.policy_subjects import PolicyField, build_policy_field
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, hide
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.cel.rule import RuleError, compile_rule
@@ -23,13 +22,14 @@ from kdeclare.policy.evaluation import evaluate_operations
 from kdeclare.policy.resource_checks import check_declared
 from kdeclare.policy.subjects import PolicyContext
 from tests.jsontypes import Json
+from tests.loaded_providers import replace_load_providers
 from tests.unit.test_objects import DOOR, ID, House, make_declared, plan
 
 
 @pytest.fixture(autouse=True)
 def door_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     providers = (*load_providers(), Provider("doors", (DOOR,), DOOR.operation_types))
-    monkeypatch.setattr(registry, "load_providers", lambda: providers)
+    replace_load_providers(monkeypatch, lambda: providers)
 
 
 def make_policy(text: str, actions: Sequence[str] = ("CREATE", "MODIFY")) -> ConfiguredPolicy:

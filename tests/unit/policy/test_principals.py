@@ -9,7 +9,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import VerdictOutcome
 from kdeclare.core.provider import registry
-from kdeclare.core.provider.registry import find_principal
+from kdeclare.core.provider.provider_queries import find_principal
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.executor.entries import fold_journal
 from kdeclare.engine.planning.request import PlanScope
@@ -20,6 +20,7 @@ from kdeclare.policy.subjects import PolicyContext
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.engine.world import World, desired, topic
+from tests.loaded_providers import replace_load_providers
 from tests.unit.policy.kettles import Kitchen, kitchen
 
 __all__ = ["kitchen"]
@@ -43,7 +44,7 @@ def name_cook(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> NameCook:
 
         *others, own = vars(registry)["load_providers"]()
         providers = (*others, replace(own, find_principal=find))
-        monkeypatch.setattr(registry, "load_providers", lambda: providers)
+        replace_load_providers(monkeypatch, lambda: providers)
 
     return name
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.patterns import Pattern, explain_invalid_pattern
-from kdeclare.core.resources.policy_subjects import PolicyRequest
+from kdeclare.core.policies.policy_request import PolicyRequest
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.policy.configured_policy import EVERYTHING, Selector, find_bad_patterns
 from tests.unit.policy.doubles import State, make_creation

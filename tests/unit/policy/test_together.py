@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.core.policies.policy_request import PolicyRequest
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
-from kdeclare.core.resources.policy_subjects import PolicyRequest
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation

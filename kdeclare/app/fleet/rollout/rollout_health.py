@@ -13,7 +13,7 @@ from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.progress import Progress
-from kdeclare.core.provider.registry import find_health_checks
+from kdeclare.core.provider.provider_queries import find_health_checks
 from kdeclare.core.secrets.child_environ import build_child_environ
 from kdeclare.manifests.fleet.rollout import RolloutHealth
 

@@ -14,15 +14,13 @@ from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object, a
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Explanation, Fault, Outcome
 from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.operations.completion import Completion
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import (
-    Completion,
-    OperationType,
-    with_inverse,
-)
+from kdeclare.core.operations.operation_type import OperationType, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import PendingCleanup
+from kdeclare.core.policies.policy_fields import PolicyWords, build_policy_field
 from kdeclare.core.provider.provider import ListedParts
 from kdeclare.core.resources.adoption import report_adoption
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
@@ -72,7 +70,6 @@ from kdeclare.core.resources.owned_record import OwnedRecord, is_protected, merg
 from kdeclare.core.resources.plan_capabilities import (
     PREVENT_DESTROY,
 )
-from kdeclare.core.resources.policy_subjects import PolicyWords, build_policy_field
 from kdeclare.core.secrets.secret_refs import (
     SENSITIVE_MASK,
     Secret,

@@ -8,15 +8,10 @@ from typing import Protocol
 from kdeclare.core.jsontypes import JsonValue, as_texts
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Explanation, Fault, Outcome
+from kdeclare.core.operations.completion import Completion
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry
 from kdeclare.core.operations.operation import Operation, UndoResult
-from kdeclare.core.operations.operation_type import (
-    Access,
-    Completion,
-    Footprint,
-    FootprintEntry,
-    OperationType,
-    View,
-)
+from kdeclare.core.operations.operation_type import OperationType, View
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import PendingCleanup

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from kdeclare.core.clock import Clock
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.completion import Completion, WorkProgress, WorkTracker
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import Completion, WorkProgress, WorkTracker
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.run import WORK_FAILED, WORK_OVERRIDDEN, MoveProgress, OperationResult, Status
 from kdeclare.providers.connect.client.connectors_port import LiveConnector

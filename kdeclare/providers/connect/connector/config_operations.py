@@ -6,8 +6,9 @@ from dataclasses import replace
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry
 from kdeclare.core.operations.operation import Operation, UndoResult
-from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, View
+from kdeclare.core.operations.operation_type import View
 from kdeclare.core.parts import LiveState
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.secrets.secret_hashes import is_mark

@@ -7,13 +7,9 @@ from typing import ClassVar
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Explanation, Fault, FaultCause, Result
 from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry
 from kdeclare.core.operations.operation import Arguments, Operation
-from kdeclare.core.operations.operation_type import (
-    Access,
-    Footprint,
-    FootprintEntry,
-    OperationType,
-)
+from kdeclare.core.operations.operation_type import OperationType
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.changes import Risk
 from kdeclare.core.secrets.secret_refs import SecretRef, SecretSource, ValuePath

@@ -8,9 +8,10 @@ from pydantic import BaseModel
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry
 from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.policies.policy_fields import PolicyField, PolicyWords
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import (
@@ -28,7 +29,6 @@ from kdeclare.core.resources.manifest_capabilities import (
     ManifestEdits,
 )
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
-from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret
 from kdeclare.providers.connect.client.connectors_port import LiveConnector
 from kdeclare.providers.connect.connection import ConnectClients

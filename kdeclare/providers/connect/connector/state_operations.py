@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry
 from kdeclare.core.operations.operation import Operation, UndoResult
-from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, View
+from kdeclare.core.operations.operation_type import View
 from kdeclare.core.parts import LiveState
 from kdeclare.core.resources.changes import FieldChange, FieldOp, Risk
 from kdeclare.core.resources.ids import ResourceId

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Set
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.operations.operation_type import Access, FootprintEntry, Key, Prefix
+from kdeclare.core.operations.footprint import Access, FootprintEntry, Key, Prefix
 from kdeclare.core.patterns import Pattern, PatternError, compile_pattern
 from kdeclare.providers.connect.connector.settings import Setting
 

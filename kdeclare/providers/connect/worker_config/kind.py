@@ -12,6 +12,7 @@ from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.policies.policy_fields import PolicyField, PolicyWords
 from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
@@ -27,7 +28,6 @@ from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narr
 from kdeclare.core.resources.plan_capabilities import (
     Evidence,
 )
-from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef, bind_secret_ref, is_secret
 from kdeclare.providers.connect.connection import WorkerSelection, WorkerState
 from kdeclare.providers.connect.operations import (

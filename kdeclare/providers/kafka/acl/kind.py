@@ -9,6 +9,7 @@ from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.policies.policy_fields import PolicyField, PolicyWords
 from kdeclare.core.resources.audit_rules import Element
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
@@ -27,7 +28,6 @@ from kdeclare.core.resources.manifest_capabilities import (
     ManifestEdits,
 )
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
-from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.providers.kafka.acl.binding import Binding, parse_binding, sort_bindings
 from kdeclare.providers.kafka.acl.collector import AclSelection, AclState, read_acls, require_visible
 from kdeclare.providers.kafka.acl.diff import assess_bindings, build_absent_record, diff_acl, parse_field

@@ -12,8 +12,9 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Fault, Result
 from kdeclare.core.operations.argument_binding import OMIT_EMPTY, OMIT_FALSE, get_arguments
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry
 from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
-from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, View, with_inverse
+from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.core.resources.ids import ResourceId

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kdeclare.core.resources.policy_subjects import PolicyViolation, ResourceRequest
+from kdeclare.core.policies.policy_request import PolicyViolation, ResourceRequest
 from kdeclare.core.suggestions import format_alternatives
 from kdeclare.providers.kafka.acl.binding import (
     ALL,

@@ -11,8 +11,9 @@ from kdeclare.core.jsontypes import JsonValue, as_number
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Result
 from kdeclare.core.operations.argument_binding import OMIT_FALSE, get_arguments
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry
 from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
-from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, View, with_inverse
+from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.core.resources.ids import ResourceId

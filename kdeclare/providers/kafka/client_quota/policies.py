@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, to_float
-from kdeclare.core.resources.policy_subjects import PolicyViolation, ResourceRequest
+from kdeclare.core.policies.policy_request import PolicyViolation, ResourceRequest
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.providers.kafka.client_quota.entity import (
     LIMITS,

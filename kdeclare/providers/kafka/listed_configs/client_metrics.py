@@ -11,6 +11,7 @@ from kdeclare.core.diagnostics import error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import as_text, as_texts
 from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.policies.policy_fields import PolicyField, PolicyWords
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.ignored_changes import check_ignored_paths
@@ -18,7 +19,6 @@ from kdeclare.core.resources.kind import DesiredResource, Difference, SpecPath, 
 from kdeclare.core.resources.manifest_capabilities import DeclaredFields, ManifestEdits, SettingEdit
 from kdeclare.core.resources.manifest_text import scalar
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.core.units import format_amount, parse_amount
 from kdeclare.providers.kafka.config.config_diff import LiveConfigs, find_override

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.policies.policy_fields import PolicyField, PolicyWords
 from kdeclare.core.resources.changes import Action, FieldChange
 from kdeclare.core.resources.kind import SpecProblem, narrow
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.providers.kafka.config.config_diff import LiveConfigs
 from kdeclare.providers.kafka.config.config_record import Applied, ConfigsRecord
 from kdeclare.providers.kafka.config.config_value import (

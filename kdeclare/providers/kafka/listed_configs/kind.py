@@ -7,6 +7,7 @@ from kdeclare.core.diagnostics import Diagnostic, denied, warning
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.policies.policy_fields import PolicyWords
 from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Change, Reason
 from kdeclare.core.resources.declared_absence import ResourceState
@@ -17,7 +18,6 @@ from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest,
 from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.plan_capabilities import Evidence
-from kdeclare.core.resources.policy_subjects import PolicyWords
 from kdeclare.providers.kafka.config.config_diff import LiveConfigs
 from kdeclare.providers.kafka.config.config_record import Applied, AppliedValue, get_applied
 from kdeclare.providers.kafka.config.configs_kind import ConfigsBody, ConfigsKind

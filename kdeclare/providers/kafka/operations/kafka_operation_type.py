@@ -11,15 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Explanation, Fault, FaultCause
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import (
-    IDENTITY,
-    Access,
-    Footprint,
-    FootprintEntry,
-    OperationType,
-    find_expected_names,
-)
+from kdeclare.core.operations.operation_type import IDENTITY, OperationType, find_expected_names
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.registry import KINDS, get_operation_type
 from kdeclare.core.resources.ids import ResourceId

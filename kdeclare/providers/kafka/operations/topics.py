@@ -7,15 +7,9 @@ from kdeclare.core.jsontypes import as_int
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Outcome, Result
 from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry
 from kdeclare.core.operations.operation import Operation, UndoResult
-from kdeclare.core.operations.operation_type import (
-    Access,
-    Footprint,
-    FootprintEntry,
-    Placement,
-    View,
-    has_other_object,
-)
+from kdeclare.core.operations.operation_type import Placement, View, has_other_object
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.resources.policy_subjects import PolicyViolation
+from kdeclare.core.policies.policy_request import PolicyViolation
 from kdeclare.providers.kafka.collector import KafkaSelection, read_topics_and_moves
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.impact.impact_reader import ImpactReader

@@ -7,13 +7,8 @@ from operator import attrgetter
 from typing import NoReturn
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.resources.policy_subjects import (
-    OfflineRequest,
-    PolicyField,
-    PolicyWords,
-    UnavailableOffline,
-    UnavailableTracker,
-)
+from kdeclare.core.policies.policy_fields import PolicyField, PolicyWords
+from kdeclare.core.policies.policy_request import OfflineRequest, UnavailableOffline, UnavailableTracker
 from kdeclare.core.secrets.secret_refs import Secret
 from kdeclare.providers.kafka.config.catalog import Catalog, load_catalog
 from kdeclare.providers.kafka.config.config_value import ConfigValue, ListPatch, Unset, join_elements

@@ -10,8 +10,8 @@ from typing import NoReturn, TypeVar
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
+from kdeclare.core.policies.policy_request import PolicyViolation
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.policy_subjects import PolicyViolation
 from kdeclare.providers.kafka.impact.deletable_records import (
     LogLimits,
     PartitionLog,

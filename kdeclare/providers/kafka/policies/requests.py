@@ -9,12 +9,8 @@ from kdeclare.core import parts
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.policy_gate import Labels
-from kdeclare.core.resources.policy_subjects import (
-    PolicyAction,
-    PolicyEffect,
-    ReviewInputs,
-    find_policy_action,
-)
+from kdeclare.core.policies.policy_request import PolicyAction, PolicyEffect, find_policy_action
+from kdeclare.core.policies.policy_subjects import ReviewInputs
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.resources.policy_subjects import ResourcePolicy
+from kdeclare.core.policies.policy_request import ResourcePolicy
 
 
 class PolicySettings(BaseModel):

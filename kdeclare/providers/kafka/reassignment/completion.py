@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kdeclare.core.clock import Clock
 from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.completion import Completion, WorkProgress
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import Completion, WorkProgress
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.run import MoveProgress, OperationResult, PendingPart, Status
 from kdeclare.core.provider.registry import get_operation_type

@@ -14,6 +14,7 @@ from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import OperationType, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.policies.policy_fields import PolicyField, PolicyWords
 from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
@@ -21,7 +22,6 @@ from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProble
 from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest, OmittedObjects
 from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
-from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.providers.kafka.port import UNSUPPORTED_VERSION
 from kdeclare.providers.kafka.scram_user.collector import (
     ScramSelection,

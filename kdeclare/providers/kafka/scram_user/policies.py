@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kdeclare.core.jsontypes import JsonValue, as_int
-from kdeclare.core.resources.policy_subjects import PolicyViolation, ResourceRequest
+from kdeclare.core.policies.policy_request import PolicyViolation, ResourceRequest
 from kdeclare.core.suggestions import format_alternatives
 from kdeclare.providers.kafka.policies.settings_policy import PolicySettings, S, SettingsPolicy
 from kdeclare.providers.kafka.scram_user.credential import MAX_ITERATIONS, MIN_ITERATIONS, Mechanism

@@ -13,6 +13,8 @@ from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.plans.plan_hooks import CannotPlanError
+from kdeclare.core.policies.policy_fields import PolicyWords
+from kdeclare.core.policies.policy_subjects import ReviewInputs
 from kdeclare.core.resources.audit_rules import AuditRules, ImpossibleField
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
@@ -34,7 +36,6 @@ from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields
 from kdeclare.core.resources.plan_capabilities import (
     Evidence,
 )
-from kdeclare.core.resources.policy_subjects import PolicyWords, ReviewInputs
 from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_ops import CONFIG_FIELD_PREFIX

@@ -8,9 +8,10 @@ from pydantic import BaseModel
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry
 from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.policies.policy_fields import PolicyField, PolicyWords
 from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
@@ -23,7 +24,6 @@ from kdeclare.core.resources.manifest_capabilities import (
 )
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.core.resources.plan_capabilities import Evidence
-from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.providers.schema_registry.client.port import SchemaType
 from kdeclare.providers.schema_registry.schema.arguments import LevelArgs, RegisterArgs, SchemaRecord
 from kdeclare.providers.schema_registry.schema.checks import TOPIC, find_topic

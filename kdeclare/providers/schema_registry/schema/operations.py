@@ -8,14 +8,9 @@ from kdeclare.core.jsontypes import JsonValue, as_text_or_none
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Explanation, Fault, FaultCause, Outcome
 from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry
 from kdeclare.core.operations.operation import Operation, UndoResult
-from kdeclare.core.operations.operation_type import (
-    Access,
-    Footprint,
-    FootprintEntry,
-    OperationType,
-    View,
-)
+from kdeclare.core.operations.operation_type import OperationType, View
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.changes import FieldChange, FieldOp, Risk
 from kdeclare.core.resources.ids import ResourceId

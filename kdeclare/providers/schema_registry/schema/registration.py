@@ -4,13 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from kdeclare.core.live.faults import CreatedObject, Fault, Outcome
 from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.footprint import Access, Footprint, FootprintEntry
 from kdeclare.core.operations.operation import Operation, UndoResult
-from kdeclare.core.operations.operation_type import (
-    Access,
-    Footprint,
-    FootprintEntry,
-    View,
-)
+from kdeclare.core.operations.operation_type import View
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.schema_registry.client.port import (

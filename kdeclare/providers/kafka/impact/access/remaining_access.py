@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.footprint import Access
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import Access
 from kdeclare.core.plans.observation import Observation
 from kdeclare.core.resources.changes import Change
 from kdeclare.core.resources.kind import DesiredResource

@@ -1,0 +1,1 @@
+"""What policies evaluate: requests, the fields of resources, and the capabilities of kinds."""
