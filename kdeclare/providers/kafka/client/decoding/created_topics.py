@@ -3,7 +3,7 @@
 kafka-python takes 0.05 ms per topic to decode these configs, and kdeclare does not use them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -58,40 +58,88 @@ def decode_created_topics(response: Any) -> list[CreatedTopic]:
 def _decode_bytes(data: bytes) -> Iterable[CreatedTopic]:
     """Decode a CreateTopics response of version 7."""
     count, pos = read_count(data, 4, _MIN_TOPIC_BYTES)  # after throttle_time_ms
-    known_configs: list[bytes] = []
+    skipper = _ConfigSkipper()
     for _ in range(count):
         name, pos = read_string(data, pos)
         topic_id = format_topic_id(UUID(data[pos : pos + _ID_BYTES].hex()))
         pos += _ID_BYTES
         error_code = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         error_message, pos = read_string(data, pos + 2)
-        pos = skip_tags(data, _skip_configs(data, pos + _COUNTS_BYTES, known_configs))
+        pos = skip_tags(data, skipper.skip(data, pos + _COUNTS_BYTES))
         yield CreatedTopic(name or "", topic_id, error_code, error_message)
     require_end(data, pos)
 
 
-def _skip_configs(data: bytes, start: int, known_configs: list[bytes]) -> int:
-    """Return the position after the configs of a topic.
+class _ConfigRun:
+    """The bytes of configs that follow each other in a response."""
 
-    known_configs: the bytes of each config of an earlier topic. Most configs are the same for all topics, and
-    brokers list them in the same order, so comparing bytes finds the end of a config sooner than decoding
-    the lengths of its strings. This function replaces configs that differ.
+    def __init__(self, configs: Sequence[bytes]) -> None:
+        self.configs = configs
+        self.data = b"".join(configs)
+
+
+class _ConfigSkipper:
+    """Finds the ends of the configs of topics by comparing them with the configs of the previous topic.
+
+    Most configs are the same for all topics, and brokers list them in the same order. Comparing the bytes of
+    many configs at once takes less time than decoding the lengths of all their strings.
     """
-    count, pos = read_count(data, start, _MIN_CONFIG_BYTES)
-    for position, known_config in enumerate(known_configs[:count]):
-        if data.startswith(known_config, pos):
-            pos += len(known_config)
+
+    def __init__(self) -> None:
+        self._runs: list[_ConfigRun] = []
+
+    def skip(self, data: bytes, start: int) -> int:
+        """Return the position after the configs of a topic. Raises MalformedResponse."""
+        count, pos = read_count(data, start, _MIN_CONFIG_BYTES)
+        if not count:  # the topic was not created
+            return pos
+        if count == sum(len(run.configs) for run in self._runs):
+            pos = self._skip_runs(data, pos)
         else:
-            end = _skip_config(data, pos)
-            known_configs[position] = data[pos:end]
-            pos = end
-    for _ in range(count - len(known_configs)):
+            configs: list[bytes] = []
+            for _ in range(count):
+                end = _skip_config(data, pos)
+                configs.append(data[pos:end])
+                pos = end
+            self._runs = [_ConfigRun(configs)]
+        if pos > len(data):
+            raise MalformedResponse("configs extend beyond the end of the response")
+        return pos
+
+    def _skip_runs(self, data: bytes, pos: int) -> int:
+        splits: list[tuple[int, list[_ConfigRun]]] = []
+        for index, run in enumerate(self._runs):
+            if data.startswith(run.data, pos):
+                pos += len(run.data)
+            else:
+                parts, pos = _split_run(run, data, pos)
+                splits.append((index, parts))
+        for index, parts in reversed(splits):
+            self._runs[index : index + 1] = parts
+        return pos
+
+
+def _split_run(run: _ConfigRun, data: bytes, pos: int) -> tuple[list[_ConfigRun], int]:
+    """Return the configs that correspond to a run of the previous topic, and the position after them.
+
+    Each config that differs becomes a run of its own.
+    """
+    parts: list[_ConfigRun] = []
+    same_configs: list[bytes] = []
+    for config in run.configs:
+        if data.startswith(config, pos):
+            same_configs.append(config)
+            pos += len(config)
+            continue
+        if same_configs:
+            parts.append(_ConfigRun(same_configs))
+            same_configs = []
         end = _skip_config(data, pos)
-        known_configs.append(data[pos:end])
+        parts.append(_ConfigRun((data[pos:end],)))
         pos = end
-    if pos > len(data):
-        raise MalformedResponse("configs extend beyond the end of the response")
-    return pos
+    if same_configs:
+        parts.append(_ConfigRun(same_configs))
+    return parts, pos
 
 
 def _skip_config(data: bytes, pos: int) -> int:
