@@ -262,17 +262,20 @@ def test_state_of_earlier_version_keeps_pending_cleanup(kdeclare: CommandLine) -
     assert kdeclare("plan", "--detailed-exitcode").code == 0
 
 
-def test_status_recovers_interrupted_run(kdeclare: CommandLine) -> None:
+def test_status_recovers_interrupted_run(kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C twice, the second time while a request hangs."""
     kdeclare.topic("orders")
+    announced, ended = Event(), Event()
+    monkeypatch.setattr(run_output, "announce_stop", announced.set)
 
     def press_twice(_: MemoryCluster) -> None:
-        for pause in (0.2, 2.0):
+        for is_done in (announced, ended):
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(pause)
+            is_done.wait(30)
 
     kdeclare.cluster.faults.run_before(press_twice)
     ran = kdeclare("apply", "--yes")
+    ended.set()
     assert ran.code == 130
     assert "The run was stopped immediately" in ran.err
     time.sleep(0.6)
