@@ -26,13 +26,15 @@ class Leaders:
     """Two topics of two partitions with offsets 5 to 9, and a partition with an error for some requests.
 
     error: the error of partition ``late-1`` for the first ``times`` requests. leaderless: how often metadata
-    shows it without a leader. deleted: whether topic ``late`` is gone after that.
+    shows it without a leader. deleted: whether topic ``late`` is gone after that. omitted: how many responses
+    leave this partition out.
     """
 
     error: int = 0
     times: int = 0
     leaderless: int = 0
     deleted: bool = False
+    omitted: int = 0
     asked: list[list[str]] = field(default_factory=list)
 
     def offsets(self, request: Any) -> Any:
@@ -42,7 +44,11 @@ class Leaders:
         for topic in request.topics:
             partitions = []
             for partition in topic.partitions:
-                failing = (topic.name, partition.partition_index) == ("late", 1) and self.times > 0
+                is_late = (topic.name, partition.partition_index) == ("late", 1)
+                if is_late and self.omitted > 0:
+                    self.omitted -= 1
+                    continue
+                failing = is_late and self.times > 0
                 end = 9 if partition.timestamp == LATEST else 5
                 self.times -= failing
                 partitions.append(
@@ -147,3 +153,31 @@ def test_list_offsets_returns_offset_for_each_time() -> None:
         offsets = kafka.list_offsets(["late"], [LATEST, EARLIEST, 1000])
     assert offsets == {TopicPartition("late", 0): (9, 5, 5), TopicPartition("late", 1): (9, 5, 5)}
     assert leaders.asked == [["late-0", "late-1"]] * 3 + [["late-1"]] * 3
+
+
+def test_positions_of_topics_with_different_times_share_requests() -> None:
+    leaders = Leaders()
+    with run_cluster(leaders) as (kafka, _):
+        positions = kafka.list_positions({"late": [EARLIEST, 1000, LATEST], "ready": [LATEST]})
+    assert {where: [found.offset for found in items] for where, items in positions.items()} == {
+        TopicPartition("late", 0): [5, 5, 9],
+        TopicPartition("late", 1): [5, 5, 9],
+        TopicPartition("ready", 0): [9],
+        TopicPartition("ready", 1): [9],
+    }
+    late = ["late-0", "late-1"]
+    assert leaders.asked == [[*late, "ready-0", "ready-1"], late, late]
+
+
+def test_offsets_missing_from_response_are_read_again() -> None:
+    leaders = Leaders(omitted=1)
+    with run_cluster(leaders) as (kafka, _):
+        assert kafka.record_counts(["late"]) == {"late": 8}
+    assert leaders.asked == [["late-0", "late-1"]] * 2 + [["late-1"]] * 2
+
+
+def test_offsets_missing_from_every_response_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_offsets, "_LEADER_WAIT_S", 0.2)
+    with run_cluster(Leaders(omitted=10_000)) as (kafka, _), pytest.raises(Fault) as caught:
+        kafka.record_counts(["late"])
+    assert (caught.value.error, caught.value.kind) == ("INCOMPLETE_RESPONSE", FaultKind.RETRIABLE)
