@@ -325,27 +325,29 @@ def find_replacements(operations: Sequence[Operation]) -> dict[str, Operation]:
 
     The keys are the ids of the operations that create the objects again.
     """
+    typed_operations = [(op, get_operation_type(op)) for op in operations]
     deletions = {
         op.id: (op, resource)
-        for op in operations
-        if get_operation_type(op).deletes
-        and (resource := get_operation_type(op).find_deleted_resource(op)) is not None
+        for op, operation_type in typed_operations
+        if operation_type.deletes and (resource := operation_type.find_deleted_resource(op)) is not None
     }
     if not deletions:
         return {}
     return {
         op.id: deletions[need][0]
-        for op in operations
-        if op.needs and get_operation_type(op).creates
+        for op, operation_type in typed_operations
+        if op.needs and operation_type.creates
         for need in op.needs
-        if need in deletions
-        and deletions[need][1] == get_operation_type(op).find_created_resource(op) == op.resource
+        if need in deletions and deletions[need][1] == operation_type.find_created_resource(op) == op.resource
     }
 
 
 def is_move(change: Change) -> bool:
     """Whether a change only affects where data is stored."""
-    kind = KINDS.get(change.id.kind)
-    if not isinstance(kind, MovesData) or not change.fields:
-        return False
-    return all(kind.is_location(field.path) for field in change.fields)
+    kind = _find_data_mover(KINDS.get(change.id.kind)) if change.fields else None
+    return kind is not None and all(kind.is_location(field.path) for field in change.fields)
+
+
+@cache
+def _find_data_mover(kind: object) -> MovesData | None:
+    return kind if isinstance(kind, MovesData) else None

@@ -88,13 +88,14 @@ class ProgressTracker:
         followed: the statuses of the predecessors. If the run stopped waiting for the work of a predecessor,
             this operation does not wait for that work, either.
         """
-        pause = get_operation_type(op).find_pause_s(op)
-        if op.id in self._released or not (get_operation_type(op).awaits_others or pause):
+        operation_type = get_operation_type(op)
+        pause = operation_type.find_pause_s(op)
+        if op.id in self._released or not (operation_type.awaits_others or pause):
             return False
         if any(status in (Status.STARTED, Status.UNKNOWN) for status in followed):
             self._not_awaited.add(op.id)
         _, since = self._waiting.setdefault(op.id, (op, self._clock.monotonic()))
-        if get_operation_type(op).awaits_others or self._clock.monotonic() - since < pause:
+        if operation_type.awaits_others or self._clock.monotonic() - since < pause:
             return True
         del self._waiting[op.id]
         return False

@@ -142,12 +142,13 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
     The deletion of an object comes after the deletion of everything that needs the object. If the same plan
     creates the object again, operations that need the object come after the creation.
     """
-    footprints = {op.id: get_operation_type(op).compute_footprint(op) for op in operations}
+    typed_operations = [(op, get_operation_type(op)) for op in operations]
+    footprints = {op.id: operation_type.compute_footprint(op) for op, operation_type in typed_operations}
     makers = {
         claim: op.id
-        for op in operations
-        if get_operation_type(op).creates
-        for claim in get_operation_type(op).list_produced_claims(op)
+        for op, operation_type in typed_operations
+        if operation_type.creates
+        for claim in operation_type.list_produced_claims(op)
     }
     replacements = find_replacements(operations)
     replaced_deletions = {deletion.id for deletion in replacements.values()}

@@ -71,6 +71,15 @@ def list_bindings(op: Operation) -> list[Binding]:
     return [_parse(text) for text in get_arguments(op, AclArgs).bindings]
 
 
+def changes_bindings(op: Operation) -> bool:
+    """Return whether an operation creates or deletes bindings.
+
+    Plans call this several times per operation, and `isinstance` with an operation type, which is a protocol,
+    takes ten times as long as with a class of arguments.
+    """
+    return isinstance(op.args, AclArgs)
+
+
 class _ChangeAcls(KafkaOperationType):
     """The base class of both operation types."""
 

@@ -29,7 +29,7 @@ from kdeclare.providers.kafka.acl.binding import (
     Binding,
     PatternIndex,
 )
-from kdeclare.providers.kafka.acl.operations import AclArgs, CreateAcls, DeleteAcls, list_bindings
+from kdeclare.providers.kafka.acl.operations import AclArgs, CreateAcls, changes_bindings, list_bindings
 
 _MAX_NAMES = 10
 """The maximum number of names on one line. If there are more names, they are listed on several lines."""
@@ -78,9 +78,8 @@ def build_access_section(operations: Iterable[Operation]) -> PlanSection | None:
     created: dict[Binding, str] = {}
     deleted: dict[Binding, str] = {}
     for op in operations:
-        operation_type = get_operation_type(op)
-        if isinstance(operation_type, CreateAcls | DeleteAcls):
-            changed = created if operation_type.is_creation else deleted
+        if changes_bindings(op):
+            changed = created if isinstance(get_operation_type(op), CreateAcls) else deleted
             roles = get_arguments(op, AclArgs).roles
             changed |= {binding: roles.get(str(binding), "") for binding in list_bindings(op)}
     if not created and not deleted:

@@ -20,7 +20,14 @@ from kdeclare.providers.kafka.acl.collector import AclState, Visibility, read_ac
 from kdeclare.providers.kafka.acl.diff import Claims, Phase, diff_acl, parse_field
 from kdeclare.providers.kafka.acl.first_acls import FirstAclReview
 from kdeclare.providers.kafka.acl.lockout import check_lockout, select_relevant
-from kdeclare.providers.kafka.acl.operations import DELETE, KIND, CreateAcls, DeleteAcls, list_bindings
+from kdeclare.providers.kafka.acl.operations import (
+    DELETE,
+    KIND,
+    CreateAcls,
+    DeleteAcls,
+    changes_bindings,
+    list_bindings,
+)
 from kdeclare.providers.kafka.acl.own_access import read_own_access
 from kdeclare.providers.kafka.acl.record import AclRecord, get_owned_bindings
 from kdeclare.providers.kafka.acl.spec import AclBody
@@ -136,7 +143,7 @@ class AclPlanning(PlanHooks):
         grants are created first and deleted last. If an operation fails, the operations of other resources
         still run.
         """
-        own_operations = [op for op in operations if _is_acl_operation(op)]
+        own_operations = [op for op in operations if changes_bindings(op)]
         if len({op.resource for op in own_operations}) < 2:
             return tuple(operations)
         phases: dict[str, dict[Phase, list[Operation]]] = defaultdict(lambda: defaultdict(list))
@@ -268,10 +275,6 @@ def _report_shared(op: Operation, texts: Sequence[str]) -> Diagnostic:
         "project also owns these bindings.",
         resource=str(op.resource),
     )
-
-
-def _is_acl_operation(op: Operation) -> bool:
-    return isinstance(get_operation_type(op), CreateAcls | DeleteAcls)
 
 
 def _find_phase(op: Operation) -> Phase:

@@ -15,7 +15,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import get_replicas_before, get_targets
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.reassignment.operations.arguments import get_pace, list_partitions
+from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs, get_pace, list_partitions
 
 STALLED_AFTER_S = 30.0
 """A move that copies no bytes for this many seconds is reported as stalled."""
@@ -265,7 +265,7 @@ MOVE_COMPLETION = MoveCompletion()
 
 def is_reassignment(op: Operation) -> bool:
     """Whether ``op`` moves replicas between brokers."""
-    return get_operation_type(op).completion is MOVE_COMPLETION
+    return isinstance(op.args, ReassignArgs)  # plans call this several times per operation
 
 
 class MoveTracker:
