@@ -27,7 +27,7 @@ from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_on_resource, is_concerned
 from kdeclare.providers.kafka.acl.binding import ANY_HOST, ANY_PRINCIPAL, CLUSTER, CLUSTER_NAME, Binding
-from kdeclare.providers.kafka.acl.operations import DeleteAcls, changes_bindings, list_bindings
+from kdeclare.providers.kafka.acl.operations import DeleteAcls, is_acl_operation, list_bindings
 from kdeclare.providers.kafka.acl.own_access import ALLOW_EVERYONE, Authorizer, OwnAccess
 
 ACL_LOCKOUT = "acl-lockout"
@@ -95,7 +95,7 @@ def find_lockouts(
 
 def select_relevant(operations: Iterable[Operation]) -> list[Operation]:
     """Return the operations on bindings, or no operations if no binding applies to the cluster itself."""
-    own = [op for op in operations if changes_bindings(op)]
+    own = [op for op in operations if is_acl_operation(op)]
     is_relevant = any(b.resource_type == CLUSTER for op in own for b in list_bindings(op))
     return own if is_relevant else []
 

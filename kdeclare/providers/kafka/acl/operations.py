@@ -71,7 +71,7 @@ def list_bindings(op: Operation) -> list[Binding]:
     return [_parse(text) for text in get_arguments(op, AclArgs).bindings]
 
 
-def changes_bindings(op: Operation) -> bool:
+def is_acl_operation(op: Operation) -> bool:
     """Return whether an operation creates or deletes bindings.
 
     Plans call this several times per operation, and `isinstance` with an operation type, which is a protocol,

@@ -29,7 +29,7 @@ from kdeclare.providers.kafka.acl.binding import (
     Binding,
     PatternIndex,
 )
-from kdeclare.providers.kafka.acl.operations import AclArgs, CreateAcls, changes_bindings, list_bindings
+from kdeclare.providers.kafka.acl.operations import AclArgs, CreateAcls, is_acl_operation, list_bindings
 
 _MAX_NAMES = 10
 """The maximum number of names on one line. If there are more names, they are listed on several lines."""
@@ -78,7 +78,7 @@ def build_access_section(operations: Iterable[Operation]) -> PlanSection | None:
     created: dict[Binding, str] = {}
     deleted: dict[Binding, str] = {}
     for op in operations:
-        if changes_bindings(op):
+        if is_acl_operation(op):
             changed = created if isinstance(get_operation_type(op), CreateAcls) else deleted
             roles = get_arguments(op, AclArgs).roles
             changed |= {binding: roles.get(str(binding), "") for binding in list_bindings(op)}

@@ -25,7 +25,7 @@ from kdeclare.providers.kafka.acl.operations import (
     KIND,
     CreateAcls,
     DeleteAcls,
-    changes_bindings,
+    is_acl_operation,
     list_bindings,
 )
 from kdeclare.providers.kafka.acl.own_access import read_own_access
@@ -143,7 +143,7 @@ class AclPlanning(PlanHooks):
         grants are created first and deleted last. If an operation fails, the operations of other resources
         still run.
         """
-        own_operations = [op for op in operations if changes_bindings(op)]
+        own_operations = [op for op in operations if is_acl_operation(op)]
         if len({op.resource for op in own_operations}) < 2:
             return tuple(operations)
         phases: dict[str, dict[Phase, list[Operation]]] = defaultdict(lambda: defaultdict(list))
